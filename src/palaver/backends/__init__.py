@@ -1,0 +1,1 @@
+"""Backends: each turns an agent into canonical events, and knows nothing of logs, conversations or clients."""

@@ -1,0 +1,106 @@
+"""The `Backend` seam: what runs a turn, and the handle it is given to do so.
+
+A backend yields events without numbers, ids or times; the conversation numbers, stores and publishes them. Yielding is
+not storing: `await turn.committed()` before an effect that must not precede its record.
+
+A backend must never: import the log, a conversation, the feed or a face; keep state beyond its process; swallow a
+cancellation (a stop cancels the task that iterates it, and the conversation settles what is open).
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from palaver.schema.base import BlobRef
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import Message, State
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do. What is absent is said, not faked."""
+
+    deltas: bool = True
+    thinking: bool = False
+    steer: bool = False
+    approvals: bool = False
+    resume: bool = False
+    """A turn cut by a restart can be taken up from the log alone."""
+    fork: bool = False
+    images: bool = False
+    usage: bool = False
+
+
+class Turn(Protocol):
+    """A running turn, as its backend sees it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def conversation(self) -> str: ...
+    @property
+    def agent(self) -> AgentRecord: ...
+    @property
+    def project(self) -> Path:
+        """The folder tools work in."""
+        ...
+
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+    @property
+    def state(self) -> State:
+        """The folded view as committed now, with the whole history. It moves while the turn runs."""
+        ...
+
+    @property
+    def history(self) -> Sequence[Message]: ...
+
+    def new_id(self) -> str: ...
+    def now_ms(self) -> int: ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait on the injected clock (retry delays)."""
+        ...
+
+    async def committed(self) -> None:
+        """Returns once everything yielded so far is on disk."""
+        ...
+
+    async def deliveries(self) -> Sequence[Message]:
+        """A boundary: queued messages that join this turn now, already part of `history`. Often empty."""
+        ...
+
+    async def request(self, request: RequestOpened) -> RequestResolved:
+        """Ask a person and wait, through restarts of every client. An already open request is waited for, not reopened."""
+        ...
+
+    async def store_blob(self, data: bytes, mime: str) -> BlobRef:
+        """Keep what is too large for an event; on disk when it returns."""
+        ...
+
+    async def load_blob(self, blob: str) -> bytes | None: ...
+
+
+class Backend(Protocol):
+    name: str
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def run(self, turn: Turn) -> AsyncIterator[KnownEvent]:
+        """One turn. Ends normally with its `turn.finished`, or raises an AgentError that becomes a failed turn."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What doctor says of a backend."""
+
+    ready: bool
+    summary: str
+    fix: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,646 @@
+"""`evolve(state, event) → state`: the fold that makes a conversation out of its log.
+
+Called by the owner of a conversation, by recovery and by every Python client; `web/src/model/fold.ts` says the same in
+TypeScript, and `tests/golden` holds both to the same answers. Must never fail on an event: what it cannot place, it skips.
+
+`fold` is the workhorse. It copies the message list once a batch, so a token in a long conversation costs what it costs
+in a short one.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from palaver.core.state import status_of
+from palaver.schema.content import Content, ImagePart, TextPart
+from palaver.schema.events import (
+    AgentOverridden,
+    AnswerFinished,
+    AnswerStarted,
+    CitationAdded,
+    ContextCompressed,
+    ContextMeasured,
+    ConversationCreated,
+    ConversationDeleted,
+    ConversationUpdated,
+    DraftCleared,
+    DraftSet,
+    Event,
+    ExchangeReturned,
+    ExchangeSent,
+    FilesChanged,
+    GrantAdded,
+    KnowledgeRecalled,
+    LogCompacted,
+    MessageAdded,
+    MessageEdited,
+    MessageRemoved,
+    MessageTruncated,
+    MissionCleared,
+    MissionSet,
+    MissionTriggered,
+    ModelSwitched,
+    PlanUpdated,
+    ProcessFinished,
+    ProcessStarted,
+    QueueAdded,
+    QueueEdited,
+    QueueRemoved,
+    RequestOpened,
+    RequestResolved,
+    SubagentFinished,
+    SubagentStarted,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolStarted,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
+    TurnStatus,
+    UnknownEvent,
+)
+from palaver.schema.view import (
+    Block,
+    ContextMeter,
+    Exchange,
+    FileChange,
+    ImageBlock,
+    Message,
+    Process,
+    QueueItem,
+    Request,
+    Resolution,
+    State,
+    Subagent,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+    ToolStatus,
+    Turn,
+    TurnSummary,
+)
+
+KEEP_RESOLVED = 32
+"""Resolved requests that stay in view: enough for every late decider to be told, bounded so that a view stays small."""
+
+KEEP_OUTPUT_CHARS = 32_768
+"""Live output kept of a running tool: the tail a person watches. The result replaces it. Cut only when twice as much has
+gathered, so that a chatty tool costs a copy now and then, not one a line; counted in code points, as TypeScript must."""
+
+
+def evolve(state: State, event: Event) -> State:
+    return fold(state, (event,))
+
+
+def fold(state: State, events: Iterable[Event]) -> State:
+    draft = _Draft(state)
+    for event in events:
+        draft.apply(event)
+    return draft.state()
+
+
+class _Draft:
+    """A view while a batch is folded into it. Lives for one call of `fold`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._messages = list(state.messages)
+        # An event names its message or call; both are nearly always the latest, so a search from the end is short.
+        self._touched = False
+
+    def state(self) -> State:
+        state = self._state
+        if self._touched:
+            state = replace(state, messages=tuple(self._messages))
+        status = status_of(state)
+        return state if status == state.status else replace(state, status=status)
+
+    def apply(self, event: Event) -> None:
+        self._fold(event)
+        self._state = replace(self._state, seq=event.seq, updated_at=event.ts)
+
+    # -- the state's own fields
+
+    def _set(self, **fields: object) -> None:
+        self._state = replace(self._state, **fields)
+
+    # -- messages
+
+    def _append(self, message: Message) -> None:
+        self._messages.append(message)
+        self._touched = True
+
+    def _place_of(self, message: str) -> int | None:
+        for place in range(len(self._messages) - 1, -1, -1):
+            if self._messages[place].id == message:
+                return place
+        return None
+
+    def _change(self, message: str, seq: int, change: Callable[[Message], Message]) -> None:
+        place = self._place_of(message)
+        if place is not None:
+            self._messages[place] = replace(change(self._messages[place]), updated_seq=seq)
+            self._touched = True
+
+    def _change_block(self, message: str, seq: int, index: int, change: Callable[[Block | None], Block]) -> None:
+        def in_message(known: Message) -> Message:
+            return replace(known, blocks=_with_block(known.blocks, index, change))
+
+        self._change(message, seq, in_message)
+
+    def _change_call(self, call: str, seq: int, change: Callable[[ToolBlock], ToolBlock]) -> None:
+        for place in range(len(self._messages) - 1, -1, -1):
+            message = self._messages[place]
+            for at in range(len(message.blocks) - 1, -1, -1):
+                block = message.blocks[at]
+                if isinstance(block, ToolBlock) and block.call == call:
+                    blocks = (*message.blocks[:at], change(block), *message.blocks[at + 1 :])
+                    self._messages[place] = replace(message, blocks=blocks, updated_seq=seq)
+                    self._touched = True
+                    return
+
+    # -- one event
+
+    def _fold(self, event: Event) -> None:
+        state = self._state
+        match event:
+            # Deltas first: nine events of ten are deltas.
+            case TextDelta():
+                self._change_block(event.message, event.seq, event.block, lambda known: _text(known, event))
+            case ThinkingDelta():
+                self._change_block(event.message, event.seq, event.block, lambda known: _thinking(known, event))
+            case ToolOutputDelta():
+                self._change_call(event.call, event.seq, lambda tool: _with_output(tool, event.text))
+            case ToolInputDelta():
+                self._change_block(event.message, event.seq, event.block, lambda known: _tool_input(known, event))
+
+            case ConversationCreated():
+                self._set(
+                    conversation=event.conversation,
+                    created_at=event.ts,
+                    title=event.title,
+                    title_source="user" if event.title else "none",
+                    agent=event.agent,
+                    project=event.project,
+                    params=event.params,
+                    parent=event.parent,
+                )
+            case ConversationUpdated():
+                self._set(
+                    title=state.title if event.title is None else event.title,
+                    title_source=state.title_source if event.title is None else event.title_source or "user",
+                    agent=event.agent or state.agent,
+                    params=state.params if event.params is None else _merged(state.params, event.params),
+                    archived=state.archived if event.archived is None else event.archived,
+                )
+            case ConversationDeleted():
+                self._set(deleted=True)
+            case DraftSet():
+                self._set(draft=event.text)
+            case DraftCleared():
+                self._set(draft="")
+
+            case QueueAdded():
+                self._set(queue=_placed(state.queue, _queue_item(event), None))
+            case QueueEdited():
+                self._set(queue=_queue_edited(state.queue, event))
+            case QueueRemoved():
+                self._set(queue=tuple(item for item in state.queue if item.id != event.item))
+
+            case MessageAdded():
+                self._append(_added(event))
+            case MessageEdited():
+                self._change(
+                    event.message,
+                    event.seq,
+                    lambda known: replace(known, blocks=_blocks_of(event.content), edited=True),
+                )
+            case MessageRemoved():
+                self._remove(event)
+            case MessageTruncated():
+                self._truncate(event)
+
+            case TurnStarted():
+                self._set(
+                    turn=Turn(
+                        id=event.turn or "",
+                        agent=event.agent,
+                        backend=event.backend,
+                        model=event.model,
+                        started_at=event.ts,
+                        trigger=event.trigger,
+                        resumable=event.resumable,
+                        steerable=event.steerable,
+                    ),
+                    processes=tuple(process for process in state.processes if process.running),
+                )
+            case TurnStatus():
+                if state.turn:
+                    self._set(turn=replace(state.turn, activity=event.status, detail=event.detail, retry=event.retry))
+            case TurnFinished() | TurnInterrupted():
+                self._end_turn(event)
+
+            case AnswerStarted():
+                if event.replaces:
+                    self._change(event.replaces, event.seq, lambda known: replace(known, status="superseded"))
+                self._append(
+                    Message(
+                        id=event.message,
+                        role="assistant",
+                        seq=event.seq,
+                        updated_seq=event.seq,
+                        ts=event.ts,
+                        status="streaming",
+                        turn=event.turn,
+                        agent=state.turn.agent if state.turn else None,
+                        model=event.model or (state.turn.model if state.turn else None),
+                    )
+                )
+            case TextFinished():
+                self._change_block(event.message, event.seq, event.block, lambda known: _text_done(known, event))
+            case ThinkingFinished():
+                self._change_block(event.message, event.seq, event.block, lambda _: _thinking_done(event))
+            case AnswerFinished():
+                self._finish_answer(event)
+            case CitationAdded():
+                self._change_block(event.message, event.seq, event.block, lambda known: _cited(known, event))
+
+            case ToolCalled():
+                self._change_block(event.message, event.seq, event.block, lambda _: _called(event))
+            case ToolStarted():
+                self._change_call(
+                    event.call,
+                    event.seq,
+                    lambda tool: replace(tool, status="running", grant=event.grant, started_at=event.ts),
+                )
+            case ToolFinished():
+                self._change_call(event.call, event.seq, lambda tool: _tool_done(tool, event))
+
+            case RequestOpened():
+                self._open_request(event)
+            case RequestResolved():
+                self._resolve_request(event)
+
+            case SubagentStarted():
+                started = Subagent(conversation=event.subagent, agent=event.agent, task=event.task, call=event.call)
+                self._set(subagents=(*state.subagents, started))
+            case SubagentFinished():
+                self._set(
+                    subagents=tuple(
+                        replace(child, status=event.outcome) if child.conversation == event.subagent else child
+                        for child in state.subagents
+                    )
+                )
+            case ExchangeSent():
+                sent = Exchange(id=event.exchange, agent=event.agent, conversation=event.to, status="sent")
+                self._set(exchanges=(*state.exchanges, sent))
+            case ExchangeReturned():
+                self._set(
+                    exchanges=tuple(
+                        replace(known, status=event.status) if known.id == event.exchange else known
+                        for known in state.exchanges
+                    )
+                )
+
+            case ContextMeasured():
+                self._set(
+                    context=ContextMeter(
+                        used_tokens=event.used_tokens,
+                        window_tokens=event.window_tokens,
+                        estimated=event.estimated,
+                        compressed=state.context.compressed if state.context else False,
+                    )
+                )
+            case ContextCompressed():
+                window = state.context.window_tokens if state.context else None
+                self._set(context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True))
+            case FilesChanged():
+                self._set(files=_files(state.files, event.files))
+            case PlanUpdated():
+                self._set(plan=event.plan)
+            case ProcessStarted():
+                started_process = Process(id=event.process, command=event.command, call=event.call, pid=event.pid)
+                self._set(processes=(*state.processes, started_process))
+            case ProcessFinished():
+                self._set(
+                    processes=tuple(
+                        replace(known, running=False, exit_code=event.exit_code) if known.id == event.process else known
+                        for known in state.processes
+                    )
+                )
+            case ModelSwitched():
+                if state.turn:
+                    self._set(turn=replace(state.turn, model=event.to_model))
+
+            case (
+                KnowledgeRecalled()
+                | MissionSet()
+                | MissionCleared()
+                | MissionTriggered()
+                | AgentOverridden()
+                | GrantAdded()
+                | LogCompacted()
+                | UnknownEvent()
+            ):
+                pass  # Nothing in a conversation's view depends on these; `seq` moves on.
+            case _:
+                assert_never(event)
+
+    def _remove(self, event: MessageRemoved) -> None:
+        place = self._place_of(event.message)
+        if place is not None:
+            del self._messages[place]
+            self._touched = True
+        elif event.index < self._state.offset:
+            self._set(offset=self._state.offset - 1)
+
+    def _truncate(self, event: MessageTruncated) -> None:
+        del self._messages[max(0, event.index - self._state.offset) :]
+        self._touched = True
+        if event.index < self._state.offset:
+            self._set(offset=event.index)
+
+    def _finish_answer(self, event: AnswerFinished) -> None:
+        turn = self._state.turn
+        if turn and event.usage:
+            self._set(turn=replace(turn, usage=turn.usage + event.usage))
+        self._change(
+            event.message,
+            event.seq,
+            lambda known: replace(
+                known,
+                status="interrupted" if event.interrupted else "done",
+                finish_reason=event.finish_reason,
+                usage=event.usage,
+                model=event.model or known.model,
+                data=known.data if event.provider is None else event.provider,
+            ),
+        )
+
+    def _end_turn(self, event: TurnFinished | TurnInterrupted) -> None:
+        state = self._state
+        finished = event if isinstance(event, TurnFinished) else None
+        stopped = event if isinstance(event, TurnInterrupted) else None
+        self._set(
+            turn=None,
+            last_turn=TurnSummary(
+                id=event.turn or "",
+                outcome=finished.outcome if finished else "interrupted",
+                ended_at=event.ts,
+                stopped=stopped.reason if stopped else None,
+                by=event.origin,
+                error=finished.error if finished else None,
+                summary=finished.summary if finished else None,
+                duration_ms=event.duration_ms,
+            ),
+            usage=state.usage + event.usage,
+            cost_usd=state.cost_usd + (event.cost_usd or 0.0),
+        )
+
+    def _open_request(self, event: RequestOpened) -> None:
+        request = Request(
+            id=event.request,
+            kind=event.kind,
+            ts=event.ts,
+            turn=event.turn,
+            call=event.call,
+            agent=event.agent,
+            tool=event.tool,
+            input=event.input,
+            hash=event.hash,
+            title=event.title,
+            risk=event.risk,
+            sandbox=event.sandbox,
+            preview=event.preview,
+            scopes=event.scopes,
+            questions=event.questions,
+            plan=event.plan,
+            expires_at=event.expires_at,
+        )
+        self._set(requests=(*self._state.requests, request))
+        if event.call:
+            self._change_call(
+                event.call, event.seq, lambda tool: replace(tool, status="waiting", request=event.request)
+            )
+
+    def _resolve_request(self, event: RequestResolved) -> None:
+        resolution = Resolution(
+            status=event.status,
+            ts=event.ts,
+            verdict=event.verdict,
+            then=event.then,
+            scope=event.scope,
+            answers=event.answers,
+            text=event.text,
+            input=event.input,
+            by=event.origin,
+        )
+        call: str | None = None
+        requests: list[Request] = []
+        for known in self._state.requests:
+            if known.id == event.request:
+                call = known.call
+                known = replace(known, status=event.status, resolution=resolution)
+            requests.append(known)
+        self._set(requests=_bounded(requests))
+        if call:
+            self._change_call(
+                call,
+                event.seq,
+                lambda tool: replace(tool, status="called") if tool.status == "waiting" else tool,
+            )
+
+
+def _with_block(blocks: tuple[Block, ...], index: int, change: Callable[[Block | None], Block]) -> tuple[Block, ...]:
+    """Blocks ordered by index: a finished block may arrive before the one it follows once deltas are compacted away."""
+    for at in range(len(blocks) - 1, -1, -1):
+        if blocks[at].index == index:
+            return (*blocks[:at], change(blocks[at]), *blocks[at + 1 :])
+        if blocks[at].index < index:
+            return (*blocks[: at + 1], change(None), *blocks[at + 1 :])
+    return (change(None), *blocks)
+
+
+def _text(known: Block | None, event: TextDelta) -> Block:
+    if isinstance(known, TextBlock):
+        return replace(known, text=known.text + event.text)
+    return TextBlock(index=event.block, text=event.text, status="streaming")
+
+
+def _text_done(known: Block | None, event: TextFinished) -> Block:
+    return TextBlock(
+        index=event.block,
+        text=event.text,
+        status="interrupted" if event.interrupted else "done",
+        blob=event.blob,
+        citations=known.citations if isinstance(known, TextBlock) else (),
+    )
+
+
+def _cited(known: Block | None, event: CitationAdded) -> Block:
+    block = known if isinstance(known, TextBlock) else TextBlock(index=event.block, text="", status="streaming")
+    return replace(block, citations=(*block.citations, event.citation))
+
+
+def _thinking(known: Block | None, event: ThinkingDelta) -> Block:
+    if isinstance(known, ThinkingBlock):
+        return replace(known, text=known.text + event.text)
+    return ThinkingBlock(index=event.block, text=event.text, status="streaming")
+
+
+def _thinking_done(event: ThinkingFinished) -> Block:
+    return ThinkingBlock(
+        index=event.block,
+        text=event.text,
+        status="interrupted" if event.interrupted else "done",
+        redacted=event.redacted,
+        signature=event.signature,
+        provider=event.provider,
+        duration_ms=event.duration_ms,
+    )
+
+
+def _tool_input(known: Block | None, event: ToolInputDelta) -> Block:
+    if isinstance(known, ToolBlock):
+        return replace(known, input_text=known.input_text + event.text)
+    return ToolBlock(index=event.block, call=event.call, name=event.name, status="input", input_text=event.text)
+
+
+def _called(event: ToolCalled) -> Block:
+    return ToolBlock(
+        index=event.block,
+        call=event.call,
+        name=event.name,
+        status="called",
+        input=event.input,
+        provider=event.provider,
+    )
+
+
+def _with_output(tool: ToolBlock, text: str) -> ToolBlock:
+    output = tool.output + text
+    return replace(tool, output=output if len(output) <= 2 * KEEP_OUTPUT_CHARS else output[-KEEP_OUTPUT_CHARS:])
+
+
+def _tool_done(tool: ToolBlock, event: ToolFinished) -> ToolBlock:
+    status: ToolStatus = "ok"
+    if not event.ok:
+        code = event.error.code if event.error else ""
+        status = {"tool_interrupted": "interrupted", "tool_denied": "denied"}.get(code, "error")  # type: ignore[assignment]
+    return replace(
+        tool,
+        status=status,
+        input_text="",
+        output=event.output,
+        error=event.error,
+        truncated=event.truncated,
+        blob=event.blob,
+        total_lines=event.total_lines,
+        total_bytes=event.total_bytes,
+        exit_code=event.exit_code,
+        finished_at=event.ts,
+    )
+
+
+def _blocks_of(content: Content) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for index, part in enumerate(content):
+        match part:
+            case TextPart():
+                blocks.append(TextBlock(index=index, text=part.text, blob=part.blob))
+            case ImagePart():
+                blocks.append(ImageBlock(index=index, url=part.image_url.url))
+    return tuple(blocks)
+
+
+def _added(event: MessageAdded) -> Message:
+    return Message(
+        id=event.message,
+        role=event.role,
+        seq=event.seq,
+        updated_seq=event.seq,
+        ts=event.ts,
+        blocks=_blocks_of(event.content) if event.blocks is None else event.blocks,
+        turn=event.turn,
+        origin=event.origin,
+        agent=event.agent,
+        model=event.model,
+        hidden=event.hidden,
+        event_kind=event.event_kind,
+        client_request_id=event.client_request_id,
+        data=event.data,
+    )
+
+
+def _queue_item(event: QueueAdded) -> QueueItem:
+    return QueueItem(
+        id=event.item,
+        content=event.content,
+        delivery=event.delivery,
+        ts=event.ts,
+        priority=event.priority,
+        merge=event.merge,
+        agent=event.agent,
+        mode=event.mode,
+        origin=event.origin,
+        client_request_id=event.client_request_id,
+    )
+
+
+def _placed(queue: tuple[QueueItem, ...], item: QueueItem, before: str | None) -> tuple[QueueItem, ...]:
+    """Priority items stand before the others, each kind in the order it came; `before` overrides that by hand."""
+    if before:
+        for at, known in enumerate(queue):
+            if known.id == before:
+                return (*queue[:at], item, *queue[at:])
+    if item.priority:
+        at = sum(1 for known in queue if known.priority)
+        return (*queue[:at], item, *queue[at:])
+    return (*queue, item)
+
+
+def _queue_edited(queue: tuple[QueueItem, ...], event: QueueEdited) -> tuple[QueueItem, ...]:
+    item = next((known for known in queue if known.id == event.item), None)
+    if item is None:
+        return queue
+    changed = replace(
+        item,
+        version=event.version,
+        content=item.content if event.content is None else event.content,
+        held=item.held if event.held is None else event.held,
+        priority=item.priority if event.priority is None else event.priority,
+    )
+    if event.before is None and changed.priority == item.priority:
+        return tuple(changed if known.id == item.id else known for known in queue)
+    rest = tuple(known for known in queue if known.id != item.id)
+    return _placed(rest, changed, event.before)
+
+
+def _bounded(requests: list[Request]) -> tuple[Request, ...]:
+    surplus = sum(1 for known in requests if known.status != "open") - KEEP_RESOLVED
+    kept: list[Request] = []
+    for known in requests:
+        if known.status != "open" and surplus > 0:
+            surplus -= 1
+        else:
+            kept.append(known)
+    return tuple(kept)
+
+
+def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
+    merged = {**params, **patch}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _files(known: tuple[FileChange, ...], changed: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """The latest change of each path, in the order the paths were first touched."""
+    by_path = {file.path: file for file in known}
+    by_path.update({file.path: file for file in changed})
+    return tuple(by_path.values())

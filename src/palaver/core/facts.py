@@ -1,0 +1,26 @@
+"""What the pure functions are told about the world: the time, fresh ids, who asks, and which agent would run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from palaver.schema.base import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The agent a turn would run with, resolved by the shell before anything is decided."""
+
+    agent: str
+    backend: str
+    model: str | None = None
+    resumable: bool = False
+    """A turn cut by a restart can be taken up from the log alone, so its open requests stay answerable."""
+    steerable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    now: int
+    new_id: Callable[[], str]
+    runner: Runner
+    origin: Origin | None = None

@@ -1,0 +1,76 @@
+"""What should run now: which queued messages begin a turn at rest, and which join the running one at a boundary.
+
+Called by the owner after every change. Pure: the same state always gives the same answer.
+"""
+
+from palaver.core.facts import Facts
+from palaver.core.settle import supersede
+from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved, TurnStarted
+from palaver.schema.view import QueueItem, State, Trigger
+
+
+def next_items(state: State) -> list[QueueItem]:
+    """The queued messages the next turn consumes: the first one ready, and those that agreed to share its turn."""
+    if state.turn is not None or state.deleted:
+        return []
+    ready = [item for item in state.queue if not item.held]
+    if not ready:
+        return []
+    first, *rest = ready
+    if first.delivery == "boundary" or first.priority:
+        # Boundary messages that found no turn to join begin one together, as they would have joined it together.
+        return [first, *(item for item in rest if item.delivery == "boundary" or item.priority)]
+    taken = [first]
+    for item in rest:
+        if not (first.merge and item.merge and item.agent == first.agent):
+            break
+        taken.append(item)
+    return taken
+
+
+def next_turn(state: State, facts: Facts) -> list[KnownEvent]:
+    """The events that begin the next turn from the queue, or nothing."""
+    items = next_items(state)
+    if not items:
+        return []
+    turn = facts.new_id()
+    delivered = [event for item in items for event in delivery(item, turn)]
+    trigger = Trigger(kind="message", messages=tuple(item.id for item in items))
+    return [*supersede(state), *delivered, started(turn, trigger, facts, items[0].mode)]
+
+
+def boundary_items(state: State) -> list[QueueItem]:
+    """What joins the running turn before its next model call."""
+    if state.turn is None:
+        return []
+    return [item for item in state.queue if not item.held and (item.delivery == "boundary" or item.priority)]
+
+
+def boundary_messages(state: State) -> list[KnownEvent]:
+    turn = state.turn
+    if turn is None:
+        return []
+    return [event for item in boundary_items(state) for event in delivery(item, turn.id)]
+
+
+def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
+    """A queued message leaves the queue and enters the transcript in one step, under the same id."""
+    return [
+        QueueRemoved(turn=turn, item=item.id, reason="delivered"),
+        MessageAdded(turn=turn, message=item.id, content=item.content, origin=item.origin, item=item.id),
+    ]
+
+
+def started(turn: str, trigger: Trigger, facts: Facts, mode: str | None = None) -> TurnStarted:
+    runner = facts.runner
+    return TurnStarted(
+        turn=turn,
+        agent=runner.agent,
+        backend=runner.backend,
+        model=runner.model,
+        resumable=runner.resumable,
+        steerable=runner.steerable,
+        trigger=trigger,
+        mode=mode,
+        origin=facts.origin,
+    )

@@ -1,0 +1,76 @@
+"""Reading the folded view: lookups, and the one place that derives a conversation's status.
+
+Called by evolve, decide, settle and next. Must never change anything.
+"""
+
+from collections.abc import Iterator
+
+from palaver.schema.view import Message, Request, State, Status, ToolBlock, ToolStatus
+
+OPEN_TOOL: frozenset[ToolStatus] = frozenset({"input", "called", "waiting", "running"})
+"""A tool call in one of these has no result yet."""
+
+
+def status_of(state: State) -> Status:
+    """The master status word, derived from what is open. Nobody sets it."""
+    if state.turn is None:
+        if any(request.status == "open" for request in state.requests):
+            return "waiting_user_input"
+        outcome = state.last_turn.outcome if state.last_turn else None
+        return "completed" if outcome == "task" else "error" if outcome == "failed" else "idle"
+    kinds = {request.kind for request in state.requests if request.status == "open"}
+    if "approval" in kinds:
+        return "paused"
+    if kinds:
+        return "waiting_user_input"
+    running = [tool for tool in tools_of_turn(state, state.turn.id) if tool.status == "running"]
+    if any(tool.grant == "ide" for tool in running):
+        return "waiting_ide"
+    return "executing_tools" if running else "generating"
+
+
+def tools_of_turn(state: State, turn: str) -> Iterator[ToolBlock]:
+    for message in messages_of_turn(state, turn):
+        yield from (block for block in message.blocks if isinstance(block, ToolBlock))
+
+
+def messages_of_turn(state: State, turn: str) -> list[Message]:
+    """A turn's messages, in order. They stand at the end, so the walk is short whatever the history."""
+    found: list[Message] = []
+    for message in reversed(state.messages):
+        if message.turn == turn:
+            found.append(message)
+        elif found:
+            break
+    return found[::-1]
+
+
+def open_tools(state: State) -> list[tuple[Message, ToolBlock]]:
+    """Calls without a result, wherever they stand: in the active turn, or left waiting by one that a restart ended."""
+    return [
+        (message, block)
+        for message in state.messages
+        if message.role == "assistant"
+        for block in message.blocks
+        if isinstance(block, ToolBlock) and block.status in OPEN_TOOL
+    ]
+
+
+def open_requests(state: State) -> list[Request]:
+    return [request for request in state.requests if request.status == "open"]
+
+
+def find_request(state: State, request: str) -> Request | None:
+    return next((known for known in state.requests if known.id == request), None)
+
+
+def message_count(state: State) -> int:
+    return state.offset + len(state.messages)
+
+
+def find_message(state: State, message: str) -> tuple[int, Message] | None:
+    """A message and its index in the whole conversation."""
+    for place, known in enumerate(state.messages):
+        if known.id == message:
+            return state.offset + place, known
+    return None

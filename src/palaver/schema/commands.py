@@ -1,0 +1,180 @@
+"""Everything a client may ask of a conversation. Imperative names; each becomes events or a refusal.
+
+`client_request_id` makes a command idempotent for ever: the same id with the same body has one effect and the same
+answer, the same id with another body is refused.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from palaver.schema.base import Delivery, Id, Scope, Then, Verdict, Wire
+from palaver.schema.content import Content
+from palaver.schema.view import Message
+
+
+class _Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    client_request_id: Id | None = None
+
+
+class SendMessage(_Command, tag="send_message"):
+    """Queued while a turn runs, else it starts one in the same step. `merge` items waiting together share one turn."""
+
+    content: str | Content
+    delivery: Delivery = "turn"
+    priority: bool = False
+    merge: bool = False
+    agent: Id | None = None
+    mode: str | None = None
+
+
+class EditQueued(_Command, tag="edit_queued"):
+    """Change, hold or move a message that has not been delivered. `before` is another item's id; `""` means the end."""
+
+    item: Id
+    content: str | Content | None = None
+    held: bool | None = None
+    priority: bool | None = None
+    before: str | None = None
+
+
+class RemoveQueued(_Command, tag="remove_queued"):
+    item: Id
+
+
+class Interrupt(_Command, tag="interrupt"):
+    """Stop the active turn and everything it started. Always accepted; the queue goes on."""
+
+    turn: Id | None = None
+    audio_end_ms: int | None = None
+
+
+class Answer(Wire):
+    """One question's answer."""
+
+    question_index: int = 0
+    selected: tuple[str, ...] = ()
+    custom_text: str | None = None
+
+
+class ResolveRequest(_Command, tag="resolve_request"):
+    """Answer an approval, a question or a plan. The first answer wins; later ones are told what was recorded."""
+
+    request: Id
+    verdict: Verdict | None = None
+    then: Then = "continue"
+    scope: Scope = "once"
+    answers: tuple[Answer, ...] = ()
+    text: str | None = None
+    input: Any = None
+
+
+class UpdateConversation(_Command, tag="update_conversation"):
+    title: str | None = None
+    agent: Id | None = None
+    archived: bool | None = None
+
+
+class SetParams(_Command, tag="set_params"):
+    """Merged into the conversation's parameters; null clears one."""
+
+    patch: dict[str, Any]
+
+
+class DeleteConversation(_Command, tag="delete_conversation"):
+    pass
+
+
+class EditMessage(_Command, tag="edit_message"):
+    message: Id
+    content: str | Content
+    regenerate: bool = False
+
+
+class RemoveMessage(_Command, tag="remove_message"):
+    message: Id
+
+
+class TruncateMessages(_Command, tag="truncate_messages"):
+    from_index: int
+
+
+class RetryFrom(_Command, tag="retry_from"):
+    """Drop everything from `index` on, send `content` there and generate."""
+
+    index: int
+    content: str | Content
+
+
+class Regenerate(_Command, tag="regenerate"):
+    """Drop what follows the last user message and generate again."""
+
+
+class ReturnToolResult(_Command, tag="return_tool_result"):
+    """The result of a tool that the client itself executes (an editor's tools)."""
+
+    call: Id
+    content: str
+    failed: bool = False
+
+
+class RestoreMessages(_Command, tag="restore_messages"):
+    """Fill an empty conversation with messages from a branch source, a trajectory or an import."""
+
+    messages: tuple[Message, ...]
+
+
+class SetDraft(_Command, tag="set_draft"):
+    text: str
+
+
+class ClearDraft(_Command, tag="clear_draft"):
+    pass
+
+
+Command = (
+    SendMessage
+    | EditQueued
+    | RemoveQueued
+    | Interrupt
+    | ResolveRequest
+    | UpdateConversation
+    | SetParams
+    | DeleteConversation
+    | EditMessage
+    | RemoveMessage
+    | TruncateMessages
+    | RetryFrom
+    | Regenerate
+    | ReturnToolResult
+    | RestoreMessages
+    | SetDraft
+    | ClearDraft
+)
+
+
+class Accepted(Wire):
+    """The answer to a command. `seq` is on disk; `applied` is false when somebody else's answer was recorded before.
+
+    Derived from the events the command made, so a repeated command gets the same answer by construction.
+    """
+
+    conversation: Id
+    seq: int
+    applied: bool = True
+    id: Id | None = None
+    turn: Id | None = None
+    queued: bool = False
+    note: str | None = None
+
+
+class CreateConversation(Wire):
+    """Body of `POST /api/conversations`. With a chosen `id` or a `client_request_id` it can be repeated safely."""
+
+    id: Id | None = None
+    client_request_id: Id | None = None
+    title: str | None = None
+    agent: Id | None = None
+    project: str | None = None
+    params: dict[str, Any] = {}
+    message: str | Content | None = None

@@ -1,0 +1,78 @@
+"""The tool seam: what a tool is, what it is given, what it gives back.
+
+Called by the API loop, which records the grant before `run` and the result after it. A tool never raises for a failure of
+its own: a failed tool is a result that the model can act on. It must never outlive its turn: cancelling `run` ends all
+that it started, children of children included.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from palaver.schema.base import BlobRef
+
+Output = Callable[[str, Literal["stdout", "stderr"]], Awaitable[None]]
+"""Where a tool's live output goes, as it comes."""
+
+Spill = Callable[[bytes, str], Awaitable[BlobRef]]
+"""Where output too long to show inline goes, whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    reads_only: bool = False
+    """Runs without asking in mode `ask`, and together with other such calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a call runs."""
+
+    root: Path
+    output: Output
+    spill: Spill
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    ok: bool
+    output: str = ""
+    error_code: str = "tool_error"
+    error: str | None = None
+    truncated: bool = False
+    blob: BlobRef | None = None
+    total_lines: int | None = None
+    total_bytes: int | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a call would do, bound by a hash to exactly that. Computed before asking and again before running."""
+
+    title: str
+    """One line: "Edit src/x.py", "Run pytest -q"."""
+    hash: str
+    """Of tool, arguments, working folder and the contents of the files it would change."""
+    preview: str | None = None
+    """A diff, or the command with control and bidi characters made visible."""
+    risk: str | None = None
+    reads_only: bool = False
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
+        """What this call would do, or at once the failed result of arguments that make no sense."""
+        ...
+
+    async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult: ...
