@@ -1,0 +1,78 @@
+# Palaver: each target sets up everything it needs, and costs nothing when nothing changed.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help run test lint bench clean venv web
+
+PYTHON := .venv/bin/python
+PACKAGES := .venv/.packages
+INSTALLED := .venv/.installed
+NODE_PACKAGES := web/node_modules/.package-lock.json
+PAGE := src/palaver/web_dist/index.html
+
+# Directories are listed too: their time changes when a file in them is removed.
+PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
+CHECKED := src tests scripts hatch_build.py $(wildcard bench)
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+run: $(INSTALLED) $(PAGE) ## Start Palaver and open its page (PALAVER_HOST, PALAVER_PORT, PALAVER_DATA, PALAVER_NO_OPEN=1).
+	@scripts/model.sh
+	@exec .venv/bin/palaver serve
+
+test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both together in a real Chromium.
+	@if scripts/chromium.sh; then tests=""; else tests="not browser"; fi; \
+	$(PYTHON) -m pytest tests -m "$$tests"
+	@echo "Testing the page …"
+	@scripts/npm.sh run --silent test
+
+lint: $(INSTALLED) $(NODE_PACKAGES) ## Check style, types, layers and generated files; the only definition of clean.
+	@echo "Checking style …"
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --quiet --check --diff .
+	@echo "Checking layers …"
+	@report=$$(.venv/bin/lint-imports --no-logo) || { echo "$$report"; exit 1; }
+	@echo "Checking types …"
+	@.venv/bin/mypy $(CHECKED)
+	@scripts/npm.sh run --silent check
+	@scripts/check_generated.sh
+
+bench: $(INSTALLED) $(PAGE) ## Measure the numbers we promise and print them as a table.
+	@$(PYTHON) -m bench
+
+clean: ## Remove everything the other targets made.
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
+	@rm -rf web/node_modules src/palaver/web_dist
+	@find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The steps behind the targets. Each leaves a file whose time tells make whether to do it again.
+
+venv: $(INSTALLED)
+
+web: $(PAGE)
+
+.venv/.uv: scripts/venv.sh
+	@scripts/venv.sh
+	@touch $@
+
+$(PACKAGES): .venv/.uv requirements.lock
+	@echo "Fetching Python packages (about 130 MB the first time) …"
+	@scripts/pip.sh install --require-hashes -r requirements.lock
+	@touch $@
+
+# Editable, and built with the packages above: nothing to fetch, no page to build.
+$(INSTALLED): $(PACKAGES) pyproject.toml hatch_build.py
+	@echo "Installing Palaver into .venv …"
+	@scripts/pip.sh install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(NODE_PACKAGES): web/package-lock.json | $(PACKAGES)
+	@echo "Fetching the page's packages …"
+	@scripts/npm.sh ci --silent
+	@touch $@
+
+$(PAGE): $(NODE_PACKAGES) $(PAGE_SOURCES)
+	@echo "Building the page …"
+	@scripts/npm.sh run --silent build -- --logLevel warn
