@@ -13,7 +13,6 @@ PAGE := src/palaver/web_dist/index.html
 
 # Directories are listed too: their time changes when a file in them is removed.
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
-CHECKED := src tests scripts hatch_build.py $(wildcard bench)
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -29,15 +28,7 @@ test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both togethe
 	@scripts/npm.sh run --silent test
 
 lint: $(INSTALLED) $(NODE_PACKAGES) ## Check style, types, layers and generated files; the only definition of clean.
-	@echo "Checking style …"
-	@.venv/bin/ruff check --quiet .
-	@.venv/bin/ruff format --quiet --check --diff .
-	@echo "Checking layers …"
-	@report=$$(.venv/bin/lint-imports --no-logo) || { echo "$$report"; exit 1; }
-	@echo "Checking types …"
-	@.venv/bin/mypy $(CHECKED)
-	@scripts/npm.sh run --silent check
-	@scripts/check_generated.sh
+	@scripts/lint.sh
 
 bench: $(INSTALLED) $(PAGE) ## Measure the numbers we promise and print them as a table.
 	@$(PYTHON) -m bench
@@ -58,7 +49,7 @@ web: $(PAGE)
 	@touch $@
 
 $(PACKAGES): .venv/.uv requirements.lock
-	@echo "Fetching Python packages (about 130 MB the first time) …"
+	@echo "Fetching Python packages (about 150 MB the first time) …"
 	@scripts/pip.sh install --require-hashes -r requirements.lock
 	@touch $@
 
