@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from palaver.schema.base import BlobRef
+from palaver.schema.view import FileChange
 
 Output = Callable[[str, Literal["stdout", "stderr"]], Awaitable[None]]
 """Where a tool's live output goes, as it comes."""
@@ -28,6 +29,8 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     reads_only: bool = False
     """Runs without asking in mode `ask`, and together with other such calls."""
+    edits_only: bool = False
+    """Changes files beneath the root and nothing else: runs without asking in mode `accept_edits`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Workplace:
     output: Output
     spill: Spill
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The server's own. Children get the allow-listed part of it; its secret values are struck from all output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class ToolResult:
     total_lines: int | None = None
     total_bytes: int | None = None
     exit_code: int | None = None
+    changes: tuple[FileChange, ...] = ()
+    """What became of files, for `files.changed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Proposal:
     """A diff, or the command with control and bidi characters made visible."""
     risk: str | None = None
     reads_only: bool = False
+    match: str | None = None
+    """What rules and standing grants look at: the exact command, or the path beneath the root."""
 
 
 class Tool(Protocol):
