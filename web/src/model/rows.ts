@@ -1,0 +1,145 @@
+/**
+ * A conversation as the flat list of rows the transcript draws.
+ *
+ * Called by the store at each flush. A row keeps its identity as long as what it shows does not change, so a token
+ * changes exactly one row. Holds data only; the words for it are in text.ts.
+ */
+
+import type {
+  ImageBlock,
+  Message,
+  Part,
+  Plan,
+  Progress,
+  Role,
+  State,
+  Stopped,
+  TextBlock,
+  ThinkingBlock,
+  ToolBlock,
+  Turn,
+  TurnSummary,
+  WireError,
+} from "../protocol/events.gen";
+
+interface Placed {
+  /** Stable and unique within the conversation; also the key of disclosure and selection. */
+  readonly key: string;
+  /** Seq of the message it belongs to (of the turn's end for marks): for deep links and search hits. */
+  readonly seq: number;
+  readonly ts: number;
+}
+
+interface OfMessage extends Placed {
+  readonly messageId: string;
+}
+
+/** The first row of a message carries who speaks; the others continue it. */
+interface OfAgent extends OfMessage {
+  readonly first: boolean;
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly messageStatus: Progress;
+}
+
+export interface UserRow extends OfMessage {
+  readonly kind: "user";
+  readonly message: Message;
+  readonly text: string;
+  readonly images: readonly string[];
+}
+
+export interface TextRow extends OfAgent {
+  readonly kind: "text";
+  readonly block: TextBlock;
+  /** Set on the last block of a message that was cut by a limit or refused. */
+  readonly finishReason: string | null;
+}
+
+export interface ThinkingRow extends OfAgent {
+  readonly kind: "thinking";
+  readonly block: ThinkingBlock;
+}
+
+export interface ImageRow extends OfAgent {
+  readonly kind: "image";
+  readonly block: ImageBlock;
+}
+
+export interface ToolRow extends OfAgent {
+  readonly kind: "tool";
+  readonly block: ToolBlock;
+}
+
+/** A run of reading and searching calls, shown as one line until asked. */
+export interface ToolGroupRow extends OfAgent {
+  readonly kind: "tool_group";
+  readonly tools: readonly ToolRow[];
+  readonly readCount: number;
+  readonly searchCount: number;
+  readonly listCount: number;
+  readonly running: boolean;
+  readonly failedCount: number;
+  readonly waitingCount: number;
+}
+
+/** A message by nobody in particular: a process that ended, a summary, a system note. */
+export interface NoteRow extends OfMessage {
+  readonly kind: "note";
+  readonly role: Exclude<Role, "user" | "assistant">;
+  readonly eventKind: string | null;
+  readonly message: Message;
+  readonly text: string;
+}
+
+export interface InterruptedRow extends Placed {
+  readonly kind: "interrupted";
+  /** Known for the latest turn only. */
+  readonly stopped: Stopped | null;
+  readonly turn: TurnSummary | null;
+  /** The latest thing in the conversation: Continue and Edit-and-resend make sense. */
+  readonly last: boolean;
+}
+
+export interface ErrorRow extends Placed {
+  readonly kind: "error";
+  readonly error: WireError;
+  readonly turn: TurnSummary;
+}
+
+export interface DayRow extends Placed {
+  readonly kind: "day";
+  /** Midnight, local time. */
+  readonly day: number;
+}
+
+/** The end of the transcript while a turn runs. */
+export interface ActivityRow extends Placed {
+  readonly kind: "activity";
+  readonly turn: Turn;
+  /** The tool that runs or waits, if one does. */
+  readonly tool: ToolBlock | null;
+  readonly waiting: "approval" | "question" | "plan" | null;
+}
+
+export type Row =
+  | UserRow
+  | TextRow
+  | ThinkingRow
+  | ImageRow
+  | ToolRow
+  | ToolGroupRow
+  | NoteRow
+  | InterruptedRow
+  | ErrorRow
+  | DayRow
+  | ActivityRow;
+
+/** Remembers the rows of one conversation between flushes. */
+export class RowBook {
+  rows(_state: State): readonly Row[] {
+    throw new Error("stub");
+  }
+}
+
+export type { Part, Plan };

@@ -1,0 +1,118 @@
+/**
+ * Everything the page shows, in one place, for any framework: `subscribe` and `getSnapshot` fit useSyncExternalStore.
+ *
+ * Called by the view, fed by the transport. A snapshot is immutable; a part of it that did not change keeps its identity,
+ * so `useSyncExternalStore(store.subscribe, () => pick(store.getSnapshot()))` re-renders only when the part changes.
+ * Changes that come from the network are gathered and shown at most 30 times a second; changes by the person at once.
+ */
+
+import type { Accepted, Command, CreateConversation, Part, State, WireError } from "../protocol/events.gen";
+import type { AgentEntry, Credentials, Session, Upload, WaitingRequest } from "../protocol/wire";
+import type { OutboxEntry } from "../transport/commands";
+import type { Connection } from "../transport/connection";
+import type { Ports } from "../transport/ports";
+import type { Announcement } from "./announce";
+import type { ConversationList } from "./listing";
+import type { MarkdownBook } from "./markdown";
+import type { Row } from "./rows";
+import type { Search } from "./search";
+
+export interface SessionState {
+  readonly phase: "checking" | "signed_in" | "signed_out" | "unreachable";
+  readonly session: Session | null;
+  /** Why the last sign-in was refused. */
+  readonly error: WireError | null;
+}
+
+export interface OpenConversation {
+  readonly id: string;
+  /** `missing`: deleted, or never there. */
+  readonly phase: "loading" | "ready" | "missing" | "failed";
+  readonly error: WireError | null;
+  /** The fold. Older pages are in `state.messages` too; `state.offset` says how many are still on the server. */
+  readonly state: State;
+  readonly rows: readonly Row[];
+  readonly older: "more" | "loading" | "failed" | "start";
+  /** How often older rows were put before the first: set virtua's `shift` on the render where it changes. */
+  readonly prependCount: number;
+  readonly outbox: readonly OutboxEntry[];
+  /** The composer's text: typed here, or left on another device. */
+  readonly draft: string;
+  readonly selected: string | null;
+  /** Texts of blocks by row key. */
+  readonly markdown: MarkdownBook;
+}
+
+export interface Snapshot {
+  readonly connection: Connection;
+  readonly session: SessionState;
+  readonly list: ConversationList;
+  readonly open: ReadonlyMap<string, OpenConversation>;
+  readonly outbox: readonly OutboxEntry[];
+  /** By row key (or any key of the view's own): true open, false closed; absent takes the view's default. */
+  readonly disclosure: ReadonlyMap<string, boolean>;
+  readonly search: Search;
+  readonly requests: { readonly phase: "idle" | "loading" | "ready" | "failed"; readonly items: readonly WaitingRequest[] };
+  readonly agents: { readonly phase: "idle" | "loading" | "ready" | "failed"; readonly items: readonly AgentEntry[] };
+  /** The latest thing for the live region; a new object each time there is something to say. */
+  readonly announcement: { readonly id: number; readonly items: readonly Announcement[] };
+}
+
+export interface SendOptions {
+  /** `boundary` steers the running turn; the default queues behind it. */
+  delivery?: "turn" | "boundary";
+  priority?: boolean;
+  agent?: string;
+  mode?: string;
+}
+
+/** A command without its id: the outbox chooses that. */
+export type CommandBody = Command extends infer One ? (One extends Command ? Omit<One, "client_request_id"> : never) : never;
+
+export interface Store {
+  subscribe: (listener: () => void) => () => void;
+  getSnapshot: () => Snapshot;
+
+  /** Asks who we are and connects. */
+  start(): void;
+  stop(): void;
+  reconnectNow(): void;
+  signIn(credentials: Credentials): Promise<boolean>;
+  signOut(): Promise<void>;
+
+  /** Follow a conversation. Nested opens are counted; the state stays for a while after the last close. */
+  openConversation(id: string): void;
+  closeConversation(id: string): void;
+  /** Tell which conversation the reader is looking at (null: none): it is never unread. */
+  setVisible(id: string | null): void;
+  loadOlder(id: string): Promise<void>;
+  /** Load older pages until the message that began at `seq` is there. The key of its first row, or null. */
+  reveal(id: string, seq: number): Promise<string | null>;
+
+  /** Puts any command into the outbox. The result is its client request id. */
+  command(conversation: string, body: CommandBody): string;
+  send(conversation: string, content: string | Part[], options?: SendOptions): string;
+  /** Settles when the server answered: the answer, or the refusal as ApiError. */
+  answered(commandId: string): Promise<Accepted>;
+  retry(commandId: string): void;
+  discard(commandId: string): void;
+  /** With a fresh id inside, so it may be repeated. */
+  create(body: CreateConversation): Promise<Accepted>;
+  upload(file: Blob, name: string): Promise<Upload>;
+
+  loadMoreConversations(): Promise<void>;
+  filterConversations(query: string): void;
+  showArchived(shown: boolean): void;
+  loadRequests(): Promise<void>;
+  loadAgents(): Promise<void>;
+  search(query: string, conversation?: string | null): void;
+
+  setDraft(conversation: string, text: string): void;
+  setDisclosed(key: string, open: boolean): void;
+  select(conversation: string, key: string | null): void;
+  setAnnouncements(sentences: boolean): void;
+}
+
+export function openStore(_ports: Ports): Store {
+  throw new Error("stub");
+}

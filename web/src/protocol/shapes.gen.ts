@@ -1,0 +1,88 @@
+// Made by `python -m palaver.schema.generate` from src/palaver/schema. Do not edit.
+
+/** `str int num bool any`, `? T` may be null, `[] T` list, `{} T` map, `= a b` closed set, `@ Name` part,
+ *  `| tag Name …` part by its `type`. */
+export type Type = string | readonly Type[];
+/** A type alone is required; with a default beside it the field may be absent. */
+export type Field = readonly [Type] | readonly [Type, unknown];
+/** `omits`: absent rather than default in a folded view. */
+export interface Shape { readonly omits: boolean; readonly fields: Readonly<Record<string, Field>> }
+
+export const STAMP: Readonly<Record<string, Field>> = {"seq":["int",0],"id":["str",""],"ts":["int",0],"conversation":["str",""],"turn":[["?","str"],null],"origin":[["?",["@","Origin"]],null],"client_request_id":[["?","str"],null],"body_hash":[["?","str"],null]};
+
+export const EVENTS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
+  "text.delta": {"message":["str"],"block":["int"],"text":["str"]},
+  "thinking.delta": {"message":["str"],"block":["int"],"text":["str"]},
+  "tool.output.delta": {"call":["str"],"text":["str"],"stream":[["=","stderr","stdout"],"stdout"]},
+  "tool.input.delta": {"message":["str"],"block":["int"],"call":["str"],"name":["str"],"text":["str",""]},
+  "conversation.created": {"agent":["str","default"],"title":["str",""],"project":[["?","str"],null],"params":[["{}","any"],{}],"parent":[["?",["@","Parent"]],null],"source":[["?","str"],null]},
+  "conversation.updated": {"title":[["?","str"],null],"title_source":[["?",["=","auto","user"]],null],"agent":[["?","str"],null],"params":[["?",["{}","any"]],null],"archived":[["?","bool"],null]},
+  "conversation.deleted": {},
+  "draft.set": {"text":["str"]},
+  "draft.cleared": {},
+  "queue.added": {"item":["str"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]]],"delivery":[["=","boundary","turn"],"turn"],"priority":["bool",false],"merge":["bool",false],"agent":[["?","str"],null],"mode":[["?","str"],null]},
+  "queue.edited": {"item":["str"],"version":["int"],"content":[["?",["[]",["|","text","TextPart","image_url","ImagePart"]]],null],"held":[["?","bool"],null],"priority":[["?","bool"],null],"before":[["?","str"],null]},
+  "queue.removed": {"item":["str"],"reason":[["=","cancelled","delivered"]]},
+  "message.added": {"message":["str"],"role":[["=","assistant","event","plan","summary","system","user"],"user"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]],[]],"blocks":[["?",["[]",["|","text","TextBlock","thinking","ThinkingBlock","image","ImageBlock","tool","ToolBlock"]]],null],"hidden":["bool",false],"event_kind":[["?","str"],null],"agent":[["?","str"],null],"model":[["?","str"],null],"item":[["?","str"],null],"data":["any",null]},
+  "message.edited": {"message":["str"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]]]},
+  "message.removed": {"message":["str"],"index":["int"]},
+  "message.truncated": {"index":["int"]},
+  "turn.started": {"agent":["str"],"backend":["str"],"trigger":[["@","Trigger"]],"model":[["?","str"],null],"parent":[["?","str"],null],"mode":[["?","str"],null],"resumable":["bool",false],"steerable":["bool",false]},
+  "turn.status": {"status":[["=","calling_tool","idle","model_loading","thinking","working"]],"detail":[["?","str"],null],"retry":[["?",["@","Retry"]],null]},
+  "turn.finished": {"outcome":[["=","completed","failed","interrupted","limited","plan","task","yielded"]],"usage":[["@","Usage"],{}],"cost_usd":[["?","num"],null],"duration_ms":[["?","int"],null],"error":[["?",["@","WireError"]],null],"summary":[["?","str"],null]},
+  "turn.interrupted": {"reason":[["=","backend_exit","deleted","limit","parent","restart","shutdown","storage","user"]],"usage":[["@","Usage"],{}],"cost_usd":[["?","num"],null],"duration_ms":[["?","int"],null],"audio_end_ms":[["?","int"],null],"detail":[["?","str"],null]},
+  "answer.started": {"message":["str"],"model":[["?","str"],null],"replaces":[["?","str"],null]},
+  "text.finished": {"message":["str"],"block":["int"],"text":["str"],"interrupted":["bool",false],"blob":[["?",["@","BlobRef"]],null]},
+  "thinking.finished": {"message":["str"],"block":["int"],"text":["str"],"interrupted":["bool",false],"redacted":["bool",false],"signature":[["?","str"],null],"provider":["any",null],"duration_ms":[["?","int"],null]},
+  "answer.finished": {"message":["str"],"finish_reason":["str"],"usage":[["?",["@","Usage"]],null],"model":[["?","str"],null],"interrupted":["bool",false],"provider":["any",null]},
+  "citation.added": {"message":["str"],"block":["int"],"citation":["any"]},
+  "tool.called": {"message":["str"],"block":["int"],"call":["str"],"name":["str"],"input":["any",null],"provider":["any",null],"exchange":[["?","str"],null]},
+  "tool.started": {"call":["str"],"grant":["str"],"request":[["?","str"],null],"hash":[["?","str"],null],"sandbox":[["?","str"],null]},
+  "tool.finished": {"call":["str"],"ok":["bool"],"output":["str",""],"error":[["?",["@","ToolError"]],null],"effect":[["=","done","none","unknown"],"done"],"truncated":["bool",false],"blob":[["?",["@","BlobRef"]],null],"total_lines":[["?","int"],null],"total_bytes":[["?","int"],null],"exit_code":[["?","int"],null],"duration_ms":[["?","int"],null],"exchange":[["?","str"],null]},
+  "request.opened": {"request":["str"],"kind":[["=","approval","plan","question"]],"call":[["?","str"],null],"agent":[["?","str"],null],"tool":[["?","str"],null],"input":["any",null],"hash":[["?","str"],null],"title":[["?","str"],null],"risk":[["?","str"],null],"sandbox":[["?","str"],null],"preview":[["?","str"],null],"scopes":[["[]",["=","agent","conversation","once","project"]],["once"]],"questions":[["[]",["@","Question"]],[]],"plan":[["?",["@","Plan"]],null],"expires_at":[["?","int"],null]},
+  "request.resolved": {"request":["str"],"status":[["=","answered","cancelled","expired","open","superseded"]],"verdict":[["?",["=","allow","deny"]],null],"then":[["=","continue","stop"],"continue"],"scope":[["=","agent","conversation","once","project"],"once"],"answers":[["[]",["@","Answer"]],[]],"text":[["?","str"],null],"input":["any",null]},
+  "subagent.started": {"subagent":["str"],"agent":["str"],"task":["str"],"call":[["?","str"],null],"run":[["?","str"],null]},
+  "subagent.finished": {"subagent":["str"],"outcome":[["=","cancelled","completed","failed"]],"result":[["?","str"],null],"run":[["?","str"],null]},
+  "exchange.sent": {"exchange":["str"],"agent":["str"],"to":[["?","str"],null],"content":["str",""],"mode":[["=","async","sync"],"sync"],"call":[["?","str"],null]},
+  "exchange.returned": {"exchange":["str"],"status":[["=","cancelled","complete","failed","queued","started","timeout"]],"response":[["?","str"],null],"duration_ms":[["?","int"],null],"tool_call_count":[["?","int"],null]},
+  "context.measured": {"used_tokens":["int"],"window_tokens":[["?","int"],null],"estimated":["bool",true],"stage":[["?","str"],null],"message_count":["int",0],"char_count":["int",0],"breakdown":[["{}","int"],{}]},
+  "context.compressed": {"stage":["str"],"strength":[["=","absent","high","low","medium"]],"before_tokens":["int"],"after_tokens":["int"],"messages":[["[]","str"],[]],"summary":[["?","str"],null]},
+  "knowledge.recalled": {"sources":[["[]",["@","KnowledgeSource"]],[]],"tokens":["int",0]},
+  "files.changed": {"files":[["[]",["@","FileChange"]]],"truncated_count":["int",0]},
+  "plan.updated": {"plan":[["?",["@","Plan"]],null]},
+  "process.started": {"process":["str"],"command":["str"],"call":[["?","str"],null],"pid":[["?","int"],null]},
+  "process.finished": {"process":["str"],"exit_code":[["?","int"],null]},
+  "model.switched": {"to_model":["str"],"from_model":[["?","str"],null],"reason":["str",""]},
+  "mission.set": {"mission":["str"],"text":["str"],"agents":[["[]",["@","MissionAgent"]],[]],"budget_usd":[["?","num"],null]},
+  "mission.cleared": {"mission":["str"]},
+  "mission.triggered": {"mission":["str"],"agent":["str"],"count":["int"],"target":[["?","str"],null]},
+  "agent.overridden": {"agent":["str"],"idle_prompt":[["?","str"],null],"idle_interval_s":[["?","int"],null]},
+  "grant.added": {"tool":["str"],"scope":[["=","agent","conversation","once","project"]],"decision":[["=","allow","ask","deny_abort","deny_continue"],"allow"],"match":[["?","str"],null],"agent":[["?","str"],null],"request":[["?","str"],null]},
+  "log.compacted": {"first":["int"],"chain":["str"]},
+};
+
+export const PARTS: Readonly<Record<string, Shape>> = {
+  "Answer": {"omits":true,"fields":{"question_index":["int",0],"selected":[["[]","str"],[]],"custom_text":[["?","str"],null]}},
+  "BlobRef": {"omits":true,"fields":{"id":["str"],"size":["int"],"mime":["str","application/octet-stream"]}},
+  "FileChange": {"omits":false,"fields":{"path":["str"],"kind":[["=","created","deleted","modified","renamed"]],"additions":["int",0],"deletions":["int",0],"diff":[["?","str"],null],"blob":[["?",["@","BlobRef"]],null]}},
+  "ImageBlock": {"omits":false,"fields":{"url":["str"],"index":["int"],"type":[["=","image"]]}},
+  "ImagePart": {"omits":true,"fields":{"image_url":[["@","ImageUrl"]],"type":[["=","image_url"]]}},
+  "ImageUrl": {"omits":true,"fields":{"url":["str"],"detail":[["?","str"],null]}},
+  "KnowledgeSource": {"omits":true,"fields":{"kind":[["=","conversation","file","note"]],"ref":["str"],"title":["str",""],"snippet":["str",""]}},
+  "MissionAgent": {"omits":true,"fields":{"agent":["str"],"idle_prompt":[["?","str"],null],"idle_interval_s":[["?","int"],null]}},
+  "Origin": {"omits":true,"fields":{"face":["str","native"],"client":[["?","str"],null],"user":[["?","str"],null],"agent":[["?","str"],null]}},
+  "Parent": {"omits":false,"fields":{"conversation":["str"],"kind":[["=","branch","exchange","mission","subagent"]],"root":["str"],"message":[["?","str"],null],"call":[["?","str"],null]}},
+  "Plan": {"omits":false,"fields":{"summary":["str"],"items":[["[]",["@","PlanItem"]],[]],"status":[["=","approved","completed","executing","planned"],"planned"],"text":[["?","str"],null]}},
+  "PlanItem": {"omits":false,"fields":{"title":["str"],"description":[["?","str"],null],"status":[["=","done","in_progress","pending","skipped"],"pending"]}},
+  "Question": {"omits":false,"fields":{"question":["str"],"header":["str",""],"options":[["[]",["@","QuestionOption"]],[]],"multi_select":["bool",false]}},
+  "QuestionOption": {"omits":false,"fields":{"label":["str"],"description":[["?","str"],null],"preview":[["?","str"],null]}},
+  "Retry": {"omits":false,"fields":{"attempt":["int"],"of":["int"],"after_s":["num"],"reason":["str"]}},
+  "TextBlock": {"omits":false,"fields":{"text":["str"],"status":[["=","done","interrupted","streaming","superseded"],"done"],"blob":[["?",["@","BlobRef"]],null],"citations":[["[]","any"],[]],"index":["int"],"type":[["=","text"]]}},
+  "TextPart": {"omits":true,"fields":{"text":["str"],"blob":[["?",["@","BlobRef"]],null],"type":[["=","text"]]}},
+  "ThinkingBlock": {"omits":false,"fields":{"text":["str"],"status":[["=","done","interrupted","streaming","superseded"],"done"],"redacted":["bool",false],"signature":[["?","str"],null],"provider":["any",null],"duration_ms":[["?","int"],null],"index":["int"],"type":[["=","thinking"]]}},
+  "ToolBlock": {"omits":false,"fields":{"call":["str"],"name":["str"],"status":[["=","called","denied","error","input","interrupted","ok","running","waiting"]],"input":["any",null],"input_text":["str",""],"output":["str",""],"error":[["?",["@","ToolError"]],null],"truncated":["bool",false],"blob":[["?",["@","BlobRef"]],null],"total_lines":[["?","int"],null],"total_bytes":[["?","int"],null],"exit_code":[["?","int"],null],"request":[["?","str"],null],"grant":[["?","str"],null],"provider":["any",null],"started_at":[["?","int"],null],"finished_at":[["?","int"],null],"index":["int"],"type":[["=","tool"]]}},
+  "ToolError": {"omits":false,"fields":{"code":["str"],"message":["str"]}},
+  "Trigger": {"omits":false,"fields":{"kind":[["=","callback","idle","message","process","regenerate","request","task"],"message"],"messages":[["[]","str"],[]],"request":[["?","str"],null],"exchange":[["?","str"],null]}},
+  "Usage": {"omits":true,"fields":{"input_tokens":["int",0],"output_tokens":["int",0],"cached_tokens":["int",0],"reasoning_tokens":["int",0]}},
+  "WireError": {"omits":true,"fields":{"code":["str"],"message":["str"],"retryable":["bool",false],"details":[["{}","any"],{}]}},
+};
