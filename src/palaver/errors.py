@@ -45,7 +45,7 @@ class PalaverError(Exception):
 
 
 class CallerError(PalaverError):
-    code = "invalid"
+    code: ClassVar[ErrorCode] = "invalid"
     status = 400
 
 
@@ -90,7 +90,7 @@ class Busy(CallerError):
 
 
 class LogError(PalaverError):
-    code = "unavailable"
+    code: ClassVar[ErrorCode] = "unavailable"
     status = 503
     retryable = True
 
@@ -113,7 +113,7 @@ class HeadMoved(LogError):
 
 
 class AgentError(PalaverError):
-    code = "provider_unavailable"
+    code: ClassVar[ErrorCode] = "provider_unavailable"
 
 
 class NotInstalled(AgentError):

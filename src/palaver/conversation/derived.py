@@ -1,0 +1,106 @@
+"""What the log keeps beside the events, computed from them: the row of the list and the texts that search finds.
+
+Pure. The owner calls it for each batch and hands the result to the append, so both change in the events' own commit.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from palaver.core.state import message_count, open_requests
+from palaver.log.base import Claim, Document
+from palaver.schema.content import plain_text
+from palaver.schema.events import (
+    AnswerStarted,
+    KnownEvent,
+    MessageAdded,
+    MessageEdited,
+    MessageRemoved,
+    MessageTruncated,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolOutputDelta,
+)
+from palaver.schema.view import Listing, State, TextBlock
+
+LAST_LINE_CHARS = 120
+
+
+def listing_of(state: State) -> Listing:
+    return Listing(
+        id=state.conversation,
+        title=state.title,
+        agent=state.agent,
+        project=state.project,
+        status=state.status,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        seq=state.seq,
+        last_line=_last_line(state),
+        message_count=message_count(state),
+        queue_size=len(state.queue),
+        open_requests=len(open_requests(state)),
+        turn=state.turn.id if state.turn else None,
+        archived=state.archived,
+        deleted=state.deleted,
+        parent=state.parent.conversation if state.parent else None,
+    )
+
+
+def _last_line(state: State) -> str:
+    for message in reversed(state.messages[-8:]):
+        if message.hidden or message.role not in ("user", "assistant"):
+            continue
+        for block in reversed(message.blocks):
+            if isinstance(block, TextBlock) and block.text.strip():
+                return " ".join(block.text[: 4 * LAST_LINE_CHARS].split())[:LAST_LINE_CHARS]
+    return ""
+
+
+def changes_list(events: Iterable[KnownEvent]) -> bool:
+    """Fragments never change a row: a streaming answer must not rewrite the list with every token."""
+    return any(not isinstance(event, TextDelta | ThinkingDelta | ToolInputDelta | ToolOutputDelta) for event in events)
+
+
+def documents_of(events: Iterable[KnownEvent]) -> list[Document]:
+    documents: list[Document] = []
+    for event in events:
+        match event:
+            case MessageAdded() if not event.hidden:
+                text = plain_text(event.content) if event.blocks is None else _block_text(event.blocks)
+                documents.append(Document(event.message, event.seq, event.role, text))
+            case MessageEdited():
+                documents.append(Document(event.message, event.seq, "user", plain_text(event.content)))
+            case TextFinished():
+                documents.append(Document(event.message, event.seq, "assistant", event.text))
+            case _:
+                pass
+    return [document for document in documents if document.text.strip()]
+
+
+def _block_text(blocks: Sequence[object]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def removed_documents(state: State, events: Iterable[KnownEvent]) -> list[str]:
+    """Messages that these events take out of the transcript (`state` is the view before them)."""
+    removed: list[str] = []
+    for event in events:
+        match event:
+            case MessageRemoved() | MessageEdited():
+                removed.append(event.message)
+            case MessageTruncated():
+                removed.extend(message.id for message in state.messages[max(0, event.index - state.offset) :])
+            case AnswerStarted() if event.replaces:
+                removed.append(event.replaces)
+            case _:
+                pass
+    return removed
+
+
+def claims_of(events: Iterable[KnownEvent]) -> list[Claim]:
+    claims: dict[str, Claim] = {}
+    for event in events:
+        if event.client_request_id and event.body_hash:
+            claims[event.client_request_id] = Claim(event.client_request_id, event.body_hash)
+    return list(claims.values())

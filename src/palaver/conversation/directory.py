@@ -1,0 +1,243 @@
+"""All conversations of a server: opens them when somebody comes, recovers them at start, lets them rest.
+
+Faces talk to conversations through here and never hold one. What rests is on disk only: ten thousand resting
+conversations cost a server nothing but their rows.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from palaver.conversation.attachments import with_blobs
+from palaver.conversation.conversation import Conversation, Surroundings
+from palaver.conversation.derived import claims_of, listing_of
+from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
+from palaver.core.evolve import fold
+from palaver.errors import Conflict, Gone, HeadMoved, LogError, NotFound
+from palaver.log.base import Append
+from palaver.schema.base import Origin
+from palaver.schema.commands import (
+    Accepted,
+    Command,
+    CreateConversation,
+    EditMessage,
+    EditQueued,
+    RetryFrom,
+    SendMessage,
+)
+from palaver.schema.events import ConversationCreated, KnownEvent, encode_event
+from palaver.schema.view import Listing, Message, Request, State
+
+logger = structlog.get_logger(__name__)
+
+IDLE_S = 60.0
+"""How long a resting conversation stays in memory: long enough for the next message of a person who is reading."""
+SWEEP_S = 15.0
+RECOVER_AT_ONCE = 16
+"""Conversations settled side by side at start: enough to share commits, few enough to keep the start smooth."""
+
+
+class Directory:
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._open: dict[str, Conversation] = {}
+        self._opening: dict[str, asyncio.Task[Conversation]] = {}
+        self._owners: dict[str, asyncio.Task[None]] = {}
+        self._closing = False
+
+    # -- life
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Directory"]:
+        """Recovered on entry; every turn settled and every process gone on exit."""
+        await self._recover()
+        sweeper = asyncio.create_task(self._sweep(), name="sweep resting conversations")
+        try:
+            yield self
+        finally:
+            self._closing = True
+            sweeper.cancel()
+            await asyncio.gather(*(self._stop(known) for known in list(self._open.values())), return_exceptions=True)
+
+    async def _recover(self) -> None:
+        unfinished = await self._around.log.unfinished()
+        gate = asyncio.Semaphore(RECOVER_AT_ONCE)
+
+        async def recover(conversation: str) -> None:
+            async with gate:
+                try:
+                    await self._opened(conversation)
+                except Exception:
+                    # One damaged conversation must not keep the others from starting.
+                    logger.exception("could not recover a conversation", conversation=conversation)
+
+        await asyncio.gather(*(recover(conversation) for conversation in unfinished))
+        if unfinished:
+            logger.info("recovered", conversations=len(unfinished))
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._around.clock.sleep(SWEEP_S)
+            await self.let_rest(IDLE_S)
+
+    async def let_rest(self, idle_s: float) -> int:
+        """Drop from memory what has rested for a while; answers how many went."""
+        now_s = self._around.clock.monotonic_s()
+        idle = [known for known in self._open.values() if known.resting and now_s - known.last_used_s >= idle_s]
+        for known in idle:
+            await self._stop(known)
+        return len(idle)
+
+    async def _stop(self, conversation: Conversation) -> None:
+        try:
+            await conversation.stop("shutdown")
+        except LogError as failure:
+            logger.warning("stopped without a snapshot", conversation=conversation.id, reason=failure.message)
+        finally:
+            owner = self._owners.pop(conversation.id, None)
+            self._open.pop(conversation.id, None)
+            if owner is not None:
+                owner.cancel()
+                await asyncio.wait({owner}, timeout=10)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    async def _opened(self, conversation: str) -> Conversation:
+        """The one owner of a conversation; concurrent callers share the opening."""
+        known = self._open.get(conversation)
+        if known is not None:
+            return known
+        opening = self._opening.get(conversation)
+        if opening is None:
+            opening = asyncio.create_task(self._load(conversation), name=f"open {conversation}")
+            self._opening[conversation] = opening
+            opening.add_done_callback(lambda _: self._opening.pop(conversation, None))
+        return await asyncio.shield(opening)
+
+    async def _load(self, conversation: str) -> Conversation:
+        loaded = await load_state(self._around.log, conversation)
+        if loaded is None:
+            raise NotFound("No such conversation.", conversation=conversation)
+        return self._adopt(*loaded)
+
+    def _adopt(self, state: State, snapshot_seq: int) -> Conversation:
+        owned = Conversation(state, snapshot_seq, self._around)
+        self._open[state.conversation] = owned
+        owner = asyncio.create_task(owned.own(), name=f"own {state.conversation}")
+        self._owners[state.conversation] = owner
+        owner.add_done_callback(lambda task: self._disowned(owned, task))
+        return owned
+
+    def _disowned(self, owned: Conversation, task: asyncio.Task[None]) -> None:
+        """An owner that failed is let go of; whoever comes next opens the conversation anew from the log."""
+        if self._open.get(owned.id) is owned:
+            del self._open[owned.id]
+            self._owners.pop(owned.id, None)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("an owner failed", conversation=owned.id, exc_info=failure)
+
+    # -- commands
+
+    async def create(self, body: CreateConversation, origin: Origin | None) -> Accepted:
+        """A conversation of its own. Repeated with the same id or client request id it answers the same."""
+        around = self._around
+        conversation = body.id or (_id_for(body.client_request_id) if body.client_request_id else around.ids.new())
+        digest = blake2b(msgspec.json.encode(replace(body, message=None)), digest_size=16).hexdigest()
+        event = ConversationCreated(
+            seq=1,
+            id=around.ids.new(),
+            ts=around.clock.now_ms(),
+            conversation=conversation,
+            origin=origin,
+            agent=body.agent or "default",
+            title=body.title or "",
+            project=body.project or str(around.home),
+            params=body.params,
+            client_request_id=body.client_request_id or conversation,
+            body_hash=digest,
+        )
+        if around.roster.agent(event.agent) is None:
+            raise NotFound(f"No agent is called “{event.agent}”.", agent=event.agent)
+        events: list[KnownEvent] = [event]
+        state = fold(State(), events)
+        try:
+            await around.log.append(
+                Append(conversation, 0, [encode_event(event)], listing_of(state), claims=claims_of(events))
+            )
+        except HeadMoved:
+            used = await around.log.used(conversation, body.client_request_id or conversation)
+            if used is None or used.body_hash != digest:
+                raise Conflict(
+                    "A conversation with this id exists already. Choose another id, or leave it out.",
+                    conversation=conversation,
+                ) from None
+        else:
+            around.feed.publish(conversation, 1, 1, encode_event(event) + b"\n")
+        answer = Accepted(conversation=conversation, seq=1, id=conversation)
+        if body.message is not None:
+            # Derived from the conversation's id, so that a repeated creation never sends its message twice.
+            first = SendMessage(content=body.message, client_request_id=f"first-{conversation}"[:128])
+            sent = await self.command(conversation, first, origin)
+            answer = replace(answer, seq=sent.seq, turn=sent.turn)
+        return answer
+
+    async def command(self, conversation: str, command: Command, origin: Origin | None) -> Accepted:
+        """On disk when it returns."""
+        command = await self._fitted(command)
+        owned = await self._opened(conversation)
+        return await owned.command(command, origin)
+
+    async def _fitted(self, command: Command) -> Command:
+        if isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued) and command.content is not None:
+            return replace(command, content=await with_blobs(command.content, self._around.log.blobs))
+        return command
+
+    # -- reading
+
+    async def state(self, conversation: str, tail: int = TAIL_MESSAGES) -> State:
+        """The folded view with its last messages. Does not wake a resting conversation."""
+        owned = self._open.get(conversation)
+        if owned is not None:
+            state = owned.state
+        else:
+            loaded = await load_state(self._around.log, conversation, tail)
+            if loaded is None:
+                raise NotFound("No such conversation.", conversation=conversation)
+            state = loaded[0]
+        if state.deleted:
+            raise Gone("This conversation was deleted.", conversation=conversation)
+        return with_tail(state, tail)
+
+    async def snapshot(self, conversation: str) -> tuple[int, bytes]:
+        state = await self.state(conversation)
+        return state.seq, msgspec.json.encode(state)
+
+    async def messages(self, conversation: str, before_seq: int, limit: int) -> list[Message]:
+        """A page of history: the last `limit` messages that began before a seq, oldest first."""
+        state = await self.state(conversation, tail=max(TAIL_MESSAGES, limit))
+        recent = [message for message in state.messages if message.seq < before_seq]
+        if len(recent) >= limit or not state.offset:
+            return recent[-limit:]
+        first = state.messages[0].seq if state.messages else before_seq
+        older = await older_messages(self._around.log, conversation, min(first, before_seq), limit - len(recent))
+        return [*older, *recent]
+
+    async def waiting(self) -> Sequence[tuple[Listing, Request]]:
+        """Everything that waits for a person, oldest first."""
+        found: list[tuple[Listing, Request]] = []
+        for listing in await self._around.log.waiting():
+            state = await self.state(listing.id)
+            found.extend((listing, request) for request in state.requests if request.status == "open")
+        return sorted(found, key=lambda pair: pair[1].ts)
+
+
+def _id_for(client_request_id: str) -> str:
+    """The id of a conversation that was asked for under a client request id: the same whenever it is asked for again."""
+    return blake2b(client_request_id.encode(), digest_size=16).hexdigest()

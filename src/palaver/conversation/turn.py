@@ -1,0 +1,139 @@
+"""A running turn: the task that iterates a backend, and the handle the backend works with.
+
+Started and cancelled by the owner of the conversation, to whom it hands every event. It decides nothing and stores
+nothing. Cancelling the task is the stop: the backend's own clean-up then has `CLEANUP_S` to end what it started.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+from msgspec.structs import replace
+
+from palaver.backends.base import Backend
+from palaver.clock import Clock, Ids
+from palaver.errors import AgentError, LogError, PalaverError
+from palaver.log.base import Blobs
+from palaver.schema.base import BlobRef
+from palaver.schema.errors import WireError
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, TextFinished
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import Message, State
+
+CLEANUP_S = 5.0
+"""How long a cancelled backend may take to end its processes before the conversation goes on without it."""
+
+TEXT_EVENT_CHARS = 64_000
+"""A finished text beyond this goes to a blob: an event may hold 256 KiB."""
+
+logger = structlog.get_logger(__name__)
+
+
+class Owner(Protocol):
+    """What a turn may ask of its conversation."""
+
+    @property
+    def state(self) -> State: ...
+    async def record(self, turn: str, event: KnownEvent) -> None: ...
+    async def recorded(self, turn: str) -> None: ...
+    async def deliver(self, turn: str) -> Sequence[Message]: ...
+    async def ask(self, turn: str, request: RequestOpened) -> RequestResolved: ...
+    def ended(self, turn: str, error: WireError | None) -> None: ...
+
+
+@dataclass(slots=True)
+class RunningTurn:
+    """Implements `backends.base.Turn`."""
+
+    id: str
+    owner: Owner
+    agent: AgentRecord
+    project: Path
+    earlier: Sequence[Message]
+    """Messages before those the owner keeps in memory."""
+    clock: Clock
+    ids: Ids
+    blobs: Blobs
+
+    @property
+    def conversation(self) -> str:
+        return self.owner.state.conversation
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return self.owner.state.params
+
+    @property
+    def state(self) -> State:
+        state = self.owner.state
+        if not self.earlier:
+            return state
+        return replace(state, messages=(*self.earlier, *state.messages), offset=0)
+
+    @property
+    def history(self) -> Sequence[Message]:
+        return self.state.messages
+
+    def new_id(self) -> str:
+        return self.ids.new()
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+
+    async def committed(self) -> None:
+        await self.owner.recorded(self.id)
+
+    async def deliveries(self) -> Sequence[Message]:
+        return await self.owner.deliver(self.id)
+
+    async def request(self, request: RequestOpened) -> RequestResolved:
+        return await self.owner.ask(self.id, replace(request, turn=self.id))
+
+    async def store_blob(self, data: bytes, mime: str) -> BlobRef:
+        return await self.blobs.put(data, mime)
+
+    async def load_blob(self, blob: str) -> bytes | None:
+        found = await self.blobs.get(blob)
+        return found[0] if found else None
+
+
+async def run_turn(turn: RunningTurn, backend: Callable[[], Backend], after: Awaitable[object] | None) -> None:
+    """The life of one turn. Whatever happens, the owner is told that it ended, unless the owner itself cancelled it."""
+    if after is not None:
+        # The turn before may still be ending its processes; two must never work in one folder at once.
+        await asyncio.wait({asyncio.ensure_future(after)}, timeout=CLEANUP_S)
+    error: WireError | None = None
+    try:
+        events: AsyncIterator[KnownEvent] = backend().run(turn)
+        async with aclosing(events) as stream:  # type: ignore[type-var]
+            async for event in stream:
+                await turn.owner.record(turn.id, await _fitting(replace(event, turn=turn.id), turn))
+    except LogError:
+        return  # The owner met the same failure and settles the turn itself.
+    except AgentError as failure:
+        error = failure.wire()
+    except PalaverError as failure:
+        logger.exception("turn failed", conversation=turn.conversation, turn=turn.id)
+        error = failure.wire()
+    except Exception:
+        logger.exception("backend crashed", conversation=turn.conversation, turn=turn.id)
+        error = WireError(
+            code="internal",
+            message="The agent's backend crashed. The server's log has the details; sending again may work.",
+            retryable=True,
+        )
+    turn.owner.ended(turn.id, error)
+
+
+async def _fitting(event: KnownEvent, turn: RunningTurn) -> KnownEvent:
+    if isinstance(event, TextFinished) and len(event.text) > TEXT_EVENT_CHARS and event.blob is None:
+        blob = await turn.store_blob(event.text.encode(), "text/plain; charset=utf-8")
+        return replace(event, text=event.text[:TEXT_EVENT_CHARS], blob=blob)
+    return event
