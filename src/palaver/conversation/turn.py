@@ -5,11 +5,11 @@ nothing. Cancelling the task is the stop: the backend's own clean-up then has `C
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import structlog
 from msgspec.structs import replace
@@ -53,11 +53,11 @@ class RunningTurn:
     owner: Owner
     agent: AgentRecord
     project: Path
-    earlier: Sequence[Message]
-    """Messages before those the owner keeps in memory."""
     clock: Clock
     ids: Ids
     blobs: Blobs
+    earlier: Sequence[Message] = ()
+    """Messages before those the owner keeps in memory, loaded when the turn begins."""
 
     @property
     def conversation(self) -> str:
@@ -104,16 +104,21 @@ class RunningTurn:
         return found[0] if found else None
 
 
-async def run_turn(turn: RunningTurn, backend: Callable[[], Backend], after: Awaitable[object] | None) -> None:
+async def run_turn(
+    turn: RunningTurn,
+    backend: Callable[[], Backend],
+    earlier: Callable[[State], Awaitable[Sequence[Message]]],
+    after: "asyncio.Task[None] | None",
+) -> None:
     """The life of one turn. Whatever happens, the owner is told that it ended, unless the owner itself cancelled it."""
-    if after is not None:
-        # The turn before may still be ending its processes; two must never work in one folder at once.
-        await asyncio.wait({asyncio.ensure_future(after)}, timeout=CLEANUP_S)
     error: WireError | None = None
     try:
-        events: AsyncIterator[KnownEvent] = backend().run(turn)
-        async with aclosing(events) as stream:  # type: ignore[type-var]
-            async for event in stream:
+        if after is not None:
+            # The turn before may still be ending its processes; two must never work in one folder at once.
+            await asyncio.wait({after}, timeout=CLEANUP_S)
+        turn.earlier = await earlier(turn.owner.state)
+        async with aclosing(cast(AsyncGenerator[KnownEvent], backend().run(turn))) as events:
+            async for event in events:
                 await turn.owner.record(turn.id, await _fitting(replace(event, turn=turn.id), turn))
     except LogError:
         return  # The owner met the same failure and settles the turn itself.

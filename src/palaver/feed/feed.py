@@ -32,7 +32,7 @@ READ_BYTES = 256 << 10
 """One visit to the log: a write small enough that a slow link sees progress."""
 
 HEARTBEAT_S = 15.0
-"""Shorter than the idle time-outs of common proxies (30–60 s)."""
+"""Shorter than the idle time-outs of common proxies (30 to 60 s)."""
 
 Reason = Literal["start", "behind", "future", "compacted", "epoch"]
 

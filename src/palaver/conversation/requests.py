@@ -1,0 +1,102 @@
+"""Requests that wait for a person: who in this process waits for which, and when each expires.
+
+The requests themselves are in the log and in every snapshot; this holds only the live waiters, by id, and their timers.
+Used by the owner of a conversation.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from palaver.clock import Clock
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, ToolFinished
+from palaver.schema.view import Request, State, ToolError
+
+TIMEOUT_S = 300.0
+"""An unanswered request is a denial after five minutes, unless the conversation says otherwise (0: never)."""
+
+
+class Waiting:
+    def __init__(self, clock: Clock, expired: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._expired = expired
+        self._waiters: dict[str, list[asyncio.Future[RequestResolved]]] = {}
+        self._timers: dict[str, asyncio.Task[None]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._timers)
+
+    def enter(self, request: str) -> asyncio.Future[RequestResolved]:
+        answered: asyncio.Future[RequestResolved] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(request, []).append(answered)
+        return answered
+
+    def leave(self, request: str, answered: asyncio.Future[RequestResolved]) -> None:
+        waiters = self._waiters.get(request, [])
+        if answered in waiters:
+            waiters.remove(answered)
+        if not waiters:
+            self._waiters.pop(request, None)
+
+    def opened(self, request: Request) -> None:
+        if request.expires_at is not None and request.id not in self._timers:
+            self._timers[request.id] = asyncio.create_task(
+                self._expire(request.id, request.expires_at), name=f"expire {request.id}"
+            )
+
+    def resolved(self, event: RequestResolved) -> None:
+        if timer := self._timers.pop(event.request, None):
+            timer.cancel()
+        for waiter in self._waiters.pop(event.request, []):
+            if not waiter.done():
+                waiter.set_result(event)
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    async def _expire(self, request: str, expires_at: int) -> None:
+        # Waited on the monotonic clock: setting the wall clock neither hastens nor delays it while the server lives.
+        await self._clock.sleep(max(0.0, (expires_at - self._clock.now_ms()) / 1000))
+        self._timers.pop(request, None)
+        self._expired(request)
+
+
+def with_expiry(request: RequestOpened, params: Mapping[str, Any], now_ms: int) -> RequestOpened:
+    timeout_s = params.get("request_timeout_s", TIMEOUT_S)
+    if request.expires_at is not None or not isinstance(timeout_s, int | float) or timeout_s <= 0:
+        return request
+    return replace(request, expires_at=now_ms + int(timeout_s * 1000))
+
+
+def expiry(state: State, request: Request) -> list[KnownEvent]:
+    """Nobody answered: a denial, never a silent yes."""
+    events: list[KnownEvent] = [
+        RequestResolved(turn=request.turn, request=request.id, status="expired", verdict="deny")
+    ]
+    if state.turn is None and request.call is not None:
+        # The turn that asked is gone, so nobody else will give this call its result.
+        error = ToolError(code="interaction_timeout", message="Nobody answered in time; it was not run.")
+        events.append(ToolFinished(turn=request.turn, call=request.call, ok=False, error=error, effect="none"))
+    return events
+
+
+def recorded_answer(request: Request) -> RequestResolved | None:
+    """The answer that was given before anyone here waited for it."""
+    resolution = request.resolution
+    if resolution is None:
+        return None
+    return RequestResolved(
+        turn=request.turn,
+        request=request.id,
+        status=resolution.status,
+        verdict=resolution.verdict,
+        then=resolution.then,
+        scope=resolution.scope,
+        answers=resolution.answers,
+        text=resolution.text,
+        input=resolution.input,
+    )
