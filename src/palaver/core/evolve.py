@@ -12,8 +12,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from palaver.core.state import status_of
-from palaver.schema.content import Content, ImagePart, TextPart
+from palaver.core import blocks, queue
+from palaver.core.state import find_request, status_of
 from palaver.schema.events import (
     AgentOverridden,
     AnswerFinished,
@@ -71,18 +71,14 @@ from palaver.schema.view import (
     ContextMeter,
     Exchange,
     FileChange,
-    ImageBlock,
     Message,
     Process,
-    QueueItem,
+    Progress,
     Request,
     Resolution,
     State,
     Subagent,
-    TextBlock,
-    ThinkingBlock,
     ToolBlock,
-    ToolStatus,
     Turn,
     TurnSummary,
 )
@@ -90,9 +86,8 @@ from palaver.schema.view import (
 KEEP_RESOLVED = 32
 """Resolved requests that stay in view: enough for every late decider to be told, bounded so that a view stays small."""
 
-KEEP_OUTPUT_CHARS = 32_768
-"""Live output kept of a running tool: the tail a person watches. The result replaces it. Cut only when twice as much has
-gathered, so that a chatty tool costs a copy now and then, not one a line; counted in code points, as TypeScript must."""
+KEEP_LATEST = 200
+"""Subagents, exchanges and changed files that stay in view: each list holds its latest, so that a view stays small."""
 
 
 def evolve(state: State, event: Event) -> State:
@@ -145,13 +140,18 @@ class _Draft:
 
     def _change(self, message: str, seq: int, change: Callable[[Message], Message]) -> None:
         place = self._place_of(message)
-        if place is not None:
-            self._messages[place] = replace(change(self._messages[place]), updated_seq=seq)
+        if place is None:
+            return
+        known = self._messages[place]
+        changed = change(known)
+        if changed is not known:
+            self._messages[place] = replace(changed, updated_seq=seq)
             self._touched = True
 
     def _change_block(self, message: str, seq: int, index: int, change: Callable[[Block | None], Block]) -> None:
         def in_message(known: Message) -> Message:
-            return replace(known, blocks=_with_block(known.blocks, index, change))
+            changed = blocks.with_block(known.blocks, index, change)
+            return known if changed is known.blocks else replace(known, blocks=changed)
 
         self._change(message, seq, in_message)
 
@@ -161,9 +161,11 @@ class _Draft:
             for at in range(len(message.blocks) - 1, -1, -1):
                 block = message.blocks[at]
                 if isinstance(block, ToolBlock) and block.call == call:
-                    blocks = (*message.blocks[:at], change(block), *message.blocks[at + 1 :])
-                    self._messages[place] = replace(message, blocks=blocks, updated_seq=seq)
-                    self._touched = True
+                    changed = change(block)
+                    if changed is not block:
+                        after = (*message.blocks[:at], changed, *message.blocks[at + 1 :])
+                        self._messages[place] = replace(message, blocks=after, updated_seq=seq)
+                        self._touched = True
                     return
 
     # -- one event
@@ -173,13 +175,17 @@ class _Draft:
         match event:
             # Deltas first: nine events of ten are deltas.
             case TextDelta():
-                self._change_block(event.message, event.seq, event.block, lambda known: _text(known, event))
+                self._change_block(event.message, event.seq, event.block, lambda known: blocks.text_grown(known, event))
             case ThinkingDelta():
-                self._change_block(event.message, event.seq, event.block, lambda known: _thinking(known, event))
+                self._change_block(
+                    event.message, event.seq, event.block, lambda known: blocks.thinking_grown(known, event)
+                )
             case ToolOutputDelta():
-                self._change_call(event.call, event.seq, lambda tool: _with_output(tool, event.text))
+                self._change_call(event.call, event.seq, lambda tool: blocks.output_grown(tool, event))
             case ToolInputDelta():
-                self._change_block(event.message, event.seq, event.block, lambda known: _tool_input(known, event))
+                self._change_block(
+                    event.message, event.seq, event.block, lambda known: blocks.input_grown(known, event)
+                )
 
             case ConversationCreated():
                 self._set(
@@ -208,11 +214,11 @@ class _Draft:
                 self._set(draft="")
 
             case QueueAdded():
-                self._set(queue=_placed(state.queue, _queue_item(event), None))
+                self._set(queue=queue.added(state.queue, event))
             case QueueEdited():
-                self._set(queue=_queue_edited(state.queue, event))
+                self._set(queue=queue.edited(state.queue, event))
             case QueueRemoved():
-                self._set(queue=tuple(item for item in state.queue if item.id != event.item))
+                self._set(queue=queue.removed(state.queue, event.item))
 
             case MessageAdded():
                 self._append(_added(event))
@@ -220,7 +226,7 @@ class _Draft:
                 self._change(
                     event.message,
                     event.seq,
-                    lambda known: replace(known, blocks=_blocks_of(event.content), edited=True),
+                    lambda known: replace(known, blocks=blocks.of_content(event.content), edited=True),
                 )
             case MessageRemoved():
                 self._remove(event)
@@ -238,6 +244,7 @@ class _Draft:
                         trigger=event.trigger,
                         resumable=event.resumable,
                         steerable=event.steerable,
+                        mode=event.mode,
                     ),
                     processes=tuple(process for process in state.processes if process.running),
                 )
@@ -249,7 +256,7 @@ class _Draft:
 
             case AnswerStarted():
                 if event.replaces:
-                    self._change(event.replaces, event.seq, lambda known: replace(known, status="superseded"))
+                    self._change(event.replaces, event.seq, _superseded)
                 self._append(
                     Message(
                         id=event.message,
@@ -264,24 +271,24 @@ class _Draft:
                     )
                 )
             case TextFinished():
-                self._change_block(event.message, event.seq, event.block, lambda known: _text_done(known, event))
+                self._change_block(
+                    event.message, event.seq, event.block, lambda known: blocks.text_finished(known, event)
+                )
             case ThinkingFinished():
-                self._change_block(event.message, event.seq, event.block, lambda _: _thinking_done(event))
+                self._change_block(
+                    event.message, event.seq, event.block, lambda known: blocks.thinking_finished(known, event)
+                )
             case AnswerFinished():
                 self._finish_answer(event)
             case CitationAdded():
-                self._change_block(event.message, event.seq, event.block, lambda known: _cited(known, event))
+                self._change_block(event.message, event.seq, event.block, lambda known: blocks.cited(known, event))
 
             case ToolCalled():
-                self._change_block(event.message, event.seq, event.block, lambda _: _called(event))
+                self._change_block(event.message, event.seq, event.block, lambda known: blocks.called(known, event))
             case ToolStarted():
-                self._change_call(
-                    event.call,
-                    event.seq,
-                    lambda tool: replace(tool, status="running", grant=event.grant, started_at=event.ts),
-                )
+                self._change_call(event.call, event.seq, lambda tool: blocks.tool_started(tool, event))
             case ToolFinished():
-                self._change_call(event.call, event.seq, lambda tool: _tool_done(tool, event))
+                self._change_call(event.call, event.seq, lambda tool: blocks.tool_finished(tool, event))
 
             case RequestOpened():
                 self._open_request(event)
@@ -290,7 +297,7 @@ class _Draft:
 
             case SubagentStarted():
                 started = Subagent(conversation=event.subagent, agent=event.agent, task=event.task, call=event.call)
-                self._set(subagents=(*state.subagents, started))
+                self._set(subagents=(*state.subagents, started)[-KEEP_LATEST:])
             case SubagentFinished():
                 self._set(
                     subagents=tuple(
@@ -300,7 +307,7 @@ class _Draft:
                 )
             case ExchangeSent():
                 sent = Exchange(id=event.exchange, agent=event.agent, conversation=event.to, status="sent")
-                self._set(exchanges=(*state.exchanges, sent))
+                self._set(exchanges=(*state.exchanges, sent)[-KEEP_LATEST:])
             case ExchangeReturned():
                 self._set(
                     exchanges=tuple(
@@ -376,7 +383,7 @@ class _Draft:
             event.seq,
             lambda known: replace(
                 known,
-                status="interrupted" if event.interrupted else "done",
+                status=_ended(known, event),
                 finish_reason=event.finish_reason,
                 usage=event.usage,
                 model=event.model or known.model,
@@ -386,6 +393,8 @@ class _Draft:
 
     def _end_turn(self, event: TurnFinished | TurnInterrupted) -> None:
         state = self._state
+        if state.turn is None or state.turn.id != (event.turn or ""):
+            return  # The end of a turn that is over, or was never begun, ends no other.
         finished = event if isinstance(event, TurnFinished) else None
         stopped = event if isinstance(event, TurnInterrupted) else None
         self._set(
@@ -405,6 +414,8 @@ class _Draft:
         )
 
     def _open_request(self, event: RequestOpened) -> None:
+        if find_request(self._state, event.request) is not None:
+            return
         request = Request(
             id=event.request,
             kind=event.kind,
@@ -426,11 +437,13 @@ class _Draft:
         )
         self._set(requests=(*self._state.requests, request))
         if event.call:
-            self._change_call(
-                event.call, event.seq, lambda tool: replace(tool, status="waiting", request=event.request)
-            )
+            self._change_call(event.call, event.seq, lambda tool: blocks.waiting(tool, event))
 
     def _resolve_request(self, event: RequestResolved) -> None:
+        """The first resolution is the resolution."""
+        request = find_request(self._state, event.request)
+        if request is None or request.status != "open":
+            return
         resolution = Resolution(
             status=event.status,
             ts=event.ts,
@@ -442,122 +455,20 @@ class _Draft:
             input=event.input,
             by=event.origin,
         )
-        call: str | None = None
-        requests: list[Request] = []
-        for known in self._state.requests:
-            if known.id == event.request:
-                call = known.call
-                known = replace(known, status=event.status, resolution=resolution)
-            requests.append(known)
-        self._set(requests=_bounded(requests))
-        if call:
-            self._change_call(
-                call,
-                event.seq,
-                lambda tool: replace(tool, status="called") if tool.status == "waiting" else tool,
-            )
+        resolved = replace(request, status=event.status, resolution=resolution)
+        self._set(requests=_bounded([resolved if known is request else known for known in self._state.requests]))
+        if request.call:
+            self._change_call(request.call, event.seq, blocks.answered)
 
 
-def _with_block(blocks: tuple[Block, ...], index: int, change: Callable[[Block | None], Block]) -> tuple[Block, ...]:
-    """Blocks ordered by index: a finished block may arrive before the one it follows once deltas are compacted away."""
-    for at in range(len(blocks) - 1, -1, -1):
-        if blocks[at].index == index:
-            return (*blocks[:at], change(blocks[at]), *blocks[at + 1 :])
-        if blocks[at].index < index:
-            return (*blocks[: at + 1], change(None), *blocks[at + 1 :])
-    return (change(None), *blocks)
+def _superseded(message: Message) -> Message:
+    return replace(message, status="superseded", blocks=tuple(blocks.superseded(block) for block in message.blocks))
 
 
-def _text(known: Block | None, event: TextDelta) -> Block:
-    if isinstance(known, TextBlock):
-        return replace(known, text=known.text + event.text)
-    return TextBlock(index=event.block, text=event.text, status="streaming")
-
-
-def _text_done(known: Block | None, event: TextFinished) -> Block:
-    return TextBlock(
-        index=event.block,
-        text=event.text,
-        status="interrupted" if event.interrupted else "done",
-        blob=event.blob,
-        citations=known.citations if isinstance(known, TextBlock) else (),
-    )
-
-
-def _cited(known: Block | None, event: CitationAdded) -> Block:
-    block = known if isinstance(known, TextBlock) else TextBlock(index=event.block, text="", status="streaming")
-    return replace(block, citations=(*block.citations, event.citation))
-
-
-def _thinking(known: Block | None, event: ThinkingDelta) -> Block:
-    if isinstance(known, ThinkingBlock):
-        return replace(known, text=known.text + event.text)
-    return ThinkingBlock(index=event.block, text=event.text, status="streaming")
-
-
-def _thinking_done(event: ThinkingFinished) -> Block:
-    return ThinkingBlock(
-        index=event.block,
-        text=event.text,
-        status="interrupted" if event.interrupted else "done",
-        redacted=event.redacted,
-        signature=event.signature,
-        provider=event.provider,
-        duration_ms=event.duration_ms,
-    )
-
-
-def _tool_input(known: Block | None, event: ToolInputDelta) -> Block:
-    if isinstance(known, ToolBlock):
-        return replace(known, input_text=known.input_text + event.text)
-    return ToolBlock(index=event.block, call=event.call, name=event.name, status="input", input_text=event.text)
-
-
-def _called(event: ToolCalled) -> Block:
-    return ToolBlock(
-        index=event.block,
-        call=event.call,
-        name=event.name,
-        status="called",
-        input=event.input,
-        provider=event.provider,
-    )
-
-
-def _with_output(tool: ToolBlock, text: str) -> ToolBlock:
-    output = tool.output + text
-    return replace(tool, output=output if len(output) <= 2 * KEEP_OUTPUT_CHARS else output[-KEEP_OUTPUT_CHARS:])
-
-
-def _tool_done(tool: ToolBlock, event: ToolFinished) -> ToolBlock:
-    status: ToolStatus = "ok"
-    if not event.ok:
-        code = event.error.code if event.error else ""
-        status = {"tool_interrupted": "interrupted", "tool_denied": "denied"}.get(code, "error")  # type: ignore[assignment]
-    return replace(
-        tool,
-        status=status,
-        input_text="",
-        output=event.output,
-        error=event.error,
-        truncated=event.truncated,
-        blob=event.blob,
-        total_lines=event.total_lines,
-        total_bytes=event.total_bytes,
-        exit_code=event.exit_code,
-        finished_at=event.ts,
-    )
-
-
-def _blocks_of(content: Content) -> tuple[Block, ...]:
-    blocks: list[Block] = []
-    for index, part in enumerate(content):
-        match part:
-            case TextPart():
-                blocks.append(TextBlock(index=index, text=part.text, blob=part.blob))
-            case ImagePart():
-                blocks.append(ImageBlock(index=index, url=part.image_url.url))
-    return tuple(blocks)
+def _ended(message: Message, event: AnswerFinished) -> Progress:
+    if message.status == "superseded":
+        return message.status
+    return "interrupted" if event.interrupted else "done"
 
 
 def _added(event: MessageAdded) -> Message:
@@ -567,7 +478,7 @@ def _added(event: MessageAdded) -> Message:
         seq=event.seq,
         updated_seq=event.seq,
         ts=event.ts,
-        blocks=_blocks_of(event.content) if event.blocks is None else event.blocks,
+        blocks=blocks.of_content(event.content) if event.blocks is None else event.blocks,
         turn=event.turn,
         origin=event.origin,
         agent=event.agent,
@@ -577,50 +488,6 @@ def _added(event: MessageAdded) -> Message:
         client_request_id=event.client_request_id,
         data=event.data,
     )
-
-
-def _queue_item(event: QueueAdded) -> QueueItem:
-    return QueueItem(
-        id=event.item,
-        content=event.content,
-        delivery=event.delivery,
-        ts=event.ts,
-        priority=event.priority,
-        merge=event.merge,
-        agent=event.agent,
-        mode=event.mode,
-        origin=event.origin,
-        client_request_id=event.client_request_id,
-    )
-
-
-def _placed(queue: tuple[QueueItem, ...], item: QueueItem, before: str | None) -> tuple[QueueItem, ...]:
-    """Priority items stand before the others, each kind in the order it came; `before` overrides that by hand."""
-    if before:
-        for at, known in enumerate(queue):
-            if known.id == before:
-                return (*queue[:at], item, *queue[at:])
-    if item.priority:
-        at = sum(1 for known in queue if known.priority)
-        return (*queue[:at], item, *queue[at:])
-    return (*queue, item)
-
-
-def _queue_edited(queue: tuple[QueueItem, ...], event: QueueEdited) -> tuple[QueueItem, ...]:
-    item = next((known for known in queue if known.id == event.item), None)
-    if item is None:
-        return queue
-    changed = replace(
-        item,
-        version=event.version,
-        content=item.content if event.content is None else event.content,
-        held=item.held if event.held is None else event.held,
-        priority=item.priority if event.priority is None else event.priority,
-    )
-    if event.before is None and changed.priority == item.priority:
-        return tuple(changed if known.id == item.id else known for known in queue)
-    rest = tuple(known for known in queue if known.id != item.id)
-    return _placed(rest, changed, event.before)
 
 
 def _bounded(requests: list[Request]) -> tuple[Request, ...]:
@@ -640,7 +507,7 @@ def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, ob
 
 
 def _files(known: tuple[FileChange, ...], changed: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """The latest change of each path, in the order the paths were first touched."""
-    by_path = {file.path: file for file in known}
-    by_path.update({file.path: file for file in changed})
-    return tuple(by_path.values())
+    """The latest change of each path, latest last."""
+    latest = {file.path: file for file in changed}
+    kept = (file for file in known if file.path not in latest)
+    return (*kept, *latest.values())[-KEEP_LATEST:]

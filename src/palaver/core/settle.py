@@ -136,3 +136,12 @@ def _close_requests(
         for request in open_requests(state)
         if request.id not in answerable
     ]
+
+
+def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
+    """A backend says its turn is over: whatever it forgot to close is closed first. A proposed plan stays to be answered."""
+    turn = state.turn
+    if turn is None:
+        return []
+    plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
+    return [*_close_answers(state, turn.id), *_close_tools(state, set()), *_close_requests(state, plans), event]

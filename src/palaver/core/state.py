@@ -5,7 +5,10 @@ Called by evolve, decide, settle and next. Must never change anything.
 
 from collections.abc import Iterator
 
-from palaver.schema.view import Message, Request, State, Status, ToolBlock, ToolStatus
+from palaver.schema.view import Message, Request, State, Status, ToolBlock, ToolStatus, Turn
+
+EDITOR_GRANT = "ide"
+"""The grant of a call that the client itself executes; its result comes in as a command."""
 
 OPEN_TOOL: frozenset[ToolStatus] = frozenset({"input", "called", "waiting", "running"})
 """A tool call in one of these has no result yet."""
@@ -23,8 +26,8 @@ def status_of(state: State) -> Status:
         return "paused"
     if kinds:
         return "waiting_user_input"
-    running = [tool for tool in tools_of_turn(state, state.turn.id) if tool.status == "running"]
-    if any(tool.grant == "ide" for tool in running):
+    running = [tool for tool in _tools_at_work(state, state.turn) if tool.status == "running"]
+    if any(tool.grant == EDITOR_GRANT for tool in running):
         return "waiting_ide"
     return "executing_tools" if running else "generating"
 
@@ -34,13 +37,23 @@ def tools_of_turn(state: State, turn: str) -> Iterator[ToolBlock]:
         yield from (block for block in message.blocks if isinstance(block, ToolBlock))
 
 
+def _tools_at_work(state: State, turn: Turn) -> Iterator[ToolBlock]:
+    if turn.trigger.kind != "request":
+        return tools_of_turn(state, turn.id)
+    # A turn that goes on from a request may run calls that the turn before it made, wherever they stand.
+    return (tool for _, tool in open_tools(state))
+
+
 def messages_of_turn(state: State, turn: str) -> list[Message]:
-    """A turn's messages, in order. They stand at the end, so the walk is short whatever the history."""
+    """A turn's messages, in order. They stand at the end, so the walk is short whatever the history.
+
+    Only what a person or an agent said ends the walk: an event or a summary may stand between them.
+    """
     found: list[Message] = []
     for message in reversed(state.messages):
         if message.turn == turn:
             found.append(message)
-        elif found:
+        elif message.role in ("user", "assistant"):
             break
     return found[::-1]
 
@@ -62,6 +75,14 @@ def open_requests(state: State) -> list[Request]:
 
 def find_request(state: State, request: str) -> Request | None:
     return next((known for known in state.requests if known.id == request), None)
+
+
+def find_call(state: State, call: str) -> ToolBlock | None:
+    for message in reversed(state.messages):
+        for block in reversed(message.blocks):
+            if isinstance(block, ToolBlock) and block.call == call:
+                return block
+    return None
 
 
 def message_count(state: State) -> int:

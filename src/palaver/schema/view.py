@@ -208,6 +208,7 @@ class Turn(Shown):
     trigger: Trigger
     resumable: bool = False
     steerable: bool = False
+    mode: str | None = None
     activity: Activity = "working"
     detail: str | None = None
     retry: Retry | None = None

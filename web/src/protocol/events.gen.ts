@@ -1329,6 +1329,7 @@ export interface Turn {
   trigger: Trigger;
   resumable: boolean;
   steerable: boolean;
+  mode: string | null;
   activity: Activity;
   detail: string | null;
   retry: Retry | null;

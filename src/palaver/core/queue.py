@@ -1,0 +1,57 @@
+"""The order of the queue: how an added or edited item takes its place in it.
+
+Called by evolve alone. Pure: what runs, and when, is `next.py`.
+"""
+
+from msgspec.structs import replace
+
+from palaver.schema.events import QueueAdded, QueueEdited
+from palaver.schema.view import QueueItem
+
+Queue = tuple[QueueItem, ...]
+
+
+def added(queue: Queue, event: QueueAdded) -> Queue:
+    item = QueueItem(
+        id=event.item,
+        content=event.content,
+        delivery=event.delivery,
+        ts=event.ts,
+        priority=event.priority,
+        merge=event.merge,
+        agent=event.agent,
+        mode=event.mode,
+        origin=event.origin,
+        client_request_id=event.client_request_id,
+    )
+    return _placed(queue, item, None)
+
+
+def edited(queue: Queue, event: QueueEdited) -> Queue:
+    item = next((known for known in queue if known.id == event.item), None)
+    if item is None:
+        return queue
+    changed = replace(
+        item,
+        version=event.version,
+        content=item.content if event.content is None else event.content,
+        held=item.held if event.held is None else event.held,
+        priority=item.priority if event.priority is None else event.priority,
+    )
+    if event.before is None and changed.priority == item.priority:
+        return tuple(changed if known.id == item.id else known for known in queue)
+    return _placed(tuple(known for known in queue if known.id != item.id), changed, event.before)
+
+
+def removed(queue: Queue, item: str) -> Queue:
+    return tuple(known for known in queue if known.id != item)
+
+
+def _placed(queue: Queue, item: QueueItem, before: str | None) -> Queue:
+    """Priority items stand after those before them and before the others; `before` overrides that by hand."""
+    at = len(queue)
+    if before is None and item.priority:
+        at = max((place + 1 for place, known in enumerate(queue) if known.priority), default=0)
+    elif before:
+        at = next((place for place, known in enumerate(queue) if known.id == before), at)
+    return (*queue[:at], item, *queue[at:])
