@@ -1,0 +1,239 @@
+"""The client: commands that survive a lost connection, and a view that follows its conversation through any number of them.
+
+Used by the command line and the terminal UI, and meant for anybody's programs. Commands carry a client request id, so a
+command whose answer was lost is simply sent again; following holds a folded view and continues at its seq.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from palaver.client.sse import server_sent
+from palaver.core.evolve import fold
+from palaver.errors import REFUSALS, LogUnavailable, PalaverError, StorageFull
+from palaver.schema.commands import Accepted, Command, CreateConversation
+from palaver.schema.errors import WireError
+from palaver.schema.events import Event, decode_event
+from palaver.schema.view import Listing, Message, Request, State
+
+SILENCE_S = 40.0
+"""Two heartbeats and a bit: a stream silent for longer is dead, whatever TCP thinks."""
+ANSWER_S = 30.0
+TRIES = 6
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+T = TypeVar("T")
+
+
+class Unreachable(PalaverError):
+    code = "unavailable"
+    retryable = True
+
+
+class _Listings(Struct):
+    items: list[Listing]
+    next_cursor: str | None = None
+
+
+class _Messages(Struct):
+    items: list[Message]
+
+
+class WaitingRequest(Struct):
+    conversation: str
+    request: Request
+    title: str = ""
+
+
+class _Requests(Struct):
+    items: list[WaitingRequest]
+
+
+class Hit(Struct):
+    conversation: str
+    message: str
+    seq: int
+    role: str
+    before: str
+    match: str
+    after: str
+    title: str = ""
+
+
+class _Hits(Struct):
+    items: list[Hit]
+
+
+class AgentInfo(Struct):
+    id: str
+    name: str
+    description: str = ""
+    backend: str = ""
+    model: str | None = None
+    ready: bool = True
+    note: str | None = None
+
+
+class _Agents(Struct):
+    items: list[AgentInfo]
+
+
+class _SnapshotFrame(Struct):
+    seq: int
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The view after some events arrived. `events` is empty when the view came as a whole (a snapshot)."""
+
+    state: State
+    events: tuple[Event, ...] = ()
+
+
+class Client:
+    def __init__(self, base_url: str, token: str, http: aiohttp.ClientSession) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._http = http
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, base_url: str, token: str) -> AsyncIterator["Client"]:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=5)) as http:
+            yield cls(base_url, token, http)
+
+    # -- commands
+
+    async def create(self, body: CreateConversation) -> Accepted:
+        if body.client_request_id is None and body.id is None:
+            body = replace(body, client_request_id=str(uuid4()))
+        return await self._send("POST", "/api/conversations", body, Accepted)
+
+    async def command(self, conversation: str, command: Command) -> Accepted:
+        """On disk when it returns, exactly once, also when the connection broke on the way."""
+        if command.client_request_id is None:
+            command = replace(command, client_request_id=str(uuid4()))
+        return await self._send("POST", f"/api/conversations/{conversation}/commands", command, Accepted)
+
+    # -- reading
+
+    async def snapshot(self, conversation: str, tail: int = 100) -> State:
+        return await self._get(f"/api/conversations/{conversation}/snapshot", State, {"tail": tail})
+
+    async def messages(self, conversation: str, before_seq: int, limit: int = 100) -> list[Message]:
+        query = {"before": before_seq, "limit": limit}
+        return (await self._get(f"/api/conversations/{conversation}/messages", _Messages, query)).items
+
+    async def conversations(self, limit: int = 50, query: str | None = None) -> list[Listing]:
+        found = await self._get("/api/conversations", _Listings, {"limit": limit, "query": query})
+        return found.items
+
+    async def requests(self) -> list[WaitingRequest]:
+        return (await self._get("/api/requests", _Requests)).items
+
+    async def search(self, query: str, limit: int = 20) -> list[Hit]:
+        return (await self._get("/api/search", _Hits, {"q": query, "limit": limit})).items
+
+    async def agents(self) -> list[AgentInfo]:
+        return (await self._get("/api/agents", _Agents)).items
+
+    async def health(self) -> Mapping[str, Any]:
+        return await self._get("/api/health", dict[str, Any])
+
+    async def follow(self, conversation: str, state: State | None = None) -> AsyncIterator[Followed]:
+        """The conversation's view, now and after every change, through reconnects and restarts of the server.
+
+        Ends only by the caller, or when the conversation is gone or the token refused.
+        """
+        view = state or await self.snapshot(conversation)
+        yield Followed(view)
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                async for followed in self._stream(conversation, view):
+                    view, pause_s = followed.state, FIRST_PAUSE_S
+                    yield followed
+            except (aiohttp.ClientError, TimeoutError, OSError, Unreachable):
+                pass
+            await asyncio.sleep(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+
+    async def _stream(self, conversation: str, view: State) -> AsyncIterator[Followed]:
+        url = f"{self._base_url}/api/conversations/{conversation}/events"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
+        query = {"after": str(view.seq)}
+        async with self._http.get(url, headers=self._headers, params=query, timeout=timeout) as response:
+            if response.status >= 400:
+                raise _error(response.status, await response.read())
+            async for sent in server_sent(response.content.iter_any()):
+                if sent is None:
+                    continue
+                if sent.event == "snapshot":
+                    frame = msgspec.json.decode(sent.data, type=_SnapshotFrame)
+                    view = frame.state
+                    yield Followed(view)
+                    continue
+                event = decode_event(sent.data)
+                if event.seq > view.seq:
+                    view = fold(view, (event,))
+                    yield Followed(view, (event,))
+
+    # -- the wire
+
+    async def _get(self, path: str, kind: type[T], query: Mapping[str, object] | None = None) -> T:
+        params = {key: str(value) for key, value in (query or {}).items() if value is not None}
+        return await self._request("GET", path, kind, params=params)
+
+    async def _send(self, method: str, path: str, body: object, kind: type[T]) -> T:
+        pause_s = FIRST_PAUSE_S
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._request(method, path, kind, data=msgspec.json.encode(body))
+            except (Unreachable, LogUnavailable):
+                if attempt == TRIES:
+                    raise
+                await asyncio.sleep(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+        raise AssertionError("unreachable")
+
+    async def _request(
+        self, method: str, path: str, kind: type[T], params: Mapping[str, str] | None = None, data: bytes | None = None
+    ) -> T:
+        headers = {**self._headers, "Content-Type": "application/json"} if data is not None else self._headers
+        timeout = aiohttp.ClientTimeout(total=ANSWER_S, sock_connect=5)
+        try:
+            async with self._http.request(
+                method, self._base_url + path, headers=headers, params=params, data=data, timeout=timeout
+            ) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            raise Unreachable(
+                f"No answer from {self._base_url} ({str(failure) or type(failure).__name__}). "
+                "Is the server running? Start it with `palaver serve`."
+            ) from failure
+        if response.status >= 400:
+            raise _error(response.status, body)
+        return msgspec.json.decode(body, type=kind)
+
+
+def _error(status: int, body: bytes) -> PalaverError:
+    try:
+        wire = msgspec.json.decode(body, type=WireError)
+    except msgspec.MsgspecError:
+        wire = WireError(code="internal", message=f"The server answered {status} without saying why.")
+    kind: type[PalaverError] = REFUSALS.get(wire.code, PalaverError)
+    if status == 503:
+        kind = LogUnavailable
+    elif status == 507:
+        kind = StorageFull
+    return kind(wire.message, **wire.details)
