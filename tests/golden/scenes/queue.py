@@ -1,0 +1,71 @@
+"""The queue: adding, editing, holding, moving, priority, delivery at a boundary and as a turn."""
+
+from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    MessageAdded,
+    QueueAdded,
+    QueueEdited,
+    QueueRemoved,
+    TextFinished,
+    TurnFinished,
+    TurnStarted,
+)
+from palaver.schema.view import Trigger
+from tests.golden.record import BROWSER, Record
+
+
+def queue() -> Record:
+    log = Record("queue")
+    log.created()
+    log.asked("m1", "Dig", "t1")
+    log.add(
+        QueueAdded(item="a", content=as_content("a"), origin=BROWSER, client_request_id="send-a", body_hash="0a" * 16),
+        QueueAdded(item="b", content=as_content("b"), merge=True, agent="digger", mode="plan"),
+        QueueAdded(item="c", content=as_content("c"), merge=True),
+        QueueAdded(item="p", content=as_content("p"), priority=True),
+        QueueAdded(item="q", content=as_content("q"), priority=True, delivery="boundary"),
+    )
+    log.check()
+    log.add(
+        QueueEdited(
+            item="a",
+            version=2,
+            content=(TextPart(text="a, better"), ImagePart(image_url=ImageUrl(url="/api/uploads/spade.png"))),
+        ),
+        QueueEdited(item="b", version=2, held=True),
+        # By hand before a priority item; the next priority item still goes behind the last of its kind.
+        QueueEdited(item="c", version=2, before="p"),
+        QueueAdded(item="r", content=as_content("r"), priority=True),
+    )
+    log.check()
+    log.add(
+        QueueEdited(item="r", version=2, before=""),
+        QueueEdited(item="a", version=3, priority=True),
+        QueueEdited(item="q", version=2, priority=False),
+        QueueEdited(item="p", version=2, before="gone"),
+        QueueEdited(item="gone", version=2, held=True),
+    )
+    log.check()
+    log.add(
+        QueueEdited(item="b", version=3, held=False),
+        QueueRemoved(item="r", reason="cancelled"),
+        QueueRemoved(item="r", reason="cancelled"),
+        # A boundary: delivered into the running turn.
+        QueueRemoved(item="a", reason="delivered"),
+        MessageAdded(
+            message="a", item="a", content=as_content("a, better"), origin=BROWSER, client_request_id="send-a"
+        ),
+        AnswerStarted(message="m2"),
+        TextFinished(message="m2", block=0, text="Dug."),
+        AnswerFinished(message="m2", finish_reason="stop"),
+        TurnFinished(outcome="completed"),
+    )
+    log.check()
+    log.add(
+        QueueRemoved(item="c", reason="delivered", turn="t2"),
+        MessageAdded(message="c", item="c", content=as_content("c"), turn="t2"),
+        TurnStarted(turn="t2", agent="default", backend="scripted", trigger=Trigger(messages=("c",))),
+    )
+    return log
