@@ -54,7 +54,7 @@ def _said(message: str, block: int, text: str) -> list[KnownEvent]:
 
 
 def _thought(message: str, block: int, text: str) -> list[KnownEvent]:
-    deltas = [ThinkingDelta(message=message, block=block, text=piece) for piece in _pieces(text, 6)]
+    deltas = [ThinkingDelta(message=message, block=block, text=piece) for piece in _pieces(text, 5)]
     return [*deltas, ThinkingFinished(message=message, block=block, text=text, signature="c2ln", duration_ms=700)]
 
 
