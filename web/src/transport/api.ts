@@ -17,6 +17,12 @@ import type {
   WaitingRequest,
 } from "../protocol/wire";
 
+/** The server answers in milliseconds; past this the connection is dead and somebody waits. */
+const CALL_TIMEOUT_MS = 30_000;
+
+/** 10 MiB, the largest attachment, over a slow line. */
+const UPLOAD_TIMEOUT_MS = 300_000;
+
 /** A refusal by the server (`status` > 0) or a call that got no answer (`status` 0, code `unreachable`). */
 export class ApiError extends Error {
   readonly status: number;
@@ -37,6 +43,12 @@ export class ApiError extends Error {
   get signedOut(): boolean {
     return this.status === 401;
   }
+}
+
+/** Whatever went wrong, in the one shape an error has. */
+export function asApiError(cause: unknown): ApiError {
+  if (cause instanceof ApiError) return cause;
+  return new ApiError(0, { code: "unreachable", message: "The server did not answer.", retryable: true });
 }
 
 export interface Api {
@@ -60,4 +72,141 @@ export interface Api {
 /** Where an uploaded or spilled payload can be read. */
 export function blobUrl(id: string): string {
   return `/api/blobs/${encodeURIComponent(id)}`;
+}
+
+type Query = Record<string, string | number | null | undefined>;
+
+interface Call {
+  query?: Query;
+  /** Sent as JSON, unless it is a form. */
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+  timeoutMs?: number;
+}
+
+export class HttpApi implements Api {
+  private readonly fetch: typeof fetch;
+  private readonly base: string;
+
+  constructor(fetcher: typeof fetch, base = "") {
+    this.fetch = fetcher;
+    this.base = base;
+  }
+
+  session(): Promise<Session> {
+    return this.call("GET", "/api/session");
+  }
+
+  signIn(credentials: Credentials): Promise<Session> {
+    return this.call("POST", "/api/session", { body: credentials });
+  }
+
+  signOut(): Promise<void> {
+    return this.call("DELETE", "/api/session");
+  }
+
+  conversations(query: { limit?: number; cursor?: string | null; query?: string }): Promise<ListPage> {
+    return this.call("GET", "/api/conversations", { query });
+  }
+
+  create(body: CreateConversation): Promise<Accepted> {
+    return this.call("POST", "/api/conversations", { body });
+  }
+
+  conversation(id: string): Promise<Listing> {
+    return this.call("GET", of(id));
+  }
+
+  update(id: string, patch: ConversationPatch): Promise<Accepted> {
+    return this.call("PATCH", of(id), { body: patch });
+  }
+
+  remove(id: string): Promise<void> {
+    return this.call("DELETE", of(id));
+  }
+
+  command(id: string, command: Command): Promise<Accepted> {
+    return this.call("POST", `${of(id)}/commands`, { body: command });
+  }
+
+  snapshot(id: string, tail?: number): Promise<State> {
+    return this.call("GET", `${of(id)}/snapshot`, { query: { tail } });
+  }
+
+  messages(id: string, before: number, limit?: number): Promise<MessagePage> {
+    return this.call("GET", `${of(id)}/messages`, { query: { before, limit } });
+  }
+
+  async search(query: { q: string; conversation?: string; limit?: number }, signal?: AbortSignal): Promise<SearchHit[]> {
+    return this.items<SearchHit>("/api/search", { query, signal });
+  }
+
+  requests(): Promise<WaitingRequest[]> {
+    return this.items("/api/requests");
+  }
+
+  agents(): Promise<AgentEntry[]> {
+    return this.items("/api/agents");
+  }
+
+  upload(file: Blob, name: string): Promise<Upload> {
+    const form = new FormData();
+    form.append("file", file, name);
+    return this.call("POST", "/api/uploads", { body: form, timeoutMs: UPLOAD_TIMEOUT_MS });
+  }
+
+  private async items<Item>(path: string, call?: Call): Promise<Item[]> {
+    return (await this.call<{ items: Item[] }>("GET", path, call)).items;
+  }
+
+  private async call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const { body, signal, timeoutMs = CALL_TIMEOUT_MS } = call;
+    const bounded = AbortSignal.timeout(timeoutMs);
+    const request: RequestInit = {
+      method,
+      credentials: "same-origin",
+      cache: "no-store",
+      signal: signal ? AbortSignal.any([signal, bounded]) : bounded,
+    };
+    if (body instanceof FormData) request.body = body;
+    else if (body !== undefined) {
+      request.body = JSON.stringify(body);
+      request.headers = { "content-type": "application/json" };
+    }
+    // A browser's fetch wants no `this`.
+    const { fetch: fetcher } = this;
+    try {
+      const response = await fetcher(this.base + path + queryText(call.query), request);
+      const answer = parsed(await response.text());
+      if (!response.ok) throw new ApiError(response.status, asWireError(response.status, answer));
+      return answer as Answer;
+    } catch (cause) {
+      throw asApiError(cause);
+    }
+  }
+}
+
+function of(id: string): string {
+  return `/api/conversations/${encodeURIComponent(id)}`;
+}
+
+function queryText(query: Query | undefined): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value != null && value !== "");
+  if (given.length === 0) return "";
+  return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A proxy in between may answer without our shape; a gateway's error passes. */
+function asWireError(status: number, answer: unknown): WireError {
+  if (typeof answer === "object" && answer !== null && "code" in answer && "message" in answer) return answer as WireError;
+  const retryable = status === 408 || status === 425 || status === 429 || status >= 502;
+  return { code: "internal", message: `The server answered with status ${status} and no explanation.`, retryable };
 }

@@ -1,0 +1,476 @@
+/**
+ * `fold(state, events) → state`: the view of a conversation from its log, as `src/palaver/core/evolve.py` says it.
+ *
+ * `tests/golden` holds both to the same answers. Pure, no DOM; called by the store once a batch. The message array is
+ * copied once a batch and only changed messages are replaced: a message (and a block) that did not change keeps its
+ * identity, which is what the view's memory keys on. Must never fail on an event: what it cannot place, it skips.
+ */
+
+import type {
+  AnswerFinished,
+  Block,
+  ConversationUpdated,
+  FileChange,
+  Message,
+  MessageRemoved,
+  MessageTruncated,
+  RequestOpened,
+  RequestResolved,
+  State,
+  ToolBlock,
+  TurnFinished,
+  TurnInterrupted,
+  Usage,
+} from "../protocol/events.gen";
+import type { AnyEvent } from "../protocol/guards";
+import * as blocks from "./blocks";
+import * as messages from "./messages";
+import * as queue from "./queue";
+import * as requests from "./requests";
+import { statusOf } from "./status";
+
+/** Subagents, exchanges and changed files that stay in view: each list holds its latest. */
+const KEEP_LATEST = 200;
+
+export const EMPTY_STATE: State = {
+  conversation: "",
+  seq: 0,
+  created_at: 0,
+  updated_at: 0,
+  title: "",
+  title_source: "none",
+  agent: "default",
+  project: null,
+  params: {},
+  parent: null,
+  status: "idle",
+  offset: 0,
+  messages: [],
+  queue: [],
+  requests: [],
+  turn: null,
+  last_turn: null,
+  plan: null,
+  subagents: [],
+  exchanges: [],
+  processes: [],
+  files: [],
+  context: null,
+  usage: {},
+  cost_usd: 0,
+  draft: "",
+  archived: false,
+  deleted: false,
+};
+
+export function fold(state: State, events: readonly AnyEvent[]): State {
+  if (events.length === 0) return state;
+  const draft = new Draft(state);
+  for (const event of events) draft.apply(event);
+  return draft.finish();
+}
+
+/** A view while a batch is folded into it. Lives for one call of `fold`. */
+class Draft {
+  private readonly state: State;
+  private messages: Message[];
+  /** Messages made or copied in this batch: they may be changed in place, nobody has seen them. */
+  private readonly mine = new Set<Message>();
+  private copied = false;
+
+  constructor(state: State) {
+    this.state = { ...state };
+    this.messages = state.messages;
+  }
+
+  finish(): State {
+    this.state.messages = this.messages;
+    this.state.status = statusOf(this.state);
+    return this.state;
+  }
+
+  apply(event: AnyEvent): void {
+    this.place(event);
+    this.state.seq = event.seq;
+    this.state.updated_at = event.ts;
+  }
+
+  // -- messages
+
+  private own(): Message[] {
+    if (!this.copied) {
+      this.messages = this.messages.slice();
+      this.copied = true;
+    }
+    return this.messages;
+  }
+
+  private append(message: Message): void {
+    this.own().push(message);
+    this.mine.add(message);
+  }
+
+  /** A message to change: the one this batch has made already, or a copy put in its place. */
+  private ownMessage(place: number, seq: number): Message {
+    const messages = this.own();
+    let message = messages[place] as Message;
+    if (!this.mine.has(message)) {
+      message = { ...message, blocks: message.blocks.slice() };
+      messages[place] = message;
+      this.mine.add(message);
+    }
+    message.updated_seq = seq;
+    return message;
+  }
+
+  /** An event names its message; it is nearly always the latest, so a search from the end is short. */
+  private placeOf(id: string): number {
+    return this.messages.findLastIndex((message) => message.id === id);
+  }
+
+  private change(id: string, seq: number, change: (message: Message) => void): void {
+    const place = this.placeOf(id);
+    if (place >= 0) change(this.ownMessage(place, seq));
+  }
+
+  /** Blocks ordered by index: a finished block may arrive before the one it follows once deltas are compacted away. */
+  private changeBlock<Event extends { message: string; seq: number; block: number }>(
+    event: Event,
+    change: (known: Block | null, event: Event) => Block,
+  ): void {
+    const place = this.placeOf(event.message);
+    if (place < 0) return;
+    const held = (this.messages[place] as Message).blocks;
+    const at = held.findLastIndex((block) => block.index <= event.block);
+    const known = held[at]?.index === event.block ? (held[at] as Block) : null;
+    const changed = change(known, event);
+    if (changed === known) return;
+    this.ownMessage(place, event.seq).blocks.splice(known ? at : at + 1, known ? 1 : 0, changed);
+  }
+
+  private changeCall(call: string, seq: number, change: (tool: ToolBlock) => ToolBlock): void {
+    for (let place = this.messages.length - 1; place >= 0; place--) {
+      const held = (this.messages[place] as Message).blocks;
+      const at = held.findLastIndex((block) => block.type === "tool" && block.call === call);
+      if (at < 0) continue;
+      const changed = change(held[at] as ToolBlock);
+      if (changed !== held[at]) this.ownMessage(place, seq).blocks[at] = changed;
+      return;
+    }
+  }
+
+  // -- one event
+
+  private place(event: AnyEvent): void {
+    const state = this.state;
+    switch (event.type) {
+      // Deltas first: nine events of ten are deltas.
+      case "text.delta":
+        this.changeBlock(event, blocks.textGrown);
+        break;
+      case "thinking.delta":
+        this.changeBlock(event, blocks.thinkingGrown);
+        break;
+      case "tool.output.delta":
+        this.changeCall(event.call, event.seq, (tool) => blocks.outputGrown(tool, event));
+        break;
+      case "tool.input.delta":
+        this.changeBlock(event, blocks.inputGrown);
+        break;
+
+      case "conversation.created":
+        state.conversation = event.conversation;
+        state.created_at = event.ts;
+        state.title = event.title ?? "";
+        state.title_source = event.title ? "user" : "none";
+        state.agent = event.agent ?? "default";
+        state.project = event.project ?? null;
+        state.params = event.params ?? {};
+        state.parent = event.parent ?? null;
+        break;
+      case "conversation.updated":
+        this.update(event);
+        break;
+      case "conversation.deleted":
+        state.deleted = true;
+        break;
+      case "draft.set":
+        state.draft = event.text;
+        break;
+      case "draft.cleared":
+        state.draft = "";
+        break;
+
+      case "queue.added":
+        state.queue = queue.added(state.queue, event);
+        break;
+      case "queue.edited":
+        state.queue = queue.edited(state.queue, event);
+        break;
+      case "queue.removed":
+        state.queue = queue.removed(state.queue, event.item);
+        break;
+
+      case "message.added":
+        this.append(messages.added(event));
+        break;
+      case "message.edited":
+        this.change(event.message, event.seq, (message) => {
+          message.blocks = blocks.ofContent(event.content);
+          message.edited = true;
+        });
+        break;
+      case "message.removed":
+        this.remove(event);
+        break;
+      case "message.truncated":
+        this.truncate(event);
+        break;
+
+      case "turn.started":
+        state.turn = {
+          id: event.turn ?? "",
+          agent: event.agent,
+          backend: event.backend,
+          model: event.model ?? null,
+          started_at: event.ts,
+          trigger: event.trigger,
+          resumable: event.resumable ?? false,
+          steerable: event.steerable ?? false,
+          mode: event.mode ?? null,
+          activity: "working",
+          detail: null,
+          retry: null,
+          usage: {},
+        };
+        state.processes = state.processes.filter((process) => process.running);
+        break;
+      case "turn.status":
+        if (state.turn) {
+          const { status, detail = null, retry = null } = event;
+          state.turn = { ...state.turn, activity: status, detail, retry };
+        }
+        break;
+      case "turn.finished":
+      case "turn.interrupted":
+        this.endTurn(event);
+        break;
+
+      case "answer.started":
+        if (event.replaces) {
+          this.change(event.replaces, event.seq, (message) => {
+            message.status = "superseded";
+            message.blocks = message.blocks.map(blocks.superseded);
+          });
+        }
+        this.append(messages.begun(event, state.turn));
+        break;
+      case "text.finished":
+        this.changeBlock(event, blocks.textFinished);
+        break;
+      case "thinking.finished":
+        this.changeBlock(event, blocks.thinkingFinished);
+        break;
+      case "answer.finished":
+        this.finishAnswer(event);
+        break;
+      case "citation.added":
+        this.changeBlock(event, blocks.cited);
+        break;
+
+      case "tool.called":
+        this.changeBlock(event, blocks.called);
+        break;
+      case "tool.started":
+        this.changeCall(event.call, event.seq, (tool) => blocks.toolStarted(tool, event));
+        break;
+      case "tool.finished":
+        this.changeCall(event.call, event.seq, (tool) => blocks.toolFinished(tool, event));
+        break;
+
+      case "request.opened":
+        this.openRequest(event);
+        break;
+      case "request.resolved":
+        this.resolveRequest(event);
+        break;
+
+      case "subagent.started":
+        state.subagents = latest(state.subagents, {
+          conversation: event.subagent,
+          agent: event.agent,
+          task: event.task,
+          call: event.call ?? null,
+          status: "running",
+        });
+        break;
+      case "subagent.finished":
+        state.subagents = state.subagents.map((child) =>
+          child.conversation === event.subagent ? { ...child, status: event.outcome } : child,
+        );
+        break;
+      case "exchange.sent":
+        state.exchanges = latest(state.exchanges, {
+          id: event.exchange,
+          agent: event.agent,
+          conversation: event.to ?? null,
+          status: "sent",
+        });
+        break;
+      case "exchange.returned":
+        state.exchanges = state.exchanges.map((known) =>
+          known.id === event.exchange ? { ...known, status: event.status } : known,
+        );
+        break;
+
+      case "context.measured":
+        state.context = {
+          used_tokens: event.used_tokens,
+          window_tokens: event.window_tokens ?? null,
+          estimated: event.estimated ?? true,
+          compressed: state.context?.compressed ?? false,
+        };
+        break;
+      case "context.compressed":
+        state.context = {
+          used_tokens: event.after_tokens,
+          window_tokens: state.context?.window_tokens ?? null,
+          estimated: true,
+          compressed: true,
+        };
+        break;
+      case "files.changed":
+        state.files = latestFiles(state.files, event.files);
+        break;
+      case "plan.updated":
+        state.plan = event.plan ?? null;
+        break;
+      case "process.started":
+        state.processes = [
+          ...state.processes,
+          {
+            id: event.process,
+            command: event.command,
+            call: event.call ?? null,
+            pid: event.pid ?? null,
+            running: true,
+            exit_code: null,
+          },
+        ];
+        break;
+      case "process.finished":
+        state.processes = state.processes.map((known) =>
+          known.id === event.process ? { ...known, running: false, exit_code: event.exit_code ?? null } : known,
+        );
+        break;
+      case "model.switched":
+        if (state.turn) state.turn = { ...state.turn, model: event.to_model };
+        break;
+
+      case "knowledge.recalled":
+      case "mission.set":
+      case "mission.cleared":
+      case "mission.triggered":
+      case "agent.overridden":
+      case "grant.added":
+      case "log.compacted":
+      case "opaque":
+        break; // Nothing in a conversation's view depends on these; `seq` moves on.
+      default:
+        event satisfies never;
+    }
+  }
+
+  private update(event: ConversationUpdated): void {
+    const state = this.state;
+    if (event.title != null) {
+      state.title = event.title;
+      state.title_source = event.title_source || "user";
+    }
+    state.agent = event.agent || state.agent;
+    if (event.params != null) {
+      const merged = Object.entries({ ...state.params, ...event.params });
+      state.params = Object.fromEntries(merged.filter(([, value]) => value !== null));
+    }
+    state.archived = event.archived ?? state.archived;
+  }
+
+  private remove(event: MessageRemoved): void {
+    const place = this.placeOf(event.message);
+    if (place >= 0) this.own().splice(place, 1);
+    else if (event.index < this.state.offset) this.state.offset -= 1;
+  }
+
+  private truncate(event: MessageTruncated): void {
+    this.own().splice(Math.max(0, event.index - this.state.offset));
+    if (event.index < this.state.offset) this.state.offset = event.index;
+  }
+
+  private finishAnswer(event: AnswerFinished): void {
+    const turn = this.state.turn;
+    if (turn && event.usage) this.state.turn = { ...turn, usage: summed(turn.usage, event.usage) };
+    this.change(event.message, event.seq, (message) => {
+      if (message.status !== "superseded") message.status = event.interrupted ? "interrupted" : "done";
+      message.finish_reason = event.finish_reason;
+      message.usage = event.usage ?? null;
+      message.model = event.model || message.model;
+      message.data = event.provider ?? message.data;
+    });
+  }
+
+  private endTurn(event: TurnFinished | TurnInterrupted): void {
+    const state = this.state;
+    // The end of a turn that is over, or was never begun, ends no other.
+    if (state.turn?.id !== (event.turn ?? "")) return;
+    const finished = event.type === "turn.finished" ? event : null;
+    state.turn = null;
+    state.last_turn = {
+      id: event.turn ?? "",
+      outcome: finished ? finished.outcome : "interrupted",
+      ended_at: event.ts,
+      stopped: event.type === "turn.interrupted" ? event.reason : null,
+      by: event.origin ?? null,
+      error: finished?.error ?? null,
+      summary: finished?.summary ?? null,
+      duration_ms: event.duration_ms ?? null,
+    };
+    state.usage = summed(state.usage, event.usage ?? {});
+    state.cost_usd += event.cost_usd ?? 0;
+  }
+
+  private openRequest(event: RequestOpened): void {
+    if (requests.find(this.state.requests, event.request) !== undefined) return;
+    this.state.requests = [...this.state.requests, requests.opened(event)];
+    if (event.call) this.changeCall(event.call, event.seq, (tool) => blocks.waiting(tool, event));
+  }
+
+  private resolveRequest(event: RequestResolved): void {
+    const request = requests.find(this.state.requests, event.request);
+    // The first resolution is the resolution.
+    if (request?.status !== "open") return;
+    this.state.requests = requests.resolved(this.state.requests, event);
+    if (request.call) this.changeCall(request.call, event.seq, blocks.answered);
+  }
+}
+
+function latest<Item>(known: readonly Item[], added: Item): Item[] {
+  return [...known, added].slice(-KEEP_LATEST);
+}
+
+/** The latest change of each path, latest last. */
+function latestFiles(known: readonly FileChange[], changed: readonly FileChange[]): FileChange[] {
+  const byPath = new Map(changed.map((file) => [file.path, file]));
+  return [...known.filter((file) => !byPath.has(file.path)), ...byPath.values()].slice(-KEEP_LATEST);
+}
+
+const COUNTS = ["input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"] as const;
+
+/** Zero counts are left out, as on the wire. */
+function summed(one: Usage, other: Usage): Usage {
+  const sum: Usage = {};
+  for (const name of COUNTS) {
+    const count = (one[name] ?? 0) + (other[name] ?? 0);
+    if (count !== 0) sum[name] = count;
+  }
+  return sum;
+}
