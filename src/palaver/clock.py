@@ -3,8 +3,13 @@
 import asyncio
 import itertools
 import os
+import struct
 import time
 from typing import Protocol
+
+_POOL = struct.Struct("512Q")
+_VARIANT = 0b10 << 62
+_NEXT_VARIANT = 0b11 << 62
 
 
 class Clock(Protocol):
@@ -44,9 +49,17 @@ class ManualClock:
         return self._elapsed_s
 
     async def sleep(self, seconds: float) -> None:
-        woken = asyncio.get_running_loop().create_future()
-        self._sleepers.append((self._elapsed_s + seconds, next(self._tie), woken))
-        await woken
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        sleeper = (self._elapsed_s + seconds, next(self._tie), woken)
+        self._sleepers.append(sleeper)
+        try:
+            await woken
+        finally:
+            if sleeper in self._sleepers:
+                self._sleepers.remove(sleeper)
 
     def jump_wall(self, milliseconds: int) -> None:
         """The wall clock is set by hand or by NTP; no time passes."""
@@ -70,23 +83,41 @@ class Ids:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last = 0
-        self._pool = b""
+        self._ms = 0
+        self._head = ""
+        self._middle = 0
+        """The twelve bits after the version. A millisecond begins in their lower half, so there is room for steps."""
+        self._tail = 0
+        """The variant and the sixty-two bits after it."""
+        self._pool: list[int] = []
 
     def new(self) -> str:
-        # Milliseconds in the top 48 bits, 73 random ones below: one growing number, with a bit to spare for the steps
-        # taken within a millisecond, so that it never runs over into the time.
-        fresh = (self._clock.now_ms() << 80) | (self._random(10) & ((1 << 73) - 1))
-        if fresh >> 80 <= self._last >> 80:
-            fresh = self._last + 1 + self._random(4)
-        self._last = fresh
-        head = f"{fresh >> 80:012x}"
-        tail = f"{(7 << 76) | (((fresh >> 62) & 0xFFF) << 64) | (0b10 << 62) | (fresh & ((1 << 62) - 1)):020x}"
-        return f"{head[:8]}-{head[8:]}-{tail[:4]}-{tail[4:8]}-{tail[8:]}"
+        ms = self._clock.now_ms()
+        if ms > self._ms:
+            self._begin(ms)
+        else:
+            self._step()
+        tail = f"{self._tail:x}"
+        return f"{self._head}{self._middle:03x}-{tail[:4]}-{tail[4:]}"
 
-    def _random(self, size: int) -> int:
-        # Drawn in bulk: one system call for four hundred ids instead of one each.
-        if len(self._pool) < size:
-            self._pool = os.urandom(4096)
-        drawn, self._pool = self._pool[:size], self._pool[size:]
-        return int.from_bytes(drawn)
+    def _begin(self, ms: int) -> None:
+        digits = f"{ms:012x}"
+        self._ms = ms
+        self._head = f"{digits[:8]}-{digits[8:]}-7"
+        self._middle = self._random() & 0x7FF
+        self._tail = _VARIANT | (self._random() >> 2)
+
+    def _step(self) -> None:
+        # By sixty random bits: whoever knows one id cannot count on to the next.
+        self._tail += 1 + (self._random() >> 4)
+        if self._tail >= _NEXT_VARIANT:
+            self._tail -= 1 << 62
+            self._middle += 1
+            if self._middle > 0xFFF:
+                self._begin(self._ms + 1)
+
+    def _random(self) -> int:
+        if not self._pool:
+            # Drawn in bulk: one system call for some hundreds of ids instead of one each.
+            self._pool = list(_POOL.unpack(os.urandom(_POOL.size)))
+        return self._pool.pop()

@@ -3,17 +3,19 @@
 Called by the owner of a conversation alone. A refusal leaves no trace, so a refused command may be repeated.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.facts import Facts
+from palaver.core.history import rewrite
 from palaver.core.next import next_items, started
-from palaver.core.settle import settle, supersede
-from palaver.core.state import find_message, find_request, message_count
+from palaver.core.settle import settle, supersede, withdraw
+from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, find_call, find_request, open_requests
 from palaver.schema.commands import (
     Accepted,
     ClearDraft,
@@ -35,8 +37,7 @@ from palaver.schema.commands import (
     TruncateMessages,
     UpdateConversation,
 )
-from palaver.schema.content import Content, TextPart, as_content, plain_text
-from palaver.schema.errors import ErrorCode
+from palaver.schema.content import Content, as_content, plain_text
 from palaver.schema.events import (
     ConversationDeleted,
     ConversationUpdated,
@@ -46,40 +47,32 @@ from palaver.schema.events import (
     MessageAdded,
     MessageEdited,
     MessageRemoved,
-    MessageTruncated,
     QueueAdded,
     QueueEdited,
     QueueRemoved,
     RequestResolved,
     ToolFinished,
+    TurnInterrupted,
     TurnStarted,
 )
-from palaver.schema.view import QueueItem, State, ToolError, Trigger
+from palaver.schema.view import QueueItem, Request, State, ToolError, Trigger
+
+__all__ = ["MESSAGE_BYTES", "Already", "Decision", "Refusal", "accepted", "body_hash", "decide"]
 
 QUEUE_ITEMS = 50
+"""More than anyone reads: a client that sends on and on is told to wait."""
 QUEUE_BYTES = 1 << 20
-MESSAGE_BYTES = 1 << 20
+"""The queue travels in every snapshot."""
 TITLE_CHARS = 60
+"""A row of the list."""
 TITLE_LIMIT_CHARS = 500
+"""The longest title a person may give."""
 DRAFT_BYTES = 256 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    code: ErrorCode
-    message: str
-    details: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Already:
-    """Nothing to do: what the command asks for is so. Answered like success, and says why."""
-
-    note: str
-    id: str | None = None
-
-
-Decision = list[KnownEvent] | Refusal | Already
+"""What fits into an event."""
+PARAMS_BYTES = 64 << 10
+"""Parameters travel in every snapshot too."""
+TOOL_RESULT_BYTES = 1 << 20
+"""What an editor may send back for one call: as much as a message."""
 
 
 def decide(state: State, command: Command, facts: Facts) -> Decision:
@@ -91,19 +84,31 @@ def decide(state: State, command: Command, facts: Facts) -> Decision:
     return _stamped(decision, command, facts)
 
 
-def accepted(conversation: str, events: list[KnownEvent]) -> Accepted:
-    """The answer to a command, read off the events it made: the same on the first try and on every repeat."""
-    answer = Accepted(conversation=conversation, seq=events[-1].seq)
-    for event in events:
+def accepted(conversation: str, events: Sequence[KnownEvent], client_request_id: str | None = None) -> Accepted:
+    """The answer to a command, read off the events it made: the same on the first try and on every repeat.
+
+    `client_request_id` picks the command's own events out of a stretch of the log that holds others too.
+    """
+    own = [event for event in events if event.client_request_id == client_request_id and event.body_hash]
+    if client_request_id is None or not own:
+        own = list(events)
+    answer = Accepted(conversation=conversation, seq=own[-1].seq)
+    for event in own:
         match event:
             case QueueAdded():
                 answer = replace(answer, id=event.item, queued=True)
+            case QueueEdited() | QueueRemoved():
+                answer = replace(answer, id=event.item)
             case MessageAdded() if event.role == "user":
                 answer = replace(answer, id=event.message)
-            case RequestResolved() if event.client_request_id or answer.id is None:
+            case MessageEdited() | MessageRemoved(turn=None):
+                answer = replace(answer, id=event.message)
+            case RequestResolved(status="answered"):
                 answer = replace(answer, id=event.request)
-            case TurnStarted():
+            case TurnStarted() | TurnInterrupted():
                 answer = replace(answer, turn=event.turn)
+            case ConversationDeleted():
+                answer = replace(answer, id=None)
             case _:
                 pass
     return answer
@@ -111,8 +116,10 @@ def accepted(conversation: str, events: list[KnownEvent]) -> Accepted:
 
 def body_hash(command: Command) -> str:
     """What was asked, whatever its spelling on the wire: two bodies are the same when they mean the same."""
-    body = msgspec.json.encode(replace(command, client_request_id=None), order="deterministic")
-    return blake2b(body, digest_size=16).hexdigest()
+    plain = replace(command, client_request_id=None)
+    if isinstance(plain, SendMessage | EditQueued | EditMessage | RetryFrom) and isinstance(plain.content, str):
+        plain = replace(plain, content=as_content(plain.content))
+    return blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
 
 
 def _stamped(events: list[KnownEvent], command: Command, facts: Facts) -> list[KnownEvent]:
@@ -142,25 +149,15 @@ def _decide(state: State, command: Command, facts: Facts) -> Decision:
         case UpdateConversation():
             return _update(state, command)
         case SetParams():
+            if len(msgspec.json.encode(command.patch)) > PARAMS_BYTES:
+                return Refusal("too_large", f"Parameters may hold {PARAMS_BYTES // 1024} KiB.")
             return [ConversationUpdated(params=command.patch)]
         case DeleteConversation():
-            if state.deleted:
-                return Already("It was deleted before.")
-            return [*settle(state, "deleted", now=facts.now, origin=facts.origin), ConversationDeleted()]
-        case EditMessage():
-            return _edit_message(state, command, facts)
-        case RemoveMessage():
-            return _remove_message(state, command)
-        case TruncateMessages():
-            return _truncate(state, command)
-        case RetryFrom():
-            return _retry_from(state, command, facts)
-        case Regenerate():
-            return _regenerate(state, facts)
+            return _delete(state, facts)
+        case EditMessage() | RemoveMessage() | TruncateMessages() | RetryFrom() | Regenerate() | RestoreMessages():
+            return rewrite(state, command, facts)
         case ReturnToolResult():
             return _tool_result(state, command)
-        case RestoreMessages():
-            return _restore(state, command, facts)
         case SetDraft():
             if len(command.text.encode()) > DRAFT_BYTES:
                 return Refusal("too_large", f"A draft may hold {DRAFT_BYTES // 1024} KiB.")
@@ -176,8 +173,7 @@ def _decide(state: State, command: Command, facts: Facts) -> Decision:
 
 def _send(state: State, command: SendMessage, facts: Facts) -> Decision:
     content = as_content(command.content)
-    refusal = _unfit(content)
-    if refusal:
+    if refusal := unfit(content):
         return refusal
     message = facts.new_id()
     titled = _title(state, content)
@@ -190,12 +186,8 @@ def _send(state: State, command: SendMessage, facts: Facts) -> Decision:
             MessageAdded(turn=turn, message=message, content=content),
             started(turn, Trigger(messages=(message,)), facts, command.mode),
         ]
-    if len(state.queue) >= QUEUE_ITEMS or _queue_bytes(state) + _content_bytes(content) > QUEUE_BYTES:
-        return Refusal(
-            "busy",
-            f"The queue is full ({len(state.queue)} messages). Wait for the agent, or remove a queued message.",
-            {"queue_size": len(state.queue)},
-        )
+    if len(state.queue) >= QUEUE_ITEMS or _queue_bytes(state) + content_bytes(content) > QUEUE_BYTES:
+        return _queue_full(state)
     return [
         *titled,
         QueueAdded(
@@ -210,25 +202,16 @@ def _send(state: State, command: SendMessage, facts: Facts) -> Decision:
     ]
 
 
-def _unfit(content: Content) -> Refusal | None:
-    size = _content_bytes(content)
-    if size > MESSAGE_BYTES:
-        return Refusal(
-            "too_large",
-            f"A message may hold 1 MiB; this one holds {size:,} bytes. Attach it as a file instead.",
-            {"limit_bytes": MESSAGE_BYTES, "size_bytes": size},
-        )
-    if all(isinstance(part, TextPart) and not part.text.strip() for part in content):
-        return Refusal("invalid", "A message needs text or an image.")
-    return None
-
-
-def _content_bytes(content: Content) -> int:
-    return sum(len(part.text.encode()) if isinstance(part, TextPart) else len(part.image_url.url) for part in content)
+def _queue_full(state: State) -> Refusal:
+    return Refusal(
+        "busy",
+        f"The queue is full ({len(state.queue)} messages). Wait for the agent, or remove a queued message.",
+        {"queue_size": len(state.queue)},
+    )
 
 
 def _queue_bytes(state: State) -> int:
-    return sum(_content_bytes(item.content) for item in state.queue)
+    return sum(content_bytes(item.content) for item in state.queue)
 
 
 def _title(state: State, content: Content) -> list[KnownEvent]:
@@ -250,11 +233,17 @@ def _edit_queued(state: State, command: EditQueued) -> Decision:
     item = _queued(state, command.item)
     if item is None:
         return Refusal("not_found", "That message is not in the queue: it was delivered or removed before.")
-    content = None if command.content is None else as_content(command.content)
-    if content is not None and (refusal := _unfit(content)):
-        return refusal
-    if command.before and _queued(state, command.before) is None:
+    before = None if command.before == item.id else command.before
+    if before and _queued(state, before) is None:
         return Refusal("not_found", "The message to move it before is not in the queue.")
+    content = None if command.content is None else as_content(command.content)
+    if content is not None:
+        if refusal := unfit(content):
+            return refusal
+        if _queue_bytes(state) - content_bytes(item.content) + content_bytes(content) > QUEUE_BYTES:
+            return _queue_full(state)
+    if all(change is None for change in (content, command.held, command.priority, before)):
+        return Already("unchanged", id=item.id)
     return [
         QueueEdited(
             item=item.id,
@@ -262,7 +251,7 @@ def _edit_queued(state: State, command: EditQueued) -> Decision:
             content=content,
             held=command.held,
             priority=command.priority,
-            before=command.before,
+            before=before,
         )
     ]
 
@@ -272,7 +261,8 @@ def _edit_queued(state: State, command: EditQueued) -> Decision:
 
 def _interrupt(state: State, command: Interrupt, facts: Facts) -> Decision:
     if state.turn is None:
-        return Already("Nothing was running.")
+        asked = command.turn is None or any(known.turn == command.turn for known in open_requests(state))
+        return (withdraw(state) if asked else []) or Already("Nothing was running.")
     if command.turn and command.turn != state.turn.id:
         return Already("That turn had ended before.")
     return settle(state, "user", now=facts.now, origin=facts.origin, audio_end_ms=command.audio_end_ms)
@@ -284,12 +274,12 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         return Refusal("not_found", "No such request in this conversation.")
     if request.status != "open":
         return Already(f"It was {request.status} before.", id=request.id)
-    if request.kind != "question" and command.verdict is None:
-        return Refusal("invalid", 'Say `"verdict": "allow"` or `"verdict": "deny"`.')
-    if request.kind == "approval" and command.scope not in request.scopes:
-        return Refusal("invalid", f"This request can be granted for: {', '.join(request.scopes)}.")
+    if refusal := _no_answer_to(request, command):
+        return refusal
+    # At rest, the turn that asked was ended by a restart (or by its plan): the answer begins the one that goes on.
+    turn = state.turn.id if state.turn else facts.new_id()
     resolved = RequestResolved(
-        turn=request.turn,
+        turn=turn,
         request=request.id,
         status="answered",
         verdict=command.verdict,
@@ -301,22 +291,42 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
     )
     if state.turn is not None:
         return [resolved]
-    # The turn that asked was ended by a restart (or by its plan): the answer begins the turn that goes on from here.
-    turn = facts.new_id()
-    return [resolved, started(turn, Trigger(kind="request", request=request.id), facts)]
+    cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
+    return [resolved, started(turn, Trigger(kind="request", request=request.id), facts, cut.mode if cut else None)]
+
+
+def _no_answer_to(request: Request, command: ResolveRequest) -> Refusal | None:
+    """Why this does not answer the request, if it does not."""
+    if request.kind != "question":
+        if command.verdict is None:
+            return Refusal("invalid", 'Say `"verdict": "allow"` or `"verdict": "deny"`.')
+        if command.verdict == "allow" and request.kind == "approval" and command.scope not in request.scopes:
+            return Refusal("invalid", f"This request can be granted for: {', '.join(request.scopes)}.")
+        return None
+    if not (command.verdict or command.answers or command.text or command.input is not None):
+        return Refusal("invalid", 'Give `answers` or a `text`, or say `"verdict": "deny"` to leave it unanswered.')
+    if request.questions and any(not 0 <= answer.question_index < len(request.questions) for answer in command.answers):
+        return Refusal("invalid", f"`question_index` lies between 0 and {len(request.questions) - 1}.")
+    return None
 
 
 def _tool_result(state: State, command: ReturnToolResult) -> Decision:
-    if state.status != "waiting_ide":
-        return Refusal("conflict", "No tool waits for a result from the editor.")
-    error = ToolError(code="tool_error", message=command.content) if command.failed else None
+    tool = find_call(state, command.call)
+    if tool is None:
+        return Refusal("not_found", "No such tool call in this conversation.")
+    if tool.grant == EDITOR_GRANT and tool.status not in OPEN_TOOL:
+        return Already("It had its result before.", id=tool.call)
+    if state.turn is None or tool.grant != EDITOR_GRANT or tool.status != "running":
+        return Refusal("conflict", "That tool does not wait for a result from the editor.")
+    if len(command.content.encode()) > TOOL_RESULT_BYTES:
+        return Refusal("too_large", f"A tool's result may hold {TOOL_RESULT_BYTES >> 20} MiB.")
     return [
         ToolFinished(
-            turn=state.turn.id if state.turn else None,
+            turn=state.turn.id,
             call=command.call,
             ok=not command.failed,
             output="" if command.failed else command.content,
-            error=error,
+            error=ToolError(code="tool_error", message=command.content) if command.failed else None,
         )
     ]
 
@@ -330,10 +340,10 @@ def _update(state: State, command: UpdateConversation) -> Decision:
         return Refusal("invalid", "A title needs at least one character.")
     if title is not None and len(title) > TITLE_LIMIT_CHARS:
         return Refusal("too_large", f"A title may hold {TITLE_LIMIT_CHARS} characters.")
-    changes = (title, command.agent, command.archived)
-    if all(change is None for change in changes):
+    if title is None and command.agent is None and command.archived is None:
         return Refusal("invalid", "Nothing to change: give `title`, `agent` or `archived`.")
-    if changes == (state.title, state.agent, state.archived):
+    same_title = title is None or (title == state.title and state.title_source == "user")
+    if same_title and command.agent in (None, state.agent) and command.archived in (None, state.archived):
         return Already("unchanged")
     return [
         ConversationUpdated(
@@ -345,100 +355,10 @@ def _update(state: State, command: UpdateConversation) -> Decision:
     ]
 
 
-# -- rewriting history (at rest only: a running agent must not have its past changed)
-
-_RUNNING = Refusal("conflict", "The agent is working. Stop it first, then change the history.")
-
-
-def _edit_message(state: State, command: EditMessage, facts: Facts) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    found = find_message(state, command.message)
-    if found is None:
-        return Refusal("not_found", "No such message in this conversation.")
-    index, message = found
-    content = as_content(command.content)
-    if refusal := _unfit(content):
-        return refusal
-    edited = MessageEdited(message=message.id, content=content)
-    if not command.regenerate:
-        return [edited]
-    turn = facts.new_id()
-    after = [MessageTruncated(index=index + 1)] if index + 1 < message_count(state) else []
-    return [
-        *supersede(state),
-        edited,
-        *after,
-        started(turn, Trigger(kind="regenerate", messages=(message.id,)), facts),
-    ]
-
-
-def _remove_message(state: State, command: RemoveMessage) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    found = find_message(state, command.message)
-    if found is None:
-        return Refusal("not_found", "No such message in this conversation.")
-    return [MessageRemoved(message=command.message, index=found[0])]
-
-
-def _truncate(state: State, command: TruncateMessages) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    if not 0 <= command.from_index <= message_count(state):
-        return Refusal("invalid", f"`from_index` lies between 0 and {message_count(state)}.")
-    if command.from_index == message_count(state):
-        return Already("There was nothing from that index on.")
-    return [*supersede(state), MessageTruncated(index=command.from_index)]
-
-
-def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    if not 0 <= command.index <= message_count(state):
-        return Refusal("invalid", f"`index` lies between 0 and {message_count(state)}.")
-    content = as_content(command.content)
-    if refusal := _unfit(content):
-        return refusal
-    message, turn = facts.new_id(), facts.new_id()
-    after = [MessageTruncated(index=command.index)] if command.index < message_count(state) else []
-    return [
-        *supersede(state),
-        *after,
-        MessageAdded(turn=turn, message=message, content=content),
-        started(turn, Trigger(messages=(message,)), facts),
-    ]
-
-
-def _regenerate(state: State, facts: Facts) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    for place in range(len(state.messages) - 1, -1, -1):
-        message = state.messages[place]
-        if message.role == "user" and not message.hidden:
-            index = state.offset + place + 1
-            after = [MessageTruncated(index=index)] if index < message_count(state) else []
-            turn = facts.new_id()
-            trigger = Trigger(kind="regenerate", messages=(message.id,))
-            return [*supersede(state), *after, started(turn, trigger, facts)]
-    return Refusal("conflict", "There is no message of yours to answer again.")
-
-
-def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
-    if state.turn is not None:
-        return _RUNNING
-    if message_count(state):
-        return Refusal("conflict", "Only an empty conversation can be filled from elsewhere.")
-    return [
-        MessageAdded(
-            message=facts.new_id(),
-            role=message.role,
-            blocks=message.blocks,
-            agent=message.agent,
-            model=message.model,
-            hidden=message.hidden,
-            event_kind=message.event_kind,
-            data=message.data,
-        )
-        for message in command.messages
-    ]
+def _delete(state: State, facts: Facts) -> Decision:
+    """Everything that waits ends with it, each with a reason: the turn, the requests, the queue."""
+    if state.deleted:
+        return Already("It was deleted before.")
+    closed = settle(state, "deleted", now=facts.now, origin=facts.origin) if state.turn else withdraw(state)
+    withdrawn = [QueueRemoved(item=item.id, reason="cancelled") for item in state.queue]
+    return [*closed, *withdrawn, ConversationDeleted()]

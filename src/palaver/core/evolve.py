@@ -408,6 +408,7 @@ class _Draft:
                 error=finished.error if finished else None,
                 summary=finished.summary if finished else None,
                 duration_ms=event.duration_ms,
+                mode=state.turn.mode,
             ),
             usage=state.usage + event.usage,
             cost_usd=state.cost_usd + (event.cost_usd or 0.0),

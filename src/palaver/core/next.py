@@ -17,12 +17,14 @@ def next_items(state: State) -> list[QueueItem]:
     if not ready:
         return []
     first, *rest = ready
-    if first.delivery == "boundary" or first.priority:
+    # A turn has one agent and one mode; a message meant for another never slips into it.
+    fitting = [item for item in rest if (item.agent, item.mode) == (first.agent, first.mode)]
+    if _joins_a_running_turn(first):
         # Boundary messages that found no turn to join begin one together, as they would have joined it together.
-        return [first, *(item for item in rest if item.delivery == "boundary" or item.priority)]
+        return [first, *(item for item in fitting if _joins_a_running_turn(item))]
     taken = [first]
     for item in rest:
-        if not (first.merge and item.merge and item.agent == first.agent):
+        if not (first.merge and item.merge and item in fitting):
             break
         taken.append(item)
     return taken
@@ -41,9 +43,17 @@ def next_turn(state: State, facts: Facts) -> list[KnownEvent]:
 
 def boundary_items(state: State) -> list[QueueItem]:
     """What joins the running turn before its next model call."""
-    if state.turn is None:
+    turn = state.turn
+    if turn is None:
         return []
-    return [item for item in state.queue if not item.held and (item.delivery == "boundary" or item.priority)]
+    return [
+        item
+        for item in state.queue
+        if not item.held
+        and _joins_a_running_turn(item)
+        and item.agent in (None, turn.agent)
+        and item.mode in (None, turn.mode)
+    ]
 
 
 def boundary_messages(state: State) -> list[KnownEvent]:
@@ -53,11 +63,26 @@ def boundary_messages(state: State) -> list[KnownEvent]:
     return [event for item in boundary_items(state) for event in delivery(item, turn.id)]
 
 
+def _joins_a_running_turn(item: QueueItem) -> bool:
+    return item.delivery == "boundary" or item.priority
+
+
 def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
-    """A queued message leaves the queue and enters the transcript in one step, under the same id."""
+    """A queued message leaves the queue and enters the transcript in one step, under the same id.
+
+    It keeps its client request id, by which its sender knows it again, without the hash: the command itself was answered
+    when it was queued.
+    """
     return [
         QueueRemoved(turn=turn, item=item.id, reason="delivered"),
-        MessageAdded(turn=turn, message=item.id, content=item.content, origin=item.origin, item=item.id),
+        MessageAdded(
+            turn=turn,
+            message=item.id,
+            content=item.content,
+            origin=item.origin,
+            item=item.id,
+            client_request_id=item.client_request_id,
+        ),
     ]
 
 

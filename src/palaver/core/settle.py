@@ -2,17 +2,22 @@
 
 Cancel, backend failure and crash recovery are this one function, so a conversation ends up in the same shape whatever
 stopped it: half-written text kept and marked, one result for every call, no request without an end, then the turn's end.
-The order is a promise to clients: partial text, tool results, requests, the interruption.
+The order is a promise to clients: partial text, tool results, requests, the interruption. An answer that said nothing
+leaves the transcript. No event made here belongs to a turn that is over.
 """
 
 from typing import Literal
 
+from msgspec.structs import replace
+
+from palaver.core.blocks import KEEP_OUTPUT_CHARS
 from palaver.core.state import messages_of_turn, open_requests, open_tools
-from palaver.schema.base import Origin
+from palaver.schema.base import Origin, Usage
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     KnownEvent,
+    MessageRemoved,
     RequestResolved,
     TextFinished,
     ThinkingFinished,
@@ -20,7 +25,7 @@ from palaver.schema.events import (
     TurnFinished,
     TurnInterrupted,
 )
-from palaver.schema.view import Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, ToolError
+from palaver.schema.view import Block, Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, ToolError, Turn
 
 
 def settle(
@@ -32,8 +37,8 @@ def settle(
         return []
     # A restart leaves answerable what nothing has acted on yet: answering it later starts the turn that goes on.
     answerable = _answerable(state) if reason in ("restart", "shutdown") and turn.resumable else set[str]()
-    events = [*_close_answers(state, turn.id), *_close_tools(state, answerable), *_close_requests(state, answerable)]
-    events.append(
+    return [
+        *_closed(state, turn, answerable),
         TurnInterrupted(
             turn=turn.id,
             reason=reason,
@@ -41,9 +46,8 @@ def settle(
             usage=turn.usage,
             duration_ms=max(0, now - turn.started_at),
             audio_end_ms=audio_end_ms,
-        )
-    )
-    return events
+        ),
+    ]
 
 
 def fail(state: State, error: WireError, *, now: int) -> list[KnownEvent]:
@@ -51,23 +55,34 @@ def fail(state: State, error: WireError, *, now: int) -> list[KnownEvent]:
     turn = state.turn
     if turn is None:
         return []
-    return [
-        *_close_answers(state, turn.id),
-        *_close_tools(state, set()),
-        *_close_requests(state, set()),
-        TurnFinished(
-            turn=turn.id,
-            outcome="failed",
-            error=error,
-            usage=turn.usage,
-            duration_ms=max(0, now - turn.started_at),
-        ),
-    ]
+    failed = TurnFinished(
+        turn=turn.id, outcome="failed", error=error, usage=turn.usage, duration_ms=max(0, now - turn.started_at)
+    )
+    return [*_closed(state, turn, set()), failed]
+
+
+def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
+    """A backend says its turn is over: whatever it forgot to close is closed first. A proposed plan stays to be answered."""
+    turn = state.turn
+    if turn is None:
+        return []
+    plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
+    usage = turn.usage if event.usage == Usage() else event.usage
+    return [*_closed(state, turn, plans), replace(event, turn=turn.id, usage=usage)]
 
 
 def supersede(state: State) -> list[KnownEvent]:
     """New input arrived at rest while requests of an ended turn were open: they give way, each with a reason."""
     return [*_close_tools(state, set()), *_close_requests(state, set(), "superseded")]
+
+
+def withdraw(state: State) -> list[KnownEvent]:
+    """A stop at rest: what an ended turn left open for a person to answer is called off."""
+    return [*_close_tools(state, set()), *_close_requests(state, set())]
+
+
+def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
+    return [*_close_answers(state, turn.id), *_close_tools(state, left_open), *_close_requests(state, left_open)]
 
 
 def _answerable(state: State) -> set[str]:
@@ -76,15 +91,25 @@ def _answerable(state: State) -> set[str]:
     return {known.id for known in open_requests(state) if known.call is None or known.call in waiting}
 
 
+# -- answers
+
+
 def _close_answers(state: State, turn: str) -> list[KnownEvent]:
     events: list[KnownEvent] = []
+    empty: list[Message] = []
     for message in messages_of_turn(state, turn):
+        events.extend(_close_blocks(message, turn))
         if message.status == "streaming":
-            events.extend(_close_answer(message, turn))
+            events.append(AnswerFinished(turn=turn, message=message.id, finish_reason="interrupted", interrupted=True))
+            if not any(_says_something(block) for block in message.blocks):
+                empty.append(message)
+    # From the end, so that no removal moves the index of the next.
+    places = {message.id: state.offset + place for place, message in enumerate(state.messages)} if empty else {}
+    events.extend(MessageRemoved(turn=turn, message=one.id, index=places[one.id]) for one in reversed(empty))
     return events
 
 
-def _close_answer(message: Message, turn: str) -> list[KnownEvent]:
+def _close_blocks(message: Message, turn: str) -> list[KnownEvent]:
     events: list[KnownEvent] = []
     for block in message.blocks:
         match block:
@@ -100,15 +125,28 @@ def _close_answer(message: Message, turn: str) -> list[KnownEvent]:
                 )
             case _:
                 pass
-    events.append(AnswerFinished(turn=turn, message=message.id, finish_reason="interrupted", interrupted=True))
     return events
 
 
-def _close_tools(state: State, answerable: set[str]) -> list[KnownEvent]:
+def _says_something(block: Block) -> bool:
+    match block:
+        case TextBlock():
+            return bool(block.text or block.citations)
+        case ThinkingBlock():
+            return bool(block.text or block.redacted or block.provider)
+        case _:
+            return True
+
+
+# -- calls and requests
+
+
+def _close_tools(state: State, left_open: set[str]) -> list[KnownEvent]:
+    turn = state.turn.id if state.turn else None
     return [
-        interrupted_result(tool, state.turn.id if state.turn else message.turn)
-        for message, tool in open_tools(state)
-        if not (tool.request in answerable and tool.status == "waiting")
+        interrupted_result(tool, turn)
+        for _, tool in open_tools(state)
+        if not (tool.request in left_open and tool.status == "waiting")
     ]
 
 
@@ -119,7 +157,8 @@ def interrupted_result(tool: ToolBlock, turn: str | None) -> ToolFinished:
         turn=turn,
         call=tool.call,
         ok=False,
-        output=tool.output,
+        output=tool.output[-KEEP_OUTPUT_CHARS:],
+        truncated=tool.truncated or len(tool.output) > KEEP_OUTPUT_CHARS,
         effect="unknown" if ran else "none",
         error=ToolError(
             code="tool_interrupted",
@@ -129,19 +168,11 @@ def interrupted_result(tool: ToolBlock, turn: str | None) -> ToolFinished:
 
 
 def _close_requests(
-    state: State, answerable: set[str], status: Literal["cancelled", "superseded"] = "cancelled"
+    state: State, left_open: set[str], status: Literal["cancelled", "superseded"] = "cancelled"
 ) -> list[KnownEvent]:
+    turn = state.turn.id if state.turn else None
     return [
-        RequestResolved(turn=request.turn, request=request.id, status=status)
+        RequestResolved(turn=turn, request=request.id, status=status)
         for request in open_requests(state)
-        if request.id not in answerable
+        if request.id not in left_open
     ]
-
-
-def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
-    """A backend says its turn is over: whatever it forgot to close is closed first. A proposed plan stays to be answered."""
-    turn = state.turn
-    if turn is None:
-        return []
-    plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
-    return [*_close_answers(state, turn.id), *_close_tools(state, set()), *_close_requests(state, plans), event]

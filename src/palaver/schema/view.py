@@ -226,6 +226,7 @@ class TurnSummary(Shown):
     error: WireError | None = None
     summary: str | None = None
     duration_ms: int | None = None
+    mode: str | None = None
 
 
 class Subagent(Shown):

@@ -178,7 +178,7 @@ def _work_with_questions(log: Record) -> None:
     )
     log.add(*_thought("m8", 0, "The fig: does it stay outside in winter? Better ask."))
     log.add(ToolCalled(message="m8", block=1, call="call-4", name="ask_user", input={"questions": 1}))
-    log.add(_ended("m8", "tool_use", 25), ToolStarted(call="call-4", grant="rule"))
+    log.add(_ended("m8", "tool_use", 25))
     options = (QuestionOption(label="Inside"), QuestionOption(label="Outside", description="wrapped"))
     question = Question(question="Where does the fig spend the winter?", header="Fig", options=options)
     log.add(RequestOpened(request="q-3", kind="question", call="call-4", questions=(question,)))

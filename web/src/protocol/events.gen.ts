@@ -1347,6 +1347,7 @@ export interface TurnSummary {
   error: WireError | null;
   summary: string | null;
   duration_ms: number | null;
+  mode: string | null;
 }
 export interface Subagent {
   conversation: string;

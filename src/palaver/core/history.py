@@ -1,0 +1,149 @@
+"""Rewriting history: what editing, removing, truncating, retrying and restoring messages comes to.
+
+Called by decide. At rest only: a running agent must not have its past changed. The owner loads the whole history before
+it asks for one of these; with only the tail at hand, what cannot be found is refused, never guessed.
+"""
+
+from msgspec.structs import replace
+
+from palaver.core.decision import Already, Decision, Refusal, unfit
+from palaver.core.facts import Facts
+from palaver.core.next import started
+from palaver.core.settle import interrupted_result, supersede
+from palaver.core.state import OPEN_TOOL, find_message, message_count
+from palaver.schema.commands import (
+    EditMessage,
+    Regenerate,
+    RemoveMessage,
+    RestoreMessages,
+    RetryFrom,
+    TruncateMessages,
+)
+from palaver.schema.content import as_content
+from palaver.schema.events import KnownEvent, MessageAdded, MessageEdited, MessageRemoved, MessageTruncated
+from palaver.schema.view import Block, Message, State, TextBlock, ThinkingBlock, ToolBlock, Trigger
+
+Rewriting = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate | RestoreMessages
+
+
+def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
+    if state.turn is not None:
+        return Refusal("conflict", "The agent is working. Stop it first, then change the history.")
+    match command:
+        case EditMessage():
+            return _edit(state, command, facts)
+        case RemoveMessage():
+            found = find_message(state, command.message)
+            if found is None:
+                return _not_found(state)
+            return [*_waits_in(state, found[1]), MessageRemoved(message=command.message, index=found[0])]
+        case TruncateMessages():
+            return _truncate(state, command)
+        case RetryFrom():
+            return _retry_from(state, command, facts)
+        case Regenerate():
+            return _regenerate(state, facts)
+        case RestoreMessages():
+            return _restore(state, command, facts)
+
+
+def _not_found(state: State) -> Refusal:
+    if state.offset:
+        return Refusal("conflict", "That message is not loaded. Try again in a moment.", {"offset": state.offset})
+    return Refusal("not_found", "No such message in this conversation.")
+
+
+def _waits_in(state: State, message: Message) -> list[KnownEvent]:
+    """A message that goes takes its calls along; if one of them waits for a person, nothing is left to decide."""
+    waits = any(isinstance(block, ToolBlock) and block.status in OPEN_TOOL for block in message.blocks)
+    return supersede(state) if waits else []
+
+
+def _edit(state: State, command: EditMessage, facts: Facts) -> Decision:
+    found = find_message(state, command.message)
+    if found is None:
+        return _not_found(state)
+    index, message = found
+    content = as_content(command.content)
+    if refusal := unfit(content):
+        return refusal
+    edited = MessageEdited(message=message.id, content=content)
+    if not command.regenerate:
+        return [*_waits_in(state, message), edited]
+    if message.role != "user":
+        return Refusal("invalid", "Only a message of yours can be answered again.")
+    trigger = Trigger(kind="regenerate", messages=(message.id,))
+    return [*supersede(state), edited, *_cut(state, index + 1), started(facts.new_id(), trigger, facts)]
+
+
+def _truncate(state: State, command: TruncateMessages) -> Decision:
+    if not 0 <= command.from_index <= message_count(state):
+        return Refusal("invalid", f"`from_index` lies between 0 and {message_count(state)}.")
+    if command.from_index == message_count(state):
+        return Already("There was nothing from that index on.")
+    return [*supersede(state), MessageTruncated(index=command.from_index)]
+
+
+def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
+    if not 0 <= command.index <= message_count(state):
+        return Refusal("invalid", f"`index` lies between 0 and {message_count(state)}.")
+    content = as_content(command.content)
+    if refusal := unfit(content):
+        return refusal
+    message, turn = facts.new_id(), facts.new_id()
+    return [
+        *supersede(state),
+        *_cut(state, command.index),
+        MessageAdded(turn=turn, message=message, content=content),
+        started(turn, Trigger(messages=(message,)), facts),
+    ]
+
+
+def _regenerate(state: State, facts: Facts) -> Decision:
+    for place in range(len(state.messages) - 1, -1, -1):
+        message = state.messages[place]
+        if message.role == "user" and not message.hidden:
+            trigger = Trigger(kind="regenerate", messages=(message.id,))
+            again = started(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
+            return [*supersede(state), *_cut(state, state.offset + place + 1), again]
+    if state.offset:
+        return _not_found(state)
+    return Refusal("conflict", "There is no message of yours to answer again.")
+
+
+def _cut(state: State, index: int) -> list[KnownEvent]:
+    return [MessageTruncated(index=index)] if index < message_count(state) else []
+
+
+def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
+    if message_count(state):
+        return Refusal("conflict", "Only an empty conversation can be filled from elsewhere.")
+    # A cut attempt was taken back where it was made; here nothing would say so.
+    messages = [message for message in command.messages if message.status != "superseded"]
+    if not messages:
+        return Already("There was nothing to restore.")
+    return [
+        MessageAdded(
+            message=facts.new_id(),
+            role=message.role,
+            blocks=tuple(_at_rest(block) for block in message.blocks),
+            agent=message.agent,
+            model=message.model,
+            hidden=message.hidden,
+            event_kind=message.event_kind,
+            data=message.data,
+        )
+        for message in messages
+    ]
+
+
+def _at_rest(block: Block) -> Block:
+    """Nobody goes on with what was under way where the message comes from: text stays as it is, a call gets its result."""
+    match block:
+        case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
+            return replace(block, status="interrupted")
+        case ToolBlock() if block.status in OPEN_TOOL:
+            result = interrupted_result(block, None)
+            return replace(block, status="interrupted", output=result.output, error=result.error, request=None)
+        case _:
+            return block
