@@ -13,7 +13,9 @@ from typing import Any, Literal, Protocol
 from palaver.schema.base import BlobRef
 from palaver.schema.view import FileChange
 
-Output = Callable[[str, Literal["stdout", "stderr"]], Awaitable[None]]
+Stream = Literal["stdout", "stderr"]
+
+Output = Callable[[str, Stream], Awaitable[None]]
 """Where a tool's live output goes, as it comes."""
 
 Spill = Callable[[bytes, str], Awaitable[BlobRef]]

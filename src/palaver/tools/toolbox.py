@@ -18,7 +18,7 @@ from palaver.tools.policy import Grant, Mode, Policy, Verdict
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     tools: Mapping[str, Tool]
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     sandbox: str = "none: runs as you, process tree killed on stop"
     """What holds a running tool, in words for the person who approves."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,0 +1,33 @@
+"""A tool's arguments: one struct says what a model is told, what is accepted, and what is wrong.
+
+Used by every built-in tool. Unknown arguments are ignored; a number sent as text is taken for the number.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from palaver.errors import CallerError, Invalid
+from palaver.tools.base import ToolResult
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def parameters_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    _, components = msgspec.json.schema_components([kind])
+    schema: dict[str, Any] = components[kind.__name__]
+    return {name: value for name, value in schema.items() if name != "title"}
+
+
+def decode(arguments: Mapping[str, Any], kind: type[T]) -> T:
+    try:
+        return msgspec.convert(arguments, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"The arguments do not fit: {error}.") from error
+
+
+def failed(error: CallerError) -> ToolResult:
+    """What went wrong, as a result that the model can act on."""
+    return ToolResult(ok=False, error_code=error.code, error=error.message)

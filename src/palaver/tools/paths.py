@@ -1,0 +1,264 @@
+"""Everything a file tool touches, found beneath the project's root, with no check that could go stale.
+
+Used by every file tool. A path is walked name by name from the opened root: each folder is opened relative to the one
+before, without following a link; a link is read, and what it says is walked in the same way. Whatever is swapped while we
+walk, a tool stands on folders that it reached from the root and nowhere else. Links are followed as long as they stay
+beneath the root, also absolute ones. What is neither a file nor a folder is refused.
+
+Raises CallerError (not found, forbidden, invalid) with a sentence for the model; the tools make results of them.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from palaver.errors import Forbidden, Invalid, NotFound, TooLarge
+
+LINK_LIMIT = 40
+"""Links one path may lead through, as many as Linux itself follows."""
+FILE_LIMIT_BYTES = 10 * 1024 * 1024
+"""The largest file that is read whole or changed: no source file is near it, and a diff of more helps nobody."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without blocking: opening a pipe swapped in for a file must not wait for somebody to write to it.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PROTECTED = frozenset({".git", ".palaver"})
+"""Where text becomes code or policy (hooks, configuration, agents): never written by a file tool, whatever the mode."""
+
+Missing = Literal["refuse", "make", "allow"]
+"""What to do about a missing folder on the way: `allow` says where the path would lead and makes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A place beneath the root: an open folder and a name in it, which need not exist. `path` is free of links."""
+
+    folder: int
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    path: Path
+
+    @contextlib.contextmanager
+    def find(self, text: str, missing_folders: Missing = "refuse") -> Iterator[Found]:
+        """Walk to a path whose last name need not exist."""
+        walk = _Walk(self.path, text, missing_folders)
+        try:
+            yield walk.run()
+        except OSError as error:
+            raise _explained(error, text) from error
+        finally:
+            walk.close()
+
+    def locate(self, text: str) -> str:
+        """Where a path leads, relative to the root and free of links; it need not exist."""
+        with self.find(text, "allow") as found:
+            return found.path
+
+    @contextlib.contextmanager
+    def open(self, text: str) -> Iterator[BufferedReader]:
+        """A regular file, for reading."""
+        with self.find(text) as found, _open_file(found) as file:
+            yield file
+
+    def read(self, text: str) -> bytes:
+        """The whole of a file that is not too large to change."""
+        with self.open(text) as file:
+            return _read_whole(file, text)
+
+    def read_if_there(self, text: str) -> bytes | None:
+        """The same, or nothing when there is no such file yet."""
+        try:
+            return self.read(text)
+        except NotFound:
+            return None
+
+    @contextlib.contextmanager
+    def open_folder(self, text: str) -> Iterator[int]:
+        with self.find(text) as found:
+            folder = os.open(found.name, _FOLDER, dir_fd=found.folder)
+            try:
+                yield folder
+            finally:
+                os.close(folder)
+
+    def replace(self, text: str, data: bytes) -> Literal["created", "modified"]:
+        """Put a file in place as a whole, or leave everything as it was. An existing file keeps its mode."""
+        with self.find(text, "make") as found:
+            _refuse_protected(found)
+            mode = _mode_to_keep(found)
+            draft = f".{found.name[:200]}.{secrets.token_hex(4)}.tmp"
+            try:
+                with os.fdopen(os.open(draft, _NEW, 0o666, dir_fd=found.folder), "wb") as file:
+                    file.write(data)
+                    if mode is not None:
+                        os.fchmod(file.fileno(), mode)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(draft, found.name, src_dir_fd=found.folder, dst_dir_fd=found.folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(draft, dir_fd=found.folder)
+                raise
+            return "created" if mode is None else "modified"
+
+    def locate_writable(self, text: str) -> str:
+        """Where `replace` would write; refuses at once what it would refuse."""
+        with self.find(text, "allow") as found:
+            _refuse_protected(found)
+            return found.path
+
+
+class _Walk:
+    def __init__(self, root: Path, text: str, missing_folders: Missing) -> None:
+        if not text or "\0" in text:
+            raise Invalid("A path must not be empty and must not hold a NUL character.")
+        self._root = root
+        self._text = text
+        self._missing_folders = missing_folders
+        self._waiting: list[str] = []
+        self._folders: list[int] = []
+        self._names: list[str] = []
+
+    def run(self) -> Found:
+        self._go_to(self._text)
+        links = 0
+        while self._waiting:
+            name = self._waiting.pop()
+            if name == "..":
+                self._up()
+            elif (target := _link(self._folders[-1], name)) is not None:
+                links += 1
+                if links > LINK_LIMIT:
+                    raise Invalid(f"{self._text} leads through too many links.")
+                self._go_to(target)
+            elif not self._waiting:
+                return self._found(name)
+            else:
+                try:
+                    self._down(name)
+                except FileNotFoundError:
+                    if self._missing_folders != "allow":
+                        raise
+                    return self._found_below_nothing(name)
+        return self._found(".")
+
+    def close(self) -> None:
+        while self._folders:
+            os.close(self._folders.pop())
+
+    def _go_to(self, text: str) -> None:
+        if not self._folders:
+            try:
+                self._folders.append(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            except OSError as error:
+                raise NotFound(f"The project folder {self._root} cannot be opened: {error.strerror}.") from error
+        if text.startswith("/"):
+            text = _beneath(self._root, text, self._text)
+            while len(self._folders) > 1:
+                self._up()
+        self._waiting += [name for name in reversed(text.split("/")) if name not in ("", ".")]
+
+    def _up(self) -> None:
+        if len(self._folders) == 1:
+            raise Forbidden(f"{self._text} leads outside the project folder; only what is beneath it can be used.")
+        os.close(self._folders.pop())
+        self._names.pop()
+
+    def _down(self, name: str) -> None:
+        try:
+            folder = os.open(name, _FOLDER, dir_fd=self._folders[-1])
+        except FileNotFoundError:
+            if self._missing_folders != "make":
+                raise
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self._folders[-1])
+            folder = os.open(name, _FOLDER, dir_fd=self._folders[-1])
+        self._folders.append(folder)
+        self._names.append(name)
+
+    def _found(self, name: str) -> Found:
+        names = self._names if name == "." else [*self._names, name]
+        return Found(self._folders[-1], name, "/".join(names) or ".")
+
+    def _found_below_nothing(self, name: str) -> Found:
+        # What does not exist holds no links: the rest is taken as it is written, but never upwards.
+        rest = [name, *reversed(self._waiting)]
+        if ".." in rest:
+            raise NotFound(f"There is no {name} in {'/'.join(self._names) or 'the project folder'}.")
+        return Found(self._folders[-1], rest[-1], "/".join([*self._names, *rest]))
+
+
+def _link(folder: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _beneath(root: Path, absolute: str, asked: str) -> str:
+    """An absolute path as one relative to the root, whether it names the root as we do or by its real name."""
+    for base in (root, root.resolve()):
+        with contextlib.suppress(ValueError):
+            return str(PurePosixPath(absolute).relative_to(PurePosixPath(base)))
+    raise Forbidden(f"{asked} leads outside the project folder {root}; only what is beneath it can be used.")
+
+
+def _open_file(found: Found) -> BufferedReader:
+    # The first look keeps devices from being opened at all; the second, at what was opened, is the one that counts.
+    _refuse_special(os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.path)
+    file = os.fdopen(os.open(found.name, _FILE, dir_fd=found.folder), "rb")
+    try:
+        _refuse_special(os.fstat(file.fileno()), found.path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _read_whole(file: BufferedReader, text: str) -> bytes:
+    data = file.read(FILE_LIMIT_BYTES + 1)
+    if len(data) > FILE_LIMIT_BYTES:
+        raise TooLarge(f"{text} is larger than {FILE_LIMIT_BYTES:,} bytes; read a part of it, or use the shell.")
+    return data
+
+
+def _mode_to_keep(found: Found) -> int | None:
+    try:
+        info = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    _refuse_special(info, found.path)
+    return info.st_mode & 0o777
+
+
+def _refuse_special(info: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(info.st_mode):
+        raise Invalid(f"{path} is a folder; use list to see what is in it.")
+    if not stat.S_ISREG(info.st_mode):
+        raise Invalid(f"{path} is not a regular file (a pipe, a socket or a device); it is not opened.")
+
+
+def _refuse_protected(found: Found) -> None:
+    for name in found.path.split("/"):
+        # A file system may not tell .git from .GIT, so neither do we.
+        if name.lower() in _PROTECTED:
+            raise Forbidden(f"{found.path} is not changed by file tools: what lies in {name} decides what runs.")
+
+
+def _explained(error: OSError, text: str) -> NotFound | Forbidden | Invalid:
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"{text} does not exist. Use list or glob to see what is there.")
+    if isinstance(error, PermissionError):
+        return Forbidden(f"{text}: permission denied.")
+    return Invalid(f"{text}: {error.strerror or error}.")

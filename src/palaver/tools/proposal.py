@@ -1,0 +1,95 @@
+"""What a call would do, for the eye and for the record: diffs, text made visible, and the hash that binds an approval.
+
+Used by the tools' `propose`. Pure: the tools read the files, this compares and describes. Nothing here decides.
+"""
+
+import difflib
+import hashlib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from palaver.schema.view import FileChange
+
+PREVIEW_BYTES = 64 * 1024
+"""A person reads no more before deciding, and it must fit its event several times."""
+DIFF_LINES = 10_000
+"""difflib takes seconds beyond this; such a change is summed up instead."""
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+"""Unicode categories that show nothing, or move what is shown: controls, bidi marks, zero widths, odd spaces."""
+
+
+def fingerprint(tool: str, arguments: Mapping[str, Any], root: Path, contents: Mapping[str, bytes | None]) -> str:
+    """Of exactly what would happen: tool, arguments, folder, and the present contents of each file it would change."""
+    what = [tool, dict(arguments), str(root), sorted(contents)]
+    digest = hashlib.blake2b(msgspec.json.encode(what, order="sorted"), digest_size=32)
+    for path in sorted(contents):
+        content = contents[path]
+        # Lengths and absence are hashed too, so that no two sets of files read the same.
+        digest.update(b"\0absent" if content is None else b"\0%d:" % len(content) + content)
+    return digest.hexdigest()
+
+
+def visible(text: str) -> str:
+    """Every character that could deceive the eye, written out. Newlines, tabs and plain spaces stay."""
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in " \n\t" or unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after. `before` is absent for a new file."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+    def file_change(self) -> FileChange:
+        diff = self._diff()
+        # Past the two lines that name the file, which begin like changes.
+        counted = diff[2:]
+        kind: Literal["created", "modified"] = "created" if self.before is None else "modified"
+        return FileChange(
+            path=self.path,
+            kind=kind,
+            additions=sum(line.startswith("+") for line in counted),
+            deletions=sum(line.startswith("-") for line in counted),
+            diff=shortened("".join(diff)),
+        )
+
+    def preview(self) -> str:
+        return shortened(visible("".join(self._diff())))
+
+    def _diff(self) -> list[str]:
+        before, after = _lines(self.before or b""), _lines(self.after)
+        if len(before) + len(after) > DIFF_LINES:
+            return [f"{self.path}: {len(before):,} lines become {len(after):,} (too many to compare)\n"]
+        source = "/dev/null" if self.before is None else f"a/{self.path}"
+        lines = difflib.unified_diff(before, after, source, f"b/{self.path}")
+        return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+
+
+def _lines(content: bytes) -> list[str]:
+    # Only at newlines: str.splitlines also splits at form feeds and the like, which files do not.
+    text = content.decode(errors="replace")
+    return [line + "\n" for line in text.split("\n")[:-1]] + ([rest] if (rest := text.rpartition("\n")[2]) else [])
+
+
+def shortened(text: str, limit_bytes: int = PREVIEW_BYTES) -> str:
+    """The beginning of a text that is too long, and a line that says so."""
+    data = text.encode(errors="replace")
+    if len(data) <= limit_bytes:
+        return text
+    left_out = len(data) - limit_bytes
+    return data[:limit_bytes].decode(errors="ignore") + f"\n[… {left_out:,} more bytes …]\n"
