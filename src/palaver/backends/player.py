@@ -1,0 +1,431 @@
+"""Turns the steps of a script into the events of a turn.
+
+Called by `scripted.py` with a script of `script.py`. A generator of moves: most are events to yield, the others ask the
+caller to wait for something and to send back what came of it. It never waits by itself, so it needs no event loop, and a
+turn that is stopped simply stops asking for the next move.
+"""
+
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from palaver.backends.base import Turn
+from palaver.backends.script import (
+    Ask,
+    Boundary,
+    Emit,
+    Fail,
+    Finish,
+    Output,
+    Pause,
+    Reply,
+    Say,
+    Script,
+    ShowPlan,
+    Status,
+    Step,
+    Think,
+    Tool,
+    Tools,
+    Wait,
+    allows,
+)
+from palaver.schema.base import Usage
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    ExchangeReturned,
+    ExchangeSent,
+    FilesChanged,
+    KnownEvent,
+    ModelSwitched,
+    PlanUpdated,
+    RequestOpened,
+    RequestResolved,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolStarted,
+    TurnFinished,
+    TurnStatus,
+)
+from palaver.schema.view import Activity, Message, TextBlock, ThinkingBlock, ToolBlock, ToolError
+
+INPUT_CHUNK_CHARS = 24
+"""Arguments stream in pieces of about the size that providers send."""
+
+CHARS_PER_TOKEN = 4
+"""The usual rule of thumb: a script has no tokenizer."""
+
+_FRAGMENT = re.compile(r"\s*\S{1,8}|\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    request: RequestOpened
+
+
+Move = KnownEvent | Sleep | Gate | Commit | Deliveries | Request
+Back: TypeAlias = RequestResolved | tuple[Message, ...] | None
+"""What the caller sends in: the end of a request, messages that joined the turn, or nothing."""
+
+Delivered = Callable[[Sequence[Message]], Iterable[Step]]
+
+_Moves: TypeAlias = Generator[Move, Back, None]
+
+
+def following(moves: _Moves, back: Back) -> Move | None:
+    try:
+        return moves.send(back)
+    except StopIteration:
+        return None
+
+
+def fragments(text: str, chunk: int | None = None) -> list[str]:
+    """The text in pieces of `chunk` characters, or of about a word each; joined they are the text again."""
+    if chunk is None:
+        return _FRAGMENT.findall(text)
+    return [text[at : at + chunk] for at in range(0, len(text), chunk)]
+
+
+class Player:
+    """One turn of a script."""
+
+    def __init__(self, turn: Turn, *, tokens_per_s: float = 0.0, delivered: Delivered | None = None) -> None:
+        self._turn = turn
+        self._tokens_per_s = tokens_per_s
+        self._delivered = delivered
+        self._model = turn.agent.model
+        self._activity: Activity = "idle"
+        self._message: str | None = None
+        self._blocks = 0
+        self._tokens = 0
+        self._usage = Usage()
+        self._finish: Finish | None = None
+
+    def play(self, script: Script) -> _Moves:
+        began_ms = self._turn.now_ms()
+        yield from self._steps(script)
+        yield from self._close_answer("stop")
+        if self._delivered and self._finish is None:
+            # What came during the last words still belongs to this turn. Without a reaction it is left to the next one.
+            yield from self._take_deliveries()
+        finish = self._finish or Finish()
+        yield TurnFinished(
+            outcome=finish.outcome,
+            summary=finish.summary,
+            usage=self._usage,
+            duration_ms=self._since(began_ms),
+        )
+
+    def _steps(self, script: Script) -> _Moves:
+        steps = iter(script)
+        step = next(steps, None)
+        while step is not None:
+            reply = yield from self._step(step)
+            if self._finish is not None:
+                break
+            step = _next_step(steps, reply)
+
+    def _step(self, step: Step) -> Generator[Move, Back, Reply]:
+        match step:
+            case Say():
+                yield from self._say(step)
+            case Think():
+                yield from self._think(step)
+            case Tool():
+                return (yield from self._tools((step,)))
+            case Tools():
+                return (yield from self._tools(step.calls))
+            case Ask():
+                return (yield from self._ask(step))
+            case ShowPlan():
+                return (yield from self._plan(step))
+            case Status():
+                yield TurnStatus(status=step.status, detail=step.detail, retry=step.retry)
+            case Emit():
+                if isinstance(step.event, ModelSwitched):
+                    self._model = step.event.to_model
+                yield step.event
+            case Boundary():
+                yield from self._close_answer("stop")
+            case Pause():
+                yield Sleep(step.seconds)
+            case Wait():
+                yield Gate(step.gate)
+            case Fail():
+                raise step.error
+            case Finish():
+                self._finish = step
+            case _:
+                assert_never(step)
+        return Reply()
+
+    # -- an answer is one model call
+
+    def _open_answer(self) -> Generator[Move, Back, str]:
+        if self._message is None:
+            yield from self._take_deliveries()
+            self._message = self._turn.new_id()
+            self._blocks = self._tokens = 0
+            self._activity = "thinking"
+            yield TurnStatus(status="thinking")
+            yield AnswerStarted(message=self._message, model=self._model)
+        return self._message
+
+    def _take_deliveries(self) -> _Moves:
+        joined = yield Deliveries()
+        assert isinstance(joined, tuple)
+        if joined and self._delivered:
+            yield from self._steps(self._delivered(joined))
+            yield from self._close_answer("stop")
+
+    def _close_answer(self, finish_reason: str) -> _Moves:
+        if self._message is None:
+            return
+        usage = Usage(input_tokens=_tokens_in(self._turn.history), output_tokens=self._tokens)
+        self._usage += usage
+        message, self._message = self._message, None
+        yield AnswerFinished(message=message, finish_reason=finish_reason, usage=usage, model=self._model)
+
+    def _say(self, step: Say) -> _Moves:
+        message = yield from self._open_answer()
+        block = self._next_block()
+        yield from self._now("working")
+        for piece in self._streamed(step.text, step.chunk):
+            yield TextDelta(message=message, block=block, text=piece)
+            yield from self._pace(1)
+        yield TextFinished(message=message, block=block, text=step.text)
+
+    def _think(self, step: Think) -> _Moves:
+        message = yield from self._open_answer()
+        block = self._next_block()
+        began_ms = self._turn.now_ms()
+        yield from self._now("thinking")
+        for piece in self._streamed(step.text, step.chunk):
+            yield ThinkingDelta(message=message, block=block, text=piece)
+            yield from self._pace(1)
+        took_ms = self._since(began_ms)
+        yield ThinkingFinished(message=message, block=block, text=step.text, duration_ms=took_ms)
+
+    def _now(self, activity: Activity) -> Iterator[TurnStatus]:
+        if self._activity != activity:
+            self._activity = activity
+            yield TurnStatus(status=activity)
+
+    def _since(self, began_ms: int) -> int:
+        return max(0, self._turn.now_ms() - began_ms)
+
+    def _next_block(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+    def _streamed(self, text: str, chunk: int | None) -> list[str]:
+        pieces = fragments(text, chunk)
+        self._tokens += len(pieces)
+        return pieces
+
+    def _pace(self, tokens: int) -> Iterator[Sleep]:
+        if self._tokens_per_s:
+            yield Sleep(tokens / self._tokens_per_s)
+
+    # -- tools
+
+    def _tools(self, tools: tuple[Tool, ...]) -> Generator[Move, Back, Reply]:
+        calls = yield from self._call(tools)
+        yield TurnStatus(status="calling_tool", detail=", ".join(dict.fromkeys(tool.name for tool in tools)))
+        decisions: list[RequestResolved] = []
+        for call, tool in zip(calls, tools, strict=True):
+            if self._finish is not None:
+                yield _not_run(call, "tool_denied", "The turn was stopped before this call; nothing was done.")
+                continue
+            decision = (yield from self._approval(call, tool)) if tool.asks else None
+            if decision is not None:
+                decisions.append(decision)
+            if decision is None or allows(decision):
+                yield from self._run(call, tool, decision)
+                continue
+            yield _declined(call, decision)
+            if decision.then == "stop":
+                self._finish = Finish("interrupted", f"{tool.title or tool.name} was declined.")
+        return Reply(tuple(decisions))
+
+    def _call(self, tools: tuple[Tool, ...]) -> Generator[Move, Back, list[str]]:
+        """The end of an answer that makes these calls: first all their arguments, then the calls."""
+        message = yield from self._open_answer()
+        called: list[ToolCalled] = []
+        for tool in tools:
+            block, call, arguments = self._next_block(), self._turn.new_id(), tool.input or {}
+            yield from self._now("calling_tool")
+            for piece in self._streamed(json.dumps(arguments, ensure_ascii=False), INPUT_CHUNK_CHARS):
+                yield ToolInputDelta(message=message, block=block, call=call, name=tool.name, text=piece)
+                yield from self._pace(1)
+            called.append(ToolCalled(message=message, block=block, call=call, name=tool.name, input=arguments))
+        yield from called
+        yield from self._close_answer("tool_calls")
+        return [each.call for each in called]
+
+    def _approval(self, call: str, tool: Tool) -> Generator[Move, Back, RequestResolved]:
+        asked = RequestOpened(
+            request=self._turn.new_id(),
+            kind="approval",
+            call=call,
+            agent=self._turn.agent.id,
+            tool=tool.name,
+            input=tool.input or {},
+            hash=_hash(tool),
+            title=tool.title or tool.name,
+            risk=tool.risk,
+            preview=tool.preview,
+            scopes=tool.scopes,
+        )
+        return (yield from _asking(asked))
+
+    def _run(self, call: str, tool: Tool, decision: RequestResolved | None) -> _Moves:
+        request = decision.request if decision else None
+        grant = f"request:{request}" if request else "script"
+        yield ToolStarted(call=call, grant=grant, request=request, hash=_hash(tool))
+        yield Commit()
+        began_ms = self._turn.now_ms()
+        exchange = self._turn.new_id() if tool.message_to else None
+        if exchange and tool.message_to:
+            content = str((tool.input or {}).get("message", ""))
+            yield ExchangeSent(exchange=exchange, agent=tool.message_to, content=content, call=call)
+        live: list[Output] = [("stdout", piece) if isinstance(piece, str) else piece for piece in tool.live]
+        for stream, text in live:
+            yield ToolOutputDelta(call=call, text=text, stream=stream)
+            yield from self._pace(len(fragments(text)))
+        if tool.wait:
+            yield Gate(tool.wait)
+        output = "".join(text for _, text in live) if tool.output is None else tool.output
+        took_ms = self._since(began_ms)
+        if exchange:
+            yield ExchangeReturned(exchange=exchange, status="complete", response=output, duration_ms=took_ms)
+        if tool.changes:
+            yield FilesChanged(files=tool.changes)
+        yield ToolFinished(
+            call=call,
+            ok=tool.ok,
+            output=output,
+            error=None if tool.ok else ToolError(code=tool.error_code, message=tool.error or "The tool failed."),
+            effect=tool.effect,
+            exit_code=tool.exit_code,
+            duration_ms=took_ms,
+            exchange=exchange,
+        )
+
+    # -- requests without a tool's effect
+
+    def _ask(self, step: Ask) -> Generator[Move, Back, Reply]:
+        questions = msgspec.to_builtins(step.questions)
+        [call] = yield from self._call((Tool("ask_user", {"questions": questions}),))
+        resolved = yield from _asking(
+            RequestOpened(
+                request=self._turn.new_id(),
+                kind="question",
+                call=call,
+                agent=self._turn.agent.id,
+                tool="ask_user",
+                title=step.questions[0].question,
+                questions=step.questions,
+            )
+        )
+        if resolved.status == "answered":
+            answers = msgspec.json.encode(resolved.answers).decode() if resolved.answers else resolved.text or ""
+            yield ToolFinished(call=call, ok=True, output=answers, effect="none")
+        else:
+            yield _declined(call, resolved)
+        return Reply((resolved,))
+
+    def _plan(self, step: ShowPlan) -> Generator[Move, Back, Reply]:
+        yield from self._close_answer("stop")
+        yield PlanUpdated(plan=step.plan)
+        if step.plan is None or not step.asks:
+            return Reply()
+        resolved = yield from _asking(
+            RequestOpened(
+                request=self._turn.new_id(),
+                kind="plan",
+                agent=self._turn.agent.id,
+                title=step.plan.summary,
+                plan=step.plan,
+            )
+        )
+        return Reply((resolved,))
+
+
+def _asking(asked: RequestOpened) -> Generator[Move, Back, RequestResolved]:
+    resolved = yield Request(asked)
+    assert isinstance(resolved, RequestResolved)
+    return resolved
+
+
+def _declined(call: str, decision: RequestResolved) -> ToolFinished:
+    """Never a silent default: that nobody answered is said."""
+    if decision.status == "answered":
+        return _not_run(call, "tool_denied", decision.text or "Declined by a person; nothing was done.")
+    return _not_run(call, "interaction_timeout", f"Nobody answered: the request was {decision.status}.")
+
+
+def _not_run(call: str, code: str, message: str) -> ToolFinished:
+    return ToolFinished(call=call, ok=False, error=ToolError(code=code, message=message), effect="none")
+
+
+def _next_step(steps: Iterator[Step], reply: Reply) -> Step | None:
+    """The step after this one. A generator is told how this one went."""
+    if not isinstance(steps, Generator):
+        return next(steps, None)
+    try:
+        following_step: Step = steps.send(reply)
+    except StopIteration:
+        return None
+    return following_step
+
+
+def _hash(tool: Tool) -> str:
+    bound = json.dumps([tool.name, tool.input], sort_keys=True, ensure_ascii=False)
+    return sha256(bound.encode()).hexdigest()
+
+
+def _tokens_in(history: Sequence[Message]) -> int:
+    chars = 0
+    for message in history:
+        for block in message.blocks:
+            match block:
+                case TextBlock() | ThinkingBlock():
+                    chars += len(block.text)
+                case ToolBlock():
+                    chars += len(block.output)
+                case _:
+                    pass
+    return chars // CHARS_PER_TOKEN

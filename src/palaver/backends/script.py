@@ -1,0 +1,169 @@
+"""What a scripted agent does, step by step: the words a script is written in.
+
+A script is a list of steps, or a generator of them that is sent a `Reply` after each, so that it can react to a decision
+or an answer. Written by tests and by `demo.py`, played by `scripted.py`. Plain data: no step does anything by itself.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from palaver.errors import AgentError
+from palaver.schema.base import Scope
+from palaver.schema.commands import Answer
+from palaver.schema.events import KnownEvent, RequestResolved
+from palaver.schema.view import Activity, FileChange, Message, Outcome, Plan, Question, Retry
+
+Output = tuple[Literal["stdout", "stderr"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    text: str
+    chunk: int | None = None
+    """Characters a fragment; unset, about a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    text: str
+    chunk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A call that ends its answer, and its made-up result."""
+
+    name: str
+    input: Any = None
+    output: str | None = None
+    """Unset: all that was seen live."""
+    ok: bool = True
+    asks: bool = False
+    live: tuple[str | Output, ...] = ()
+    """What is seen while it runs, a piece at a time."""
+    wait: str | None = None
+    """A gate that holds the tool while it runs, after its live output."""
+    error: str | None = None
+    error_code: str = "tool_error"
+    effect: Literal["done", "none", "unknown"] = "done"
+    exit_code: int | None = None
+    title: str | None = None
+    preview: str | None = None
+    risk: str | None = None
+    scopes: tuple[Scope, ...] = ("once",)
+    changes: tuple[FileChange, ...] = ()
+    message_to: str | None = None
+    """The agent this call passes a message to; it answers with the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Several calls in one answer. They run one after the other."""
+
+    calls: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Questions to a person, put through the tool `ask_user`."""
+
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPlan:
+    plan: Plan | None
+    asks: bool = False
+    """Wait for a person to approve it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    status: Activity
+    detail: str | None = None
+    retry: Retry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Any other event of a turn; its `turn` is filled in."""
+
+    event: KnownEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """One model call ends here and the next begins: messages that wait join the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Stands still until the gate is opened."""
+
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    error: AgentError
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    outcome: Outcome = "completed"
+    summary: str | None = None
+
+
+Step = Say | Think | Tool | Tools | Ask | ShowPlan | Status | Emit | Boundary | Pause | Wait | Fail | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a step brought back: how each request it opened has ended."""
+
+    requests: tuple[RequestResolved, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return all(allows(request) for request in self.requests)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return tuple(answer for request in self.requests for answer in request.answers)
+
+    @property
+    def text(self) -> str | None:
+        return next((request.text for request in self.requests if request.text), None)
+
+
+def allows(request: RequestResolved) -> bool:
+    return request.status == "answered" and request.verdict == "allow"
+
+
+Dialogue = Generator[Step, Reply, None]
+Script = Iterable[Step] | Dialogue
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a turn was asked, for a script that depends on it."""
+
+    text: str
+    image_count: int = 0
+    earlier_turns: int = 0
+    messages: tuple[Message, ...] = ()
+
+
+Choice = Callable[[Prompt], Script]
+
+
+def turns(*scripts: Iterable[Step]) -> Choice:
+    """One fixed script a turn, in order; the last one repeats."""
+    fixed = [tuple(script) for script in scripts]
+    return lambda prompt: fixed[min(prompt.earlier_turns, len(fixed) - 1)]
