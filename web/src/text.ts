@@ -1,0 +1,688 @@
+/**
+ * Every word the page shows, and how it says numbers and times. Views import from here; nothing else holds visible text.
+ *
+ * The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
+ */
+
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const weekdayFormat = new Intl.DateTimeFormat("en", { weekday: "long" });
+const dayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
+const shortDayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const yearDayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "long", year: "numeric" });
+const exactFormat = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "medium" });
+const numberFormat = new Intl.NumberFormat("en");
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+export function number(value: number): string {
+  return numberFormat.format(value);
+}
+
+/** "1 file", "3 files". */
+export function count(value: number, one: string, many = `${one}s`): string {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+/** "0.4 s", "12 s", "3 min 05 s", "1 h 12 min". */
+export function duration(ms: number): string {
+  if (ms < 0) return "0 s";
+  if (ms < 950) return `${Math.max(0.1, Math.round(ms / 100) / 10)} s`;
+  const seconds = Math.round(ms / SECOND_MS);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${String(seconds % 60).padStart(2, "0")} s`;
+  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+}
+
+/** A time that is still running: whole seconds only, so that the line does not flicker. */
+export function elapsed(ms: number): string {
+  return ms < SECOND_MS ? "0 s" : duration(Math.floor(ms / SECOND_MS) * SECOND_MS);
+}
+
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  if (value < 1024 * 1024) return `${(value / 1024).toFixed(value < 10 * 1024 ? 1 : 0)} KB`;
+  return `${(value / 1024 / 1024).toFixed(1)} MB`;
+}
+
+/** "830", "12.4k", "1.2M": tokens are never read to the last digit. */
+export function tokens(value: number): string {
+  if (value < 1000) return String(value);
+  if (value < 1_000_000) return `${(value / 1000).toFixed(value < 100_000 ? 1 : 0)}k`;
+  return `${(value / 1_000_000).toFixed(1)}M`;
+}
+
+export function money(usd: number): string {
+  if (usd === 0) return "$0";
+  return usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
+}
+
+export function clock(ts: number): string {
+  return clockFormat.format(ts);
+}
+
+export function exactTime(ts: number): string {
+  return exactFormat.format(ts);
+}
+
+export function startOfDay(ts: number): number {
+  return new Date(ts).setHours(0, 0, 0, 0);
+}
+
+/** "Today", "Yesterday", "Tuesday", "4 November", "4 November 2025". */
+export function day(ts: number, now: number): string {
+  const days = Math.round((startOfDay(now) - startOfDay(ts)) / DAY_MS);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days < 7) return weekdayFormat.format(ts);
+  return new Date(ts).getFullYear() === new Date(now).getFullYear() ? dayFormat.format(ts) : yearDayFormat.format(ts);
+}
+
+/** "now", "4 min", "3 h", "Tue", "4 Nov": for a narrow column. */
+export function ago(ts: number, now: number): string {
+  const past = now - ts;
+  if (past < MINUTE_MS) return "now";
+  if (past < HOUR_MS) return `${Math.floor(past / MINUTE_MS)} min`;
+  if (startOfDay(now) === startOfDay(ts)) return `${Math.floor(past / HOUR_MS)} h`;
+  if (past < 6 * DAY_MS) return weekdayFormat.format(ts).slice(0, 3);
+  return shortDayFormat.format(ts);
+}
+
+export const text = {
+  name: "Palaver",
+  title: (waiting: number, conversation: string | null) =>
+    `${waiting > 0 ? `(${waiting}) ` : ""}${conversation ? `${conversation} · ` : ""}Palaver`,
+  join: (...words: (string | null | undefined | false)[]) => words.filter(Boolean).join(" · "),
+
+  signIn: {
+    heading: "Sign in to Palaver",
+    lead: "This server belongs to someone. Show that it is you.",
+    token: "Access token",
+    tokenHint: "The text of the file “token” in Palaver's data folder, or one made with “palaver token create”.",
+    submit: "Sign in",
+    checkingCode: "Signing you in …",
+    checking: "Checking …",
+    refused: "Not accepted",
+    codeRefused: "The sign-in link was used before or is older than a minute. Get a new one with “palaver open”, or paste a token.",
+    tokenRefused: "The server does not know this token. Copy it again, whole.",
+    tooMany: "Too many tries. Wait a minute, then try again.",
+    unreachable: "The server does not answer",
+    unreachableHint: "Check that “palaver serve” is running and that this device reaches it.",
+    again: "Try again",
+    server: (version: string) => `Server version ${version}`,
+    signedOut: "You were signed out. Sign in again to go on; nothing is lost.",
+  },
+
+  list: {
+    label: "Conversations",
+    fresh: "New conversation",
+    search: "Search",
+    searchLabel: "Search all conversations",
+    clear: "Clear search",
+    open: "Show conversations",
+    close: "Hide conversations",
+    groups: { waiting: "Waiting for you", active: "Active", today: "Today", older: "Older", archived: "Archived" },
+    untitled: "New conversation",
+    unread: "unread",
+    loading: "Loading conversations …",
+    failed: "The list could not be loaded.",
+    retry: "Try again",
+    more: "Show more",
+    emptyHeading: "Nothing here yet",
+    empty: "Start a conversation below. It stays here, on every device, whatever happens to this window.",
+    showArchived: "Show archived",
+    hideArchived: "Hide archived",
+    rowMenu: (title: string) => `Actions for ${title}`,
+    rename: "Rename",
+    archive: "Archive",
+    unarchive: "Bring back",
+    remove: "Delete …",
+    removeHeading: "Delete this conversation?",
+    removeBody: (title: string) => `“${title}” disappears from every device. What runs in it is stopped.`,
+    removeYes: "Delete",
+    cancel: "Cancel",
+    status: {
+      waiting: (n: number) => (n > 1 ? `${n} requests wait for you` : "waits for you"),
+      running: "working",
+      failed: "failed",
+      queued: (n: number) => `${n} queued`,
+    },
+    hits: (n: number) => count(n, "match", "matches"),
+    searching: "Searching …",
+    noHits: (words: string) => `Nothing matches “${words}”.`,
+    searchFailed: "The search did not work. Try again.",
+    byYou: "You",
+    byAgent: "Agent",
+  },
+
+  header: {
+    rename: "Rename conversation",
+    titleLabel: "Title",
+    stop: "Stop",
+    stopping: "Stopping …",
+    menu: "Conversation actions",
+    find: "Find in conversation",
+    copyId: "Copy conversation id",
+    export: "Export as JSON lines",
+    archived: "archived",
+    status: {
+      idle: "Ready",
+      generating: "Working",
+      executing_tools: "Running tools",
+      paused: "Needs your approval",
+      waiting_ide: "Waiting for the editor",
+      waiting_user_input: "Waiting for you",
+      completed: "Task done",
+      error: "Failed",
+    },
+    context: "Context and cost",
+    contextUsed: (used: number, window: number | null, estimated: boolean) =>
+      `${estimated ? "About " : ""}${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens in the model's context`,
+    contextShort: (used: number, window: number) => `${Math.min(100, Math.round((used / window) * 100))} %`,
+    contextUnknown: "This agent does not say how full its context is.",
+    compressed: "Older messages were summarised to make room.",
+    usage: (input: number, output: number) => `${tokens(input)} tokens in, ${tokens(output)} out so far`,
+    cached: (n: number) => `${tokens(n)} of them from cache`,
+    cost: (usd: number) => `${money(usd)} so far`,
+    costNone: "No cost reported",
+    files: (n: number) => `${count(n, "file")} changed`,
+    filesHeading: "Changed files",
+    close: "Close",
+  },
+
+  fresh: {
+    heading: "What shall we work on?",
+    agent: "Agent",
+    folder: "Folder",
+    folderHint: "The folder the agent works in",
+    folderDefault: "Server's folder",
+    loadingAgents: "Looking for agents …",
+    noAgents: "No agent is ready. Run “palaver doctor” on the server: it says what is missing.",
+    agentsFailed: "The agents could not be loaded. The default one is used.",
+    creating: "Starting …",
+    failed: "It could not be started.",
+    tips: [
+      "Messages sent while the agent works wait in a queue; change or remove them until their turn comes.",
+      "Close this page whenever you like. The agent goes on, and everything is here when you return.",
+      "Approvals and questions appear above the message box, on every device at once.",
+    ],
+  },
+
+  transcript: {
+    label: "Conversation",
+    start: "Start of the conversation",
+    startedBy: (when: string) => `Started ${when}`,
+    loadingOlder: "Loading older messages …",
+    olderFailed: "Older messages could not be loaded.",
+    retry: "Try again",
+    loading: "Opening …",
+    missing: "There is no such conversation",
+    missingHint: "It was deleted, or the address is wrong.",
+    home: "All conversations",
+    failed: "The conversation could not be opened.",
+    empty: "No messages yet.",
+    toEnd: "Go to the end",
+    newBelow: (n: number) => (n > 0 ? `${number(n)} new` : "To the end"),
+    unread: "New since you left",
+    at: (when: string) => `Sent ${when}`,
+  },
+
+  message: {
+    you: "You",
+    yours: (when: string) => `You, ${when}`,
+    from: (who: string, when: string) => `${who}, ${when}`,
+    agent: (name: string) => `Agent ${name}`,
+    via: (face: string) => `via ${face}`,
+    faces: {
+      native: "another window",
+      web: "another window",
+      cli: "the command line",
+      tui: "a terminal",
+      mcp: "an MCP client",
+      inbox: "an MCP client",
+      bus: "the bus",
+      socket: "a socket client",
+      stream: "a stream client",
+      chats: "an editor",
+      acp: "an editor",
+    } as Record<string, string>,
+    sending: "Sending …",
+    waitingForConnection: "Will send when connected",
+    failed: "Not sent",
+    retry: "Send again",
+    discard: "Discard",
+    steered: "steered",
+    edited: "edited",
+    copy: "Copy",
+    copied: "Copied",
+    edit: "Edit and resend",
+    editLabel: "Edit your message",
+    editHint: "What follows this message is dropped, and the agent answers again.",
+    editSend: "Resend",
+    regenerate: "Answer again",
+    cancel: "Cancel",
+    menu: "Message actions",
+    more: "Show all",
+    less: "Show less",
+    full: (size: string) => `Show the whole text (${size})`,
+    image: "Attached image",
+    showImage: "Show image",
+    system: "System",
+    summary: "Summary of earlier messages",
+    plan: "Plan",
+    event: (kind: string) => kind.replaceAll("_", " "),
+    superseded: "This attempt was cut off and made again.",
+    cutByLimit: "Cut off: the answer reached the model's length limit.",
+    refused: "The model declined to go on.",
+    interrupted: "cut off here",
+  },
+
+  code: {
+    copy: "Copy code",
+    copied: "Copied",
+    wrap: "Wrap long lines",
+    unwrap: "Do not wrap",
+    plain: "text",
+    linesMore: (n: number) => `Show ${count(n, "more line")}`,
+    label: (language: string) => `Code, ${language}`,
+  },
+
+  thinking: {
+    live: "Thinking",
+    done: (ms: number | null) => (ms === null ? "Thought" : `Thought for ${duration(ms)}`),
+    interrupted: "Thinking, cut off",
+    redacted: "Thought in private",
+    redactedBody: "The provider keeps this thinking to itself.",
+    name: "Thinking",
+  },
+
+  tool: {
+    name: (verb: string, object: string, state: string) => `Tool: ${verb} ${object}`.trim() + (state ? `, ${state}` : ""),
+    input: "Input",
+    output: "Output",
+    noOutput: "No output.",
+    waitingOutput: "No output yet.",
+    preparing: "preparing",
+    called: "about to start",
+    waiting: "waits for you",
+    running: (time: string) => time,
+    failed: "failed",
+    denied: "denied",
+    interrupted: "interrupted",
+    exit: (code: number) => `exit ${code}`,
+    lines: (n: number) => count(n, "line"),
+    truncated: (shown: string, total: string) => `Showing ${shown} of ${total}.`,
+    truncatedPlain: "Only the beginning and the end are shown.",
+    openFull: "Open the whole output",
+    took: (ms: number) => `took ${duration(ms)}`,
+    startedAt: (when: string) => `started ${when}`,
+    grant: (grant: string) => `allowed by ${grant}`,
+    unknown: "Tool",
+    terminal: "Terminal",
+    created: "new file",
+    added: (n: number) => `+${number(n)}`,
+    removed: (n: number) => `−${number(n)}`,
+    explored: "Explored",
+    exploring: "Exploring",
+    files: (n: number) => count(n, "file"),
+    searches: (n: number) => count(n, "search", "searches"),
+    lists: (n: number) => count(n, "listing"),
+    others: (n: number) => count(n, "other call"),
+    groupFailed: (n: number) => `${number(n)} failed`,
+    open: "Open",
+    close: "Close",
+    child: "Open its conversation",
+    childStatus: { running: "running", completed: "done", failed: "failed", cancelled: "stopped" },
+    /** Verb while it runs, verb when it is over. */
+    verbs: {
+      read: ["Reading", "Read"],
+      list: ["Listing", "Listed"],
+      glob: ["Looking for", "Looked for"],
+      grep: ["Searching", "Searched"],
+      edit: ["Editing", "Edited"],
+      write: ["Writing", "Wrote"],
+      patch: ["Patching", "Patched"],
+      shell: ["Running", "Ran"],
+      fetch: ["Fetching", "Fetched"],
+      search: ["Searching the web for", "Searched the web for"],
+      plan: ["Planning", "Planned"],
+      ask: ["Asking", "Asked"],
+      task: ["Delegating to", "Delegated to"],
+      message: ["Messaging", "Messaged"],
+      yield: ["Yielding", "Yielded the turn"],
+      finish: ["Finishing", "Finished the task"],
+      other: ["Using", "Used"],
+    } as const,
+    in: (place: string) => `in ${place}`,
+    matches: (n: number) => count(n, "match", "matches"),
+    nothing: "nothing found",
+  },
+
+  diff: {
+    label: (path: string) => `Changes to ${path}`,
+    same: (n: number) => `${count(n, "unchanged line")}`,
+    tooLarge: "The change is too large to show here.",
+  },
+
+  interrupted: {
+    heading: "Interrupted",
+    reasons: {
+      user: "by you",
+      other: "from another client",
+      restart: "by a restart of the server",
+      shutdown: "by a shutdown of the server",
+      limit: "by a limit",
+      backend_exit: "because the agent's program ended",
+      storage: "because the server could not write to its disk",
+      deleted: "because the conversation was deleted",
+      parent: "because the turn that started it was stopped",
+    },
+    at: (reason: string, when: string) => `Interrupted ${reason}, ${when}`,
+    resume: "Continue",
+    resumeMessage: "Continue.",
+    editAndResend: "Edit and resend",
+    limited: "Stopped at a limit",
+    afterMs: (ms: number) => `after ${duration(ms)}`,
+  },
+
+  error: {
+    retry: "Try again",
+    details: "Details",
+    heading: {
+      not_installed: "The agent's program is not installed",
+      not_logged_in: "The agent is not signed in",
+      protocol_broken: "The agent spoke in a way Palaver does not understand",
+      timed_out: "The agent took too long",
+      exited: "The agent's program ended unexpectedly",
+      provider_refused: "The provider refused the request",
+      provider_unavailable: "The provider is not available",
+      stream_cut: "The answer broke off",
+      limit_reached: "A limit was reached",
+      storage_full: "The server's disk is full",
+      internal: "Something went wrong inside Palaver",
+    } as Record<string, string>,
+    other: "The turn failed",
+    advice: {
+      not_installed: "Install it on the server; “palaver doctor” says how. Then try again.",
+      not_logged_in: "Sign in to it on the server; “palaver doctor” says how. Then try again.",
+      protocol_broken: "Its version may be too new or too old. “palaver doctor” shows what was found.",
+      timed_out: "Try again. If it happens often, ask for less at once.",
+      exited: "Try again. The details below hold its last words.",
+      provider_refused: "Check the key and the account with the provider, or change the request.",
+      provider_unavailable: "Wait a moment, then try again.",
+      stream_cut: "What was received is kept. Try again.",
+      limit_reached: "Raise the limit in the settings, or start a smaller task.",
+      storage_full: "Make room on the server's disk. Nothing that was accepted is lost.",
+      internal: "Try again. The server's log holds the details.",
+    } as Record<string, string>,
+    otherAdvice: "Try again, or change the request.",
+  },
+
+  plan: {
+    heading: "Plan",
+    progress: (done: number, all: number) => `${done} of ${all} done`,
+    status: { planned: "proposed", approved: "approved", executing: "under way", completed: "done" },
+    item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped" },
+    show: "Show plan",
+    hide: "Hide plan",
+    ask: "The agent proposes a plan",
+    approve: "Approve",
+    revise: "Revise …",
+    reject: "Reject",
+    reviseLabel: "What should change?",
+    reviseSend: "Ask for changes",
+    cancel: "Cancel",
+  },
+
+  approval: {
+    label: "Approval needed",
+    asks: (agent: string, what: string) => `${agent} wants to ${what}`,
+    kinds: {
+      shell: "run a command",
+      edit: "change a file",
+      write: "write a file",
+      patch: "change files",
+      fetch: "fetch a web page",
+      other: (tool: string) => `use ${tool}`,
+    },
+    place: (at: number, of: number) => `${at} of ${of}`,
+    earlier: "Previous request",
+    later: "Next request",
+    once: "Allow once",
+    scope: {
+      once: "Allow once",
+      conversation: "Allow in this conversation",
+      agent: "Always allow for this agent",
+      project: "Always allow in this project",
+    },
+    deny: "Deny",
+    denyNote: "Deny with a note …",
+    denyStop: "Deny and stop",
+    more: "More choices",
+    noteLabel: "What should it do instead?",
+    noteSend: "Deny and tell",
+    cancel: "Cancel",
+    resolving: "Sending your answer …",
+    failed: "Your answer did not arrive. Try again.",
+    risk: "Risk",
+    sandbox: (level: string) => `Sandbox: ${level}`,
+    noSandbox: "No sandbox: it runs with the server's own rights.",
+    expires: (time: string) => `expires in ${time}`,
+    showAll: "Show all",
+    input: "Exactly what will run",
+  },
+
+  answered: {
+    allowed: "Allowed",
+    allowedScope: {
+      once: "Allowed once",
+      conversation: "Allowed in this conversation",
+      agent: "Always allowed for this agent",
+      project: "Always allowed in this project",
+    },
+    denied: "Denied",
+    deniedStop: "Denied and stopped",
+    expired: "Expired without an answer",
+    cancelled: "Withdrawn",
+    superseded: "Given up for a newer message",
+    planApproved: "Plan approved",
+    planRejected: "Plan rejected",
+    planRevised: "Changes asked for",
+    question: "Answered",
+    byYou: "by you",
+    elsewhere: "answered elsewhere",
+    by: (who: string) => `by ${who}`,
+  },
+
+  question: {
+    label: "A question for you",
+    asks: (agent: string) => `${agent} asks`,
+    other: "Something else",
+    otherLabel: "Your own answer",
+    send: "Answer",
+    many: "Choose any",
+    next: "Next",
+    of: (at: number, all: number) => `Question ${at} of ${all}`,
+    missing: "Choose an answer or write your own.",
+    resolving: "Sending your answer …",
+    failed: "Your answer did not arrive. Try again.",
+  },
+
+  queue: {
+    label: "Queued messages",
+    heading: (n: number) => `${number(n)} queued`,
+    nextUp: "next",
+    steer: "steers the running turn",
+    held: "held",
+    edit: "Edit queued message",
+    remove: "Remove from queue",
+    removed: "Removed from the queue.",
+    putBack: "Put back",
+    editing: "Editing; it waits for you",
+    save: "Save",
+    cancel: "Cancel",
+    priority: "first",
+    image: (n: number) => count(n, "image"),
+    gone: "It was delivered before you saved. Your text is in the message box.",
+  },
+
+  composer: {
+    label: "Message",
+    placeholder: "Message",
+    placeholderBusy: "Add to the queue",
+    placeholderFresh: "Describe the task",
+    send: "Send",
+    queue: "Queue",
+    steer: "Steer now",
+    steerHint: "Into the running turn, before its next step",
+    attach: "Attach an image",
+    removeImage: "Remove image",
+    uploading: "Uploading …",
+    uploadFailed: "The image could not be uploaded.",
+    imageTooLarge: "An image may hold 10 MB.",
+    tooManyImages: "A message may hold 10 images.",
+    notAnImage: "Only images can be attached.",
+    drop: "Drop images here",
+    offline: "Not connected. Your message is kept and sent when the connection is back.",
+    tooLong: (size: string) => `A message may hold 1 MB; this one holds ${size}. Attach it as a file, or make it shorter.`,
+    deleted: "This conversation was deleted.",
+    hint: "Enter sends, Shift+Enter makes a new line",
+    mode: "Mode",
+    modes: {
+      ask: "Ask first",
+      plan: "Plan only",
+      accept_edits: "Accept edits",
+      auto: "Auto in sandbox",
+      full: "Full access",
+    } as Record<string, string>,
+    refused: "Not accepted",
+  },
+
+  activity: {
+    label: "Activity",
+    thinking: "Thinking",
+    working: "Working",
+    writing: "Writing",
+    model_loading: "Loading the model",
+    calling: "Calling a tool",
+    waiting: "Waiting for you",
+    waitingEditor: "Waiting for the editor",
+    retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (${attempt} of ${of})`,
+    retryingNow: (attempt: number, of: number) => `Retrying now (${attempt} of ${of})`,
+    stalled: (time: string) => `No sign from the agent for ${time}`,
+    running: (what: string) => `Running ${what}`,
+    tools: (n: number) => `Running ${count(n, "tool")}`,
+    tokens: (input: number, output: number) => `${tokens(input)} in, ${tokens(output)} out`,
+    stopping: "Stopping …",
+    subagents: (n: number) => `${count(n, "subagent")} at work`,
+    processes: (n: number) => `${count(n, "process", "processes")} in the background`,
+  },
+
+  connection: {
+    connecting: "Connecting …",
+    reconnecting: (seconds: number) => (seconds > 0 ? `No connection. Trying again in ${seconds} s` : "No connection. Trying again …"),
+    lastSeen: (seq: number) => `last seen: event ${number(seq)}`,
+    offline: "This device is offline. Everything you write is kept.",
+    catchingUp: (n: number) => (n > 0 ? `Catching up, ${count(n, "event")} …` : "Catching up …"),
+    caughtUp: (n: number) => `Caught up, ${count(n, "event")}`,
+    version: "The server was updated. Reload to use the new version.",
+    reload: "Reload",
+    signedOut: "You were signed out.",
+    signIn: "Sign in",
+    now: "Try now",
+  },
+
+  find: {
+    label: "Find in conversation",
+    placeholder: "Find in conversation",
+    previous: "Previous match",
+    next: "Next match",
+    close: "Close",
+    result: (at: number, of: number) => `${at} of ${of}`,
+    none: "No match",
+    older: "Search all of it",
+    olderHint: "Older messages are not loaded yet.",
+  },
+
+  palette: {
+    label: "Commands",
+    placeholder: "Type a command or a conversation",
+    none: "Nothing matches.",
+    commands: "Commands",
+    conversations: "Conversations",
+  },
+
+  keys: {
+    heading: "Keyboard",
+    groups: { writing: "Writing", moving: "Moving", answering: "Answering", anywhere: "Anywhere" },
+    close: "Close",
+    send: "Send, or queue while the agent works",
+    newline: "New line",
+    steer: "Steer the running turn",
+    editQueued: "Edit the last queued message (in an empty box)",
+    escape: "Close what is on top, else stop the agent",
+    allowOnce: "Allow once",
+    allowScope: "Allow for longer",
+    deny: "Deny",
+    regions: "Next region",
+    regionsBack: "Previous region",
+    nextBlock: "Next block",
+    previousBlock: "Previous block",
+    openBlock: "Open or close the block",
+    end: "To the end",
+    start: "To the start",
+    palette: "All commands",
+    find: "Find in conversation",
+    help: "This list",
+    fresh: "New conversation",
+  },
+
+  commands: {
+    fresh: "New conversation",
+    find: "Find in conversation",
+    searchAll: "Search all conversations",
+    stop: "Stop the agent",
+    rename: "Rename conversation",
+    archive: "Archive conversation",
+    unarchive: "Bring conversation back",
+    remove: "Delete conversation",
+    regenerate: "Answer again",
+    end: "Go to the end",
+    start: "Go to the start",
+    theme: (theme: "system" | "light" | "dark") =>
+      ({ system: "Theme: follow the system", light: "Theme: light", dark: "Theme: dark" })[theme],
+    keys: "Show keys",
+    announcements: (on: boolean) => (on ? "Announce only the end of a turn" : "Announce finished sentences"),
+    signOut: "Sign out",
+    expandAll: "Open all tools",
+    collapseAll: "Close all tools",
+    list: "Show or hide the list",
+    copyId: "Copy conversation id",
+  },
+
+  theme: {
+    label: (theme: "system" | "light" | "dark") =>
+      ({ system: "Theme: system", light: "Theme: light", dark: "Theme: dark" })[theme],
+  },
+
+  announce: {
+    turnStarted: "The agent started.",
+    turnDone: "The agent is done.",
+    turnFailed: "The turn failed.",
+    interrupted: "Interrupted.",
+    approval: (what: string) => `Approval needed: ${what}. Press Alt+1 to allow once, Alt+3 to deny.`,
+    question: (what: string) => `A question for you: ${what}`,
+    plan: "A plan waits for your approval.",
+    queued: "Message queued.",
+  },
+
+  crash: {
+    heading: "The page stumbled",
+    body: "Nothing is lost: the conversation is on the server. Reload to go on.",
+    reload: "Reload",
+    details: "Details",
+  },
+} as const;

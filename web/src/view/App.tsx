@@ -1,0 +1,124 @@
+/**
+ * The whole page: the door while signed out, else the list beside a conversation. Owns the layers above the page (palette,
+ * keys) and the keys that work everywhere; knows nothing of what a conversation holds.
+ */
+
+import { Suspense, lazy, useCallback, useEffect, useState } from "react";
+import { text } from "../text";
+import { Announcer } from "./announcer/Announcer";
+import { ConnectionBanner } from "./connection/ConnectionBanner";
+import { Conversation } from "./conversation/Conversation";
+import { Dialog, layerIsOpen } from "./controls/Dialog";
+import { useIsNarrow } from "./controls/narrow";
+import { Crash } from "./Crash";
+import { Home } from "./home/Home";
+import { ConversationList } from "./list/ConversationList";
+import { cycleRegions, isTyping, withCommandKey } from "./keys";
+import { addressOf, goTo, useRoute } from "./route";
+import { SignIn } from "./signin/SignIn";
+import { usePick, useStore } from "./store";
+import { ActionsContext, type PageActions } from "./actions";
+
+// Opened on demand, so fetched on demand.
+const Palette = lazy(() => import("./palette/Palette"));
+const KeyHelp = lazy(() => import("./palette/KeyHelp"));
+
+type Layer = "palette" | "keys" | "list" | null;
+
+export function App() {
+  const session = usePick((snapshot) => snapshot.session);
+  const [wasIn, setWasIn] = useState(false);
+  if (session.phase === "signed_in" && !wasIn) setWasIn(true);
+  // A lost connection is no lost session: what is shown stays, the banner says the rest.
+  const isIn = session.phase === "signed_in" || (wasIn && session.phase !== "signed_out");
+  return (
+    <Crash>
+      {isIn ? <Page /> : <SignIn session={session} wasIn={wasIn} />}
+      <Announcer />
+    </Crash>
+  );
+}
+
+function Page() {
+  const store = useStore();
+  const route = useRoute();
+  const narrow = useIsNarrow();
+  const [layer, setLayer] = useState<Layer>(null);
+  const [sideShown, setSideShown] = useState(true);
+  const waiting = usePick((snapshot) => snapshot.list.waitingCount);
+  const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
+  const close = useCallback(() => setLayer(null), []);
+
+  useEffect(() => {
+    document.title = text.title(waiting, title ?? null);
+  }, [waiting, title]);
+
+  useEffect(() => {
+    store.setVisible(route.conversation);
+  }, [store, route.conversation]);
+
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (withCommandKey(event, "k")) {
+        event.preventDefault();
+        setLayer((now) => (now === "palette" ? null : "palette"));
+      } else if (event.key === "F6") {
+        event.preventDefault();
+        cycleRegions(event.shiftKey);
+      } else if (event.key === "?" && !isTyping(event.target) && !layerIsOpen()) {
+        event.preventDefault();
+        setLayer("keys");
+      }
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+
+  const toggleList = useCallback(() => {
+    if (narrow) setLayer((now) => (now === "list" ? null : "list"));
+    else setSideShown((now) => !now);
+  }, [narrow]);
+
+  const [actions] = useState<PageActions>(() => ({
+    goHome: () => goTo(addressOf(null)),
+    open: (conversation, at) => {
+      setLayer(null);
+      goTo(addressOf(conversation, at));
+    },
+    showPalette: () => setLayer("palette"),
+    showKeys: () => setLayer("keys"),
+  }));
+
+  const list = <ConversationList current={route.conversation} onChosen={close} />;
+  return (
+    <ActionsContext value={actions}>
+      <div className={sideShown && !narrow ? "page with-side" : "page"}>
+        {sideShown && !narrow && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
+        <div className="stage">
+          <ConnectionBanner />
+          {route.conversation === null ? (
+            <Home onShowList={toggleList} listShown={sideShown && !narrow} />
+          ) : (
+            <Conversation
+              key={route.conversation}
+              id={route.conversation}
+              at={route.at}
+              message={route.message}
+              onShowList={toggleList}
+              listShown={sideShown && !narrow}
+            />
+          )}
+        </div>
+      </div>
+      {layer === "list" && narrow && (
+        <Dialog label={text.list.label} className="drawer" onClose={close}>
+          {list}
+        </Dialog>
+      )}
+      <Suspense fallback={null}>
+        {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
+        {layer === "keys" && <KeyHelp onClose={close} />}
+      </Suspense>
+    </ActionsContext>
+  );
+}

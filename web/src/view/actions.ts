@@ -1,0 +1,18 @@
+/** What any part of the page may ask of the page itself. */
+
+import { createContext, use } from "react";
+
+export interface PageActions {
+  goHome: () => void;
+  open: (conversation: string, at?: number) => void;
+  showPalette: () => void;
+  showKeys: () => void;
+}
+
+export const ActionsContext = createContext<PageActions | null>(null);
+
+export function usePageActions(): PageActions {
+  const actions = use(ActionsContext);
+  if (actions === null) throw new Error("no page above this component");
+  return actions;
+}

@@ -1,0 +1,102 @@
+/** Writing into a conversation: send at rest, queue while the agent works, steer where it can be steered, stop always. */
+
+import { useEffect, useRef, type KeyboardEvent } from "react";
+import type { OpenConversation } from "../../model/store";
+import { text } from "../../text";
+import { useScope } from "../conversation/scope";
+import { Icon } from "../controls/Icon";
+import { commandKey, onAsked } from "../keys";
+import { usePick, useStore } from "../store";
+import { contentOf, useAttachments } from "./attachments";
+import { ComposerBox, type ComposerHandle } from "./ComposerBox";
+import { Mode } from "./Mode";
+
+interface ComposerProps {
+  conversation: OpenConversation;
+  onStop: () => void;
+}
+
+export function Composer({ conversation, onStop }: ComposerProps) {
+  const store = useStore();
+  const { setEditingQueued } = useScope();
+  const { id, state, draft } = conversation;
+  const attachments = useAttachments(id);
+  const box = useRef<ComposerHandle>(null);
+  const connected = usePick(({ connection }) => connection.kind === "open" || connection.kind === "catching_up" || connection.kind === "version_mismatch");
+  const trouble = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
+  const busy = state.turn !== null;
+  const steerable = state.turn?.steerable ?? false;
+
+  useEffect(() => onAsked("compose", () => box.current?.focus()), []);
+
+  const send = (delivery: "turn" | "boundary"): void => {
+    store.send(id, contentOf(draft, attachments.items), { delivery });
+    store.setDraft(id, "");
+    attachments.clear();
+  };
+
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): boolean => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      const ready = (draft.trim() !== "" || attachments.items.length > 0) && !attachments.busy;
+      if (ready) send(busy && steerable ? "boundary" : "turn");
+      return true;
+    }
+    const last = state.queue.at(-1);
+    if (event.key === "ArrowUp" && draft === "" && last) {
+      event.preventDefault();
+      setEditingQueued(last.id);
+      return true;
+    }
+    return false;
+  };
+
+  return (
+    <div className="composer-frame" data-region>
+      <ComposerBox
+        ref={box}
+        value={draft}
+        onChange={(value) => store.setDraft(id, value)}
+        placeholder={busy ? text.composer.placeholderBusy : text.composer.placeholder}
+        attachments={attachments}
+        autoFocus={!matchMedia("(pointer: coarse)").matches}
+        onKey={onKey}
+        onSend={() => send("turn")}
+        notice={!connected && trouble ? text.composer.offline : null}
+        tools={<Mode id={id} params={state.params} />}
+        buttons={(canSend) => (
+          <>
+            {busy && steerable && canSend && (
+              <button
+                type="button"
+                className="button quiet small"
+                title={text.composer.steerHint}
+                onClick={() => send("boundary")}
+              >
+                <Icon name="steer" />
+                {text.composer.steer} <kbd>{commandKey}↵</kbd>
+              </button>
+            )}
+            {busy && (
+              <button type="button" className="round-button stop" aria-label={text.header.stop} title={text.header.stop} onClick={onStop}>
+                <Icon name="stop" />
+              </button>
+            )}
+            {(!busy || canSend) && (
+              <button
+                type="button"
+                className="round-button"
+                aria-label={busy ? text.composer.queue : text.composer.send}
+                title={busy ? text.composer.queue : text.composer.send}
+                disabled={!canSend}
+                onClick={() => send("turn")}
+              >
+                <Icon name="send" />
+              </button>
+            )}
+          </>
+        )}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,157 @@
+/** The box people write in: grows with its text, takes images, says what is wrong before anything is sent. */
+
+import { useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
+import { bytes, text } from "../../text";
+import { Icon } from "../controls/Icon";
+import type { Attachments } from "./attachments";
+import { useAutoGrow } from "./grow";
+
+// The server's bound on a message.
+const MESSAGE_BYTES = 1024 * 1024;
+
+export interface ComposerHandle {
+  focus: () => void;
+}
+
+interface ComposerBoxProps {
+  ref?: Ref<ComposerHandle>;
+  value: string;
+  onChange: (value: string) => void;
+  placeholder: string;
+  attachments: Attachments;
+  /** What a key does beyond sending; true when it took the key. */
+  onKey?: (event: KeyboardEvent<HTMLTextAreaElement>) => boolean;
+  onSend: () => void;
+  /** A line below the text: offline, refused, too long. */
+  notice?: string | null;
+  /** What stands left and right under the text. */
+  tools?: ReactNode;
+  buttons: (canSend: boolean) => ReactNode;
+  autoFocus?: boolean;
+}
+
+export function ComposerBox(props: ComposerBoxProps) {
+  const { value, attachments, onSend } = props;
+  const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const [dropping, setDropping] = useState(false);
+  useAutoGrow(field, value);
+  useImperativeHandle(props.ref, () => ({ focus: () => field.current?.focus() }), []);
+
+  const size = sizeOf(value);
+  const tooLong = size > MESSAGE_BYTES ? text.composer.tooLong(bytes(size)) : null;
+  const hasContent = value.trim() !== "" || attachments.items.some((item) => item.url !== null);
+  const canSend = hasContent && tooLong === null && !attachments.busy;
+  const notice = tooLong ?? attachments.refusal ?? props.notice ?? null;
+
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
+    if (event.nativeEvent.isComposing || props.onKey?.(event)) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      if (canSend) onSend();
+    }
+  };
+
+  return (
+    <div
+      className={dropping ? "composer dropping" : "composer"}
+      onDragOver={(event) => {
+        if (![...event.dataTransfer.types].includes("Files")) return;
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={(event) => {
+        setDropping(false);
+        if (event.dataTransfer.files.length === 0) return;
+        event.preventDefault();
+        attachments.add(event.dataTransfer.files);
+      }}
+      onPointerDown={(event) => {
+        // A press anywhere in the box that is not on something else means the text.
+        if (event.target !== event.currentTarget) return;
+        event.preventDefault();
+        field.current?.focus();
+      }}
+    >
+      <Thumbnails attachments={attachments} />
+      <textarea
+        ref={field}
+        className="bare-field composer-text"
+        aria-label={text.composer.label}
+        aria-describedby={notice ? "composer-notice" : undefined}
+        placeholder={dropping ? text.composer.drop : props.placeholder}
+        rows={1}
+        autoFocus={props.autoFocus}
+        enterKeyHint="send"
+        data-region-focus
+        value={value}
+        onChange={(event) => props.onChange(event.target.value)}
+        onKeyDown={onKeyDown}
+        onPaste={(event) => {
+          const files = [...event.clipboardData.files];
+          if (files.length === 0) return;
+          event.preventDefault();
+          attachments.add(files);
+        }}
+      />
+      {notice && (
+        <p id="composer-notice" className={tooLong || attachments.refusal ? "composer-notice is-bad" : "composer-notice"} role="status">
+          {notice}
+        </p>
+      )}
+      <div className="composer-bar">
+        <button
+          type="button"
+          className="icon-button"
+          aria-label={text.composer.attach}
+          title={text.composer.attach}
+          onClick={() => picker.current?.click()}
+        >
+          <Icon name="image" />
+        </button>
+        <input
+          ref={picker}
+          type="file"
+          accept="image/*"
+          multiple
+          hidden
+          onChange={(event) => {
+            attachments.add(event.target.files ?? []);
+            event.target.value = "";
+          }}
+        />
+        {props.tools}
+        <span className="composer-space" />
+        {props.buttons(canSend)}
+      </div>
+    </div>
+  );
+}
+
+/** Bytes on the wire. Counting is only worth it near the bound: a character is at most four bytes. */
+function sizeOf(value: string): number {
+  return value.length * 4 < MESSAGE_BYTES ? value.length : new Blob([value]).size;
+}
+
+function Thumbnails({ attachments }: { attachments: Attachments }) {
+  if (attachments.items.length === 0) return null;
+  return (
+    <ul className="thumbnails">
+      {attachments.items.map((item) => (
+        <li key={item.key} className={item.error ? "thumbnail failed" : "thumbnail"}>
+          <img src={item.preview} alt={item.name} />
+          {item.url === null && <span className="thumbnail-state">{item.error ?? text.composer.uploading}</span>}
+          <button
+            type="button"
+            className="thumbnail-remove"
+            aria-label={`${text.composer.removeImage}: ${item.name}`}
+            onClick={() => attachments.remove(item.key)}
+          >
+            <Icon name="close" />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

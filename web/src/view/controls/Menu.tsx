@@ -1,0 +1,136 @@
+/**
+ * A button that opens a list of actions in a native popover. The list exists only while it is open, so that a thousand
+ * rows may each have one.
+ */
+
+import { useLayoutEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { Icon, type IconName } from "./Icon";
+
+export interface MenuAction {
+  label: string;
+  icon?: IconName;
+  danger?: boolean;
+  end?: ReactNode;
+  onSelect: () => void;
+}
+
+export interface MenuProps {
+  /** What the button is called when it shows only a drawing. */
+  label: string;
+  actions: readonly MenuAction[];
+  className?: string;
+  children: ReactNode;
+}
+
+// Between the list and the button, and between the list and the edge of the window.
+const GAP_PX = 4;
+const EDGE_PX = 8;
+
+export function Menu({ label, actions, className = "icon-button", children }: MenuProps) {
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        className={className}
+        aria-label={label}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        onClick={() => setOpen(true)}
+      >
+        {children}
+      </button>
+      {open && (
+        <MenuList
+          label={label}
+          actions={actions}
+          anchor={button.current}
+          onClose={(byChoice) => {
+            setOpen(false);
+            if (!byChoice) button.current?.focus();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface MenuListProps {
+  label: string;
+  actions: readonly MenuAction[];
+  anchor: HTMLElement | null;
+  onClose: (byChoice: boolean) => void;
+}
+
+function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
+  const list = useRef<HTMLDivElement>(null);
+  const chosen = useRef(false);
+
+  useLayoutEffect(() => {
+    const element = list.current;
+    if (element === null) return;
+    element.showPopover();
+    if (anchor) place(element, anchor.getBoundingClientRect());
+    element.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+  }, [anchor]);
+
+  const select = (action: MenuAction) => {
+    chosen.current = true;
+    list.current?.hidePopover();
+    action.onSelect();
+  };
+
+  return (
+    <div
+      ref={list}
+      className="menu"
+      popover="auto"
+      role="menu"
+      aria-label={label}
+      onKeyDown={walk}
+      onToggle={(event) => {
+        if (event.newState === "closed") onClose(chosen.current);
+      }}
+    >
+      {actions.map((action) => (
+        <button
+          key={action.label}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          className={action.danger ? "menu-item danger" : "menu-item"}
+          onClick={() => select(action)}
+        >
+          {action.icon && <Icon name={action.icon} />}
+          <span>{action.label}</span>
+          {action.end && <span className="end">{action.end}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function place(list: HTMLElement, anchor: DOMRect): void {
+  const { width, height } = list.getBoundingClientRect();
+  const below = anchor.bottom + GAP_PX;
+  const fits = below + height + EDGE_PX <= window.innerHeight;
+  const top = fits ? below : Math.max(EDGE_PX, anchor.top - GAP_PX - height);
+  const left = Math.min(Math.max(EDGE_PX, anchor.right - width), window.innerWidth - width - EDGE_PX);
+  list.style.top = `${top}px`;
+  list.style.left = `${left}px`;
+}
+
+function walk(event: KeyboardEvent<HTMLDivElement>): void {
+  const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
+  const items = [...event.currentTarget.querySelectorAll<HTMLElement>("[role=menuitem]")];
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const step = steps[event.key];
+  if (event.key === "Home") items[0]?.focus();
+  else if (event.key === "End") items.at(-1)?.focus();
+  else if (event.key === "Tab") event.currentTarget.hidePopover();
+  else if (step !== undefined) items[(at + step + items.length) % items.length]?.focus();
+  else return;
+  if (event.key !== "Tab") event.preventDefault();
+}

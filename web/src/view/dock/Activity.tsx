@@ -1,0 +1,92 @@
+/** What the running turn does, in words and time. Nothing runs, nothing is said. */
+
+import { useEffect, useRef } from "react";
+import type { OpenConversation } from "../../model/store";
+import type { Turn } from "../../protocol/events.gen";
+import { elapsed, text } from "../../text";
+import { useSeconds } from "../controls/now";
+import { sayTool } from "../tools/say";
+
+// Silence that is worth a word. Tools and people may take longer; they are shown as what they are.
+const STALLED_MS = 30_000;
+
+export function Activity({ conversation }: { conversation: OpenConversation }) {
+  const { turn } = conversation.state;
+  return turn ? <Line conversation={conversation} turn={turn} /> : null;
+}
+
+function Line({ conversation, turn }: { conversation: OpenConversation; turn: Turn }) {
+  const now = useSeconds();
+  const { state, rows } = conversation;
+  const retrySeen = useFirstSeen(turn.retry, now);
+  const row = rows.at(-1);
+  const activity = row?.kind === "activity" ? row : null;
+  const waiting = activity?.waiting ?? null;
+  const words = waiting
+    ? { what: text.activity.waiting, since: null }
+    : turn.retry
+      ? { what: sayRetry(turn, now - retrySeen), since: null }
+      : sayDoing(conversation, turn);
+  const silent = now - state.updated_at;
+  const stalled = !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
+  const phase = useRef({ what: words.what, since: turn.started_at });
+  if (phase.current.what !== words.what) phase.current = { what: words.what, since: now };
+  const since = words.since ?? phase.current.since;
+  const children = state.subagents.filter((child) => child.status === "running").length;
+  const processes = state.processes.filter((process) => process.running).length;
+  const { input_tokens = 0, output_tokens = 0 } = turn.usage;
+
+  return (
+    <div className={waiting ? "activity is-wait" : "activity"} role="group" aria-label={text.activity.label}>
+      <span className={waiting ? "pulse wait" : "pulse"} />
+      <span className="activity-what ellipsis">{words.what}</span>
+      {!turn.retry && !waiting && <span className="activity-time tabular">{elapsed(now - since)}</span>}
+      {stalled && <span className="activity-extra is-wait">{text.activity.stalled(elapsed(silent))}</span>}
+      <span className="activity-end tabular">
+        {text.join(
+          children > 0 && text.activity.subagents(children),
+          processes > 0 && text.activity.processes(processes),
+          input_tokens + output_tokens > 0 && text.activity.tokens(input_tokens, output_tokens),
+        )}
+      </span>
+    </div>
+  );
+}
+
+/** When this page first saw a thing: the log does not date it. */
+function useFirstSeen(thing: unknown, now: number): number {
+  const seen = useRef({ thing, at: now });
+  useEffect(() => {
+    if (seen.current.thing !== thing) seen.current = { thing, at: Date.now() };
+  }, [thing]);
+  return seen.current.thing === thing ? seen.current.at : now;
+}
+
+function sayRetry({ retry }: Turn, passedMs: number): string {
+  if (!retry) return "";
+  const left = Math.ceil(retry.after_s - passedMs / 1000);
+  return left > 0 ? text.activity.retrying(left, retry.attempt, retry.of) : text.activity.retryingNow(retry.attempt, retry.of);
+}
+
+function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since: number | null } {
+  const last = rows.at(-1);
+  const tool = last?.kind === "activity" ? last.tool : null;
+  if (tool && (tool.status === "running" || tool.status === "called")) {
+    const line = sayTool(tool);
+    return { what: `${line.verb} ${line.object}`.trim(), since: tool.started_at };
+  }
+  if (turn.detail) return { what: turn.detail, since: null };
+  const newest = rows.at(-2);
+  if (newest?.kind === "text" && newest.block.status === "streaming") return { what: text.activity.writing, since: null };
+  switch (turn.activity) {
+    case "model_loading":
+      return { what: text.activity.model_loading, since: null };
+    case "thinking":
+      return { what: text.activity.thinking, since: null };
+    case "calling_tool":
+      return { what: text.activity.calling, since: null };
+    case "working":
+    case "idle":
+      return { what: newest?.kind === "thinking" ? text.activity.thinking : text.activity.working, since: null };
+  }
+}

@@ -1,0 +1,54 @@
+/** The plan under way, in one line above the composer; it opens to its steps. */
+
+import type { Plan, PlanItem } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { Icon, type IconName } from "../controls/Icon";
+import { useDisclosed } from "../store";
+
+export function PlanLine({ id, plan }: { id: string; plan: Plan | null }) {
+  const [open, setOpen] = useDisclosed(`plan:${id}`);
+  if (plan === null || plan.status === "planned" || plan.items.length === 0) return null;
+  const done = plan.items.filter((item) => item.status === "done" || item.status === "skipped").length;
+  const current = plan.items.find((item) => item.status === "in_progress");
+  return (
+    <section className="plan-line" aria-label={text.plan.heading}>
+      <button
+        type="button"
+        className="tool-line"
+        aria-expanded={open}
+        aria-label={`${open ? text.plan.hide : text.plan.show}: ${text.plan.progress(done, plan.items.length)}`}
+        onClick={() => setOpen(!open)}
+      >
+        <span className="tool-icon">
+          <Icon name="plan" />
+        </span>
+        <span className="tool-verb">{text.plan.heading}</span>
+        <span className="tool-object">{current?.title ?? plan.summary}</span>
+        <span className="tool-result tabular">{text.plan.progress(done, plan.items.length)}</span>
+        <span className="tool-chevron">
+          <Icon name="chevron" />
+        </span>
+      </button>
+      {open && <PlanItems items={plan.items} />}
+    </section>
+  );
+}
+
+const ICONS: Record<PlanItem["status"], IconName> = { pending: "circle", in_progress: "spark", done: "check", skipped: "cut" };
+
+export function PlanItems({ items }: { items: readonly PlanItem[] }) {
+  return (
+    <ol className="plan-items">
+      {items.map((item, at) => (
+        <li key={at} className={`plan-item is-${item.status}`}>
+          <Icon name={ICONS[item.status]} />
+          <span>
+            <span className="plan-title">{item.title}</span>
+            <span className="sr-only">, {text.plan.item[item.status]}</span>
+            {item.description && <span className="plan-more">{item.description}</span>}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}

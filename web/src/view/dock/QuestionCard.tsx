@@ -1,0 +1,131 @@
+/** Questions of an agent: choose one or several, or answer in your own words. Nothing is chosen for you. */
+
+import { useId, useState } from "react";
+import type { Question } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { Icon } from "../controls/Icon";
+import { Expiry } from "./Approval";
+import type { RequestProps } from "./RequestDock";
+
+interface Choice {
+  selected: string[];
+  /** null: not answering in own words. */
+  own: string | null;
+}
+
+const NOTHING: Choice = { selected: [], own: null };
+
+function isAnswered({ selected, own }: Choice): boolean {
+  return selected.length > 0 || (own !== null && own.trim() !== "");
+}
+
+export function QuestionCard({ request, agent, sending, reply }: RequestProps) {
+  const { questions } = request;
+  const [choices, setChoices] = useState<Choice[]>(() =>
+    questions.map((question) => (question.options.length === 0 ? { selected: [], own: "" } : NOTHING)),
+  );
+  const complete = questions.every((_, at) => isAnswered(choices[at] ?? NOTHING));
+
+  const send = (): void => {
+    if (!complete || sending) return;
+    const answers = choices.map(({ selected, own }, at) => ({
+      question_index: at,
+      selected,
+      custom_text: own !== null && own.trim() !== "" ? own.trim() : null,
+    }));
+    reply({ answers });
+  };
+
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <h2 className="request-heading">
+        <Icon name="question" />
+        <span>{text.question.asks(agent)}</span>
+        {request.expires_at !== null && <Expiry at={request.expires_at} />}
+      </h2>
+      <div className="request-scroll">
+        {questions.map((question, at) => (
+          <OneQuestion
+            key={at}
+            question={question}
+            choice={choices[at] ?? NOTHING}
+            onChange={(choice) => setChoices(choices.with(at, choice))}
+          />
+        ))}
+      </div>
+      <div className="request-bar">
+        <button type="submit" className="button primary" disabled={!complete || sending}>
+          {text.question.send}
+        </button>
+        {!complete && <span className="hint">{text.question.missing}</span>}
+      </div>
+    </form>
+  );
+}
+
+interface OneQuestionProps {
+  question: Question;
+  choice: Choice;
+  onChange: (choice: Choice) => void;
+}
+
+function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
+  const name = useId();
+  const many = question.multi_select;
+  const type = many ? "checkbox" : "radio";
+  const toggle = (label: string, on: boolean): void => {
+    if (many) onChange({ ...choice, selected: on ? [...choice.selected, label] : choice.selected.filter((one) => one !== label) });
+    else onChange({ selected: [label], own: null });
+  };
+  return (
+    <fieldset className="question">
+      <legend>
+        {question.header && <span className="question-header">{question.header}</span>}
+        {question.question}
+        {many && <span className="hint"> {text.question.many}</span>}
+      </legend>
+      {question.options.map((option) => (
+        <label key={option.label} className="option">
+          <input
+            type={type}
+            name={name}
+            checked={choice.selected.includes(option.label)}
+            onChange={(event) => toggle(option.label, event.target.checked)}
+          />
+          <span>
+            <span className="option-label">{option.label}</span>
+            {option.description && <span className="option-more">{option.description}</span>}
+            {option.preview && <span className="option-more mono">{option.preview}</span>}
+          </span>
+        </label>
+      ))}
+      {question.options.length > 0 && (
+        <label className="option">
+          <input
+            type={type}
+            name={name}
+            checked={choice.own !== null}
+            onChange={(event) =>
+              onChange({ selected: many ? choice.selected : [], own: event.target.checked ? (choice.own ?? "") : null })
+            }
+          />
+          <span className="option-label">{text.question.other}</span>
+        </label>
+      )}
+      {choice.own !== null && (
+        <input
+          className="field"
+          aria-label={text.question.otherLabel}
+          placeholder={text.question.otherLabel}
+          value={choice.own}
+          onChange={(event) => onChange({ ...choice, own: event.target.value })}
+        />
+      )}
+    </fieldset>
+  );
+}

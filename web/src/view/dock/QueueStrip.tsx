@@ -1,0 +1,184 @@
+/**
+ * Messages that wait for their turn, in order. Editing holds one back on the server, so it cannot leave half-changed;
+ * removing is final there, and "Put back" sends it again.
+ */
+
+import { useEffect, useRef, useState } from "react";
+import type { OpenConversation } from "../../model/store";
+import type { Part, QueueItem } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { useAutoGrow } from "../composer/grow";
+import { useScope } from "../conversation/scope";
+import { Icon } from "../controls/Icon";
+import { useStore } from "../store";
+import { PendingState } from "../transcript/UserMessage";
+import { faceOf } from "../witness";
+
+// Time to change one's mind.
+const UNDO_MS = 5000;
+
+export function wordsOf(content: readonly Part[]): string {
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+export function QueueStrip({ conversation }: { conversation: OpenConversation }) {
+  const { id, state, outbox } = conversation;
+  const { editingQueued, setEditingQueued } = useScope();
+  const [removed, setRemoved] = useState<QueueItem | null>(null);
+  const store = useStore();
+  const pending = state.turn
+    ? outbox.filter(({ command, accepted }) => command.type === "send_message" && !state.queue.some((item) => item.id === accepted?.id))
+    : [];
+  useEffect(() => {
+    if (removed === null) return;
+    const timer = setTimeout(() => setRemoved(null), UNDO_MS);
+    return () => clearTimeout(timer);
+  }, [removed]);
+
+  if (state.queue.length === 0 && pending.length === 0 && removed === null) return null;
+  return (
+    <section className="queue" aria-label={text.queue.label} data-region tabIndex={-1}>
+      <ol className="queue-list">
+        {state.queue.map((item, at) => (
+          <li key={item.id} className={item.held ? "queue-item is-held" : "queue-item"}>
+            {editingQueued === item.id ? (
+              <EditQueued id={id} item={item} onDone={() => setEditingQueued(null)} />
+            ) : (
+              <Queued
+                item={item}
+                first={at === 0}
+                onEdit={() => setEditingQueued(item.id)}
+                onRemove={() => {
+                  store.command(id, { type: "remove_queued", item: item.id });
+                  setRemoved(item);
+                }}
+              />
+            )}
+          </li>
+        ))}
+        {pending.map((entry) => (
+          <li key={entry.id} className="queue-item">
+            <span className="queue-text ellipsis">{entry.command.type === "send_message" && wordsOfContent(entry.command.content)}</span>
+            <PendingState entry={entry} />
+          </li>
+        ))}
+      </ol>
+      {removed && (
+        <p className="queue-undo" role="status">
+          {text.queue.removed}
+          <button
+            type="button"
+            className="link-button"
+            onClick={() => {
+              store.send(id, removed.content, { delivery: removed.delivery, priority: removed.priority });
+              setRemoved(null);
+            }}
+          >
+            {text.queue.putBack}
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function wordsOfContent(content: string | Part[]): string {
+  return typeof content === "string" ? content : wordsOf(content);
+}
+
+interface QueuedProps {
+  item: QueueItem;
+  first: boolean;
+  onEdit: () => void;
+  onRemove: () => void;
+}
+
+function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
+  const images = item.content.filter((part) => part.type === "image_url").length;
+  const face = faceOf(item.origin);
+  const words = text.join(
+    item.held ? text.queue.held : item.delivery === "boundary" ? text.queue.steer : first && text.queue.nextUp,
+    images > 0 && text.queue.image(images),
+    face && text.message.via(face),
+  );
+  return (
+    <>
+      <span className="queue-icon">
+        <Icon name={item.held ? "hold" : item.delivery === "boundary" ? "steer" : "list"} />
+      </span>
+      <span className="queue-text ellipsis">{wordsOf(item.content)}</span>
+      <span className="queue-state">{words}</span>
+      <button type="button" className="icon-button small" aria-label={text.queue.edit} title={text.queue.edit} onClick={onEdit}>
+        <Icon name="edit" />
+      </button>
+      <button type="button" className="icon-button small" aria-label={text.queue.remove} title={text.queue.remove} onClick={onRemove}>
+        <Icon name="close" />
+      </button>
+    </>
+  );
+}
+
+interface EditQueuedProps {
+  id: string;
+  item: QueueItem;
+  onDone: () => void;
+}
+
+function EditQueued({ id, item, onDone }: EditQueuedProps) {
+  const store = useStore();
+  const [value, setValue] = useState(() => wordsOf(item.content));
+  const field = useRef<HTMLTextAreaElement>(null);
+  const settled = useRef(false);
+  useAutoGrow(field, value);
+
+  useEffect(() => {
+    store.command(id, { type: "edit_queued", item: item.id, held: true });
+    settled.current = false;
+    return () => {
+      // Left without an answer (another conversation was opened): it must not stay held for ever.
+      if (!settled.current) store.command(id, { type: "edit_queued", item: item.id, held: false });
+    };
+  }, [store, id, item.id]);
+
+  const finish = (content: string | null): void => {
+    settled.current = true;
+    const images = item.content.filter((part) => part.type === "image_url");
+    const changed = content === null ? {} : { content: images.length === 0 ? content : [{ type: "text" as const, text: content }, ...images] };
+    store.command(id, { type: "edit_queued", item: item.id, held: false, ...changed });
+    onDone();
+  };
+
+  return (
+    <div className="queue-edit">
+      <textarea
+        ref={field}
+        className="bare-field"
+        rows={1}
+        autoFocus
+        aria-label={text.queue.edit}
+        value={value}
+        onChange={(event) => setValue(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return;
+          if (event.key === "Escape") {
+            event.preventDefault();
+            event.stopPropagation();
+            finish(null);
+          } else if (event.key === "Enter" && !event.shiftKey && value.trim() !== "") {
+            event.preventDefault();
+            finish(value);
+          }
+        }}
+      />
+      <div className="edit-bar">
+        <span className="hint">{text.queue.editing}</span>
+        <button type="button" className="button quiet small" onClick={() => finish(null)}>
+          {text.queue.cancel}
+        </button>
+        <button type="button" className="button primary small" disabled={value.trim() === ""} onClick={() => finish(value)}>
+          {text.queue.save}
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,122 @@
+/**
+ * What waits for a person, above the composer: the oldest first, one at a time. It never takes the focus, and it is deaf at
+ * first: what was meant for the text field must not answer it.
+ */
+
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Answer, Request, Scope } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { Icon } from "../controls/Icon";
+import { useStore } from "../store";
+import { witness } from "../witness";
+import { Approval } from "./Approval";
+import { PlanRequest } from "./PlanRequest";
+import { QuestionCard } from "./QuestionCard";
+
+// Longer than the last keystroke of somebody who did not see it come.
+const DEAF_MS = 400;
+
+export interface Reply {
+  verdict?: "allow" | "deny";
+  then?: "continue" | "stop";
+  scope?: Scope;
+  answers?: Answer[];
+  text?: string;
+}
+
+export interface RequestProps {
+  request: Request;
+  agent: string;
+  sending: boolean;
+  reply: (reply: Reply) => void;
+}
+
+interface RequestDockProps {
+  id: string;
+  agent: string;
+  requests: readonly Request[];
+}
+
+export function RequestDock({ id, agent, requests }: RequestDockProps) {
+  const open = requests.filter((request) => request.status === "open");
+  const [wanted, setWanted] = useState<string | null>(null);
+  const at = Math.max(
+    0,
+    open.findIndex((request) => request.id === wanted),
+  );
+  const request = open[at];
+  useEffect(() => {
+    for (const known of requests) if (known.status === "open") witness.saw(known.id);
+  }, [requests]);
+  if (!request) return null;
+  const turn = (by: number): void => setWanted(open[(at + by + open.length) % open.length]?.id ?? null);
+  return (
+    <section className="request" aria-label={labelOf(request)} data-region tabIndex={-1}>
+      {open.length > 1 && (
+        <div className="request-place">
+          <button type="button" className="icon-button small" aria-label={text.approval.earlier} onClick={() => turn(-1)}>
+            <Icon name="back" />
+          </button>
+          <span className="tabular">{text.approval.place(at + 1, open.length)}</span>
+          <button type="button" className="icon-button small" aria-label={text.approval.later} onClick={() => turn(1)}>
+            <Icon name="chevron" />
+          </button>
+        </div>
+      )}
+      <Card key={request.id} id={id} agent={request.agent ?? agent} request={request} />
+    </section>
+  );
+}
+
+function labelOf({ kind }: Request): string {
+  if (kind === "approval") return text.approval.label;
+  return kind === "plan" ? text.plan.ask : text.question.label;
+}
+
+function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
+  const { sending, failed, reply } = useReply(id, request);
+  const props: RequestProps = { request, agent, sending, reply };
+  return (
+    <>
+      {request.kind === "approval" && <Approval {...props} />}
+      {request.kind === "question" && <QuestionCard {...props} />}
+      {request.kind === "plan" && <PlanRequest {...props} />}
+      {sending && <p className="request-note" role="status">{text.approval.resolving}</p>}
+      {failed !== null && (
+        <p className="request-note is-bad" role="alert">
+          {failed}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
+function useReply(id: string, request: Request) {
+  const store = useStore();
+  const [state, setState] = useState<"open" | "sending" | { failed: string }>("open");
+  const hearsFrom = useRef(Number.POSITIVE_INFINITY);
+  useEffect(() => {
+    hearsFrom.current = performance.now() + DEAF_MS;
+  }, []);
+
+  const reply = useCallback(
+    (answer: Reply) => {
+      if (performance.now() < hearsFrom.current) return;
+      setState((now) => (now === "sending" ? now : "sending"));
+      witness.did(request.id);
+      const command = store.command(id, { type: "resolve_request", request: request.id, ...answer });
+      store.answered(command).then(
+        (accepted) => {
+          if (accepted.applied === false) witness.undo(request.id);
+        },
+        (error: unknown) => {
+          witness.undo(request.id);
+          setState({ failed: error instanceof Error && error.message ? error.message : text.approval.failed });
+        },
+      );
+    },
+    [store, id, request.id],
+  );
+  return { sending: state === "sending", failed: typeof state === "object" ? state.failed : null, reply };
+}

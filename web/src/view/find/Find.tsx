@@ -1,0 +1,109 @@
+/**
+ * Finding in a conversation. The browser's own find cannot see rows that are not drawn, so this one looks through the
+ * messages, jumps between hits and marks the words on the page.
+ */
+
+import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { findInMessages } from "../../model/search";
+import type { OpenConversation } from "../../model/store";
+import { text } from "../../text";
+import { usePageActions } from "../actions";
+import { Icon } from "../controls/Icon";
+import { usePick, useStore } from "../store";
+import { useMarkedWords } from "./marks";
+
+interface FindProps {
+  conversation: OpenConversation;
+  onClose: () => void;
+}
+
+// A word of one letter is everywhere.
+const SHORTEST = 2;
+
+export default function Find({ conversation, onClose }: FindProps) {
+  const store = useStore();
+  const actions = usePageActions();
+  const { id, state } = conversation;
+  const [query, setQuery] = useState("");
+  const [at, setAt] = useState(0);
+  const field = useRef<HTMLInputElement>(null);
+  const wanted = useDeferredValue(query.trim());
+  const hits = useMemo(
+    () => (wanted.length < SHORTEST ? [] : findInMessages(state.messages, wanted)),
+    [state.messages, wanted],
+  );
+  const search = usePick((snapshot) => snapshot.search);
+  useMarkedWords(wanted.length < SHORTEST ? "" : wanted);
+  useEffect(() => field.current?.focus(), []);
+
+  const go = (to: number): void => {
+    if (hits.length === 0) return;
+    const next = (to + hits.length) % hits.length;
+    setAt(next);
+    const hit = hits[next];
+    if (hit) actions.open(id, hit.seq);
+  };
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && !event.nativeEvent.isComposing) go(event.shiftKey ? at - 1 : hits.length > 0 && wanted === query.trim() ? at + 1 : 0);
+    else if (event.key === "Escape") onClose();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const askServer = state.offset > 0 && wanted.length >= SHORTEST;
+  const isAsked = search.conversation === id && search.query === wanted && search.phase !== "idle";
+  return (
+    <div className="find" role="search" onKeyDown={onKeyDown}>
+      <div className="find-line">
+        <Icon name="search" />
+        <input
+          ref={field}
+          className="bare-field"
+          aria-label={text.find.label}
+          placeholder={text.find.placeholder}
+          value={query}
+          onChange={(event) => {
+            setQuery(event.target.value);
+            setAt(-1);
+          }}
+        />
+        <span className="hint tabular" role="status">
+          {wanted.length >= SHORTEST && (hits.length === 0 ? text.find.none : text.find.result(Math.max(0, at) + 1, hits.length))}
+        </span>
+        <button type="button" className="icon-button small" aria-label={text.find.previous} disabled={hits.length === 0} onClick={() => go(at - 1)}>
+          <Icon name="back" />
+        </button>
+        <button type="button" className="icon-button small" aria-label={text.find.next} disabled={hits.length === 0} onClick={() => go(at + 1)}>
+          <Icon name="chevron" />
+        </button>
+        <button type="button" className="icon-button small" aria-label={text.find.close} onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </div>
+      {askServer && !isAsked && (
+        <p className="find-more">
+          {text.find.olderHint}{" "}
+          <button type="button" className="link-button" onClick={() => store.search(wanted, id)}>
+            {text.find.older}
+          </button>
+        </p>
+      )}
+      {askServer && isAsked && (
+        <ul className="find-hits">
+          {search.phase === "ready" && search.hits.length === 0 && <li className="list-note">{text.find.none}</li>}
+          {search.hits.map((hit) => (
+            <li key={hit.message}>
+              <button type="button" className="find-hit" onClick={() => actions.open(id, hit.seq)}>
+                {hit.before}
+                <mark>{hit.match}</mark>
+                {hit.after}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,185 @@
+/** The page without a conversation: write the first message, choose who gets it and where it works. */
+
+import { useEffect, useRef, useState } from "react";
+import type { AgentEntry } from "../../protocol/wire";
+import { text } from "../../text";
+import { contentOf, useAttachments } from "../composer/attachments";
+import { ComposerBox, type ComposerHandle } from "../composer/ComposerBox";
+import { ModeMenu } from "../composer/Mode";
+import { Icon } from "../controls/Icon";
+import { Mark } from "../controls/Mark";
+import { Menu } from "../controls/Menu";
+import { HeaderFrame } from "../header/Header";
+import { onAsked } from "../keys";
+import { addressOf, goTo } from "../route";
+import { usePick, useStore } from "../store";
+
+interface HomeProps {
+  listShown: boolean;
+  onShowList: () => void;
+}
+
+export function Home({ listShown, onShowList }: HomeProps) {
+  const store = useStore();
+  const agents = usePick((snapshot) => snapshot.agents);
+  const isEmpty = usePick(({ list }) => list.phase === "ready" && list.byId.size === 0);
+  const trouble = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
+  const [value, setValue] = useKept("palaver.fresh", "");
+  const [chosen, setChosen] = useKept("palaver.agent", "");
+  const [mode, setMode] = useState("ask");
+  const [folder, setFolder] = useState("");
+  const [state, setState] = useState<"idle" | "starting" | { failed: string }>("idle");
+  const attachments = useAttachments("");
+  const box = useRef<ComposerHandle>(null);
+
+  useEffect(() => {
+    if (agents.phase === "idle") void store.loadAgents();
+  }, [store, agents.phase]);
+  useEffect(() => onAsked("compose", () => box.current?.focus()), []);
+
+  const agent = agents.items.find((known) => known.id === chosen) ?? agents.items.find((known) => known.ready) ?? agents.items[0];
+
+  const start = async (): Promise<void> => {
+    if (state === "starting") return;
+    setState("starting");
+    try {
+      const created = await store.create({
+        message: contentOf(value, attachments.items),
+        ...(agent ? { agent: agent.id } : {}),
+        ...(folder.trim() === "" ? {} : { project: folder.trim() }),
+        ...(mode === "ask" ? {} : { params: { mode } }),
+      });
+      setValue("");
+      attachments.clear();
+      goTo(addressOf(created.conversation));
+    } catch (error) {
+      setState({ failed: error instanceof Error && error.message ? error.message : text.fresh.failed });
+    }
+  };
+
+  return (
+    <>
+      <HeaderFrame listShown={listShown} onShowList={onShowList} />
+      <main className="home">
+        <div className="home-column">
+          <Mark />
+          <h1 className="home-heading">{text.fresh.heading}</h1>
+          <div className="composer-frame" data-region>
+            <ComposerBox
+              ref={box}
+              value={value}
+              onChange={setValue}
+              placeholder={text.composer.placeholderFresh}
+              attachments={attachments}
+              autoFocus={!matchMedia("(pointer: coarse)").matches}
+              onSend={() => void start()}
+              notice={trouble ? text.composer.offline : null}
+              tools={
+                <>
+                  <AgentMenu agents={agents.items} phase={agents.phase} agent={agent} onChoose={setChosen} />
+                  <ModeMenu mode={mode} onChoose={setMode} />
+                </>
+              }
+              buttons={(canSend) => (
+                <button
+                  type="button"
+                  className="round-button"
+                  aria-label={text.composer.send}
+                  title={text.composer.send}
+                  disabled={!canSend || state === "starting"}
+                  onClick={() => void start()}
+                >
+                  <Icon name="send" />
+                </button>
+              )}
+            />
+          </div>
+          <div className="home-folder">
+            <label htmlFor="folder">{text.fresh.folder}</label>
+            <input
+              id="folder"
+              className="bare-field mono"
+              placeholder={text.fresh.folderDefault}
+              title={text.fresh.folderHint}
+              spellCheck={false}
+              autoCapitalize="off"
+              value={folder}
+              onChange={(event) => setFolder(event.target.value)}
+            />
+          </div>
+          {state === "starting" && (
+            <p className="hint" role="status">
+              {text.fresh.creating}
+            </p>
+          )}
+          {typeof state === "object" && (
+            <p className="is-bad" role="alert">
+              {state.failed}
+            </p>
+          )}
+          <AgentNote agent={agent} phase={agents.phase} />
+          {isEmpty && (
+            <ul className="tips">
+              {text.fresh.tips.map((tip) => (
+                <li key={tip}>{tip}</li>
+              ))}
+            </ul>
+          )}
+        </div>
+      </main>
+    </>
+  );
+}
+
+interface AgentMenuProps {
+  agents: readonly AgentEntry[];
+  phase: string;
+  agent: AgentEntry | undefined;
+  onChoose: (id: string) => void;
+}
+
+function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
+  if (agents.length === 0) return phase === "loading" ? <span className="hint">{text.fresh.loadingAgents}</span> : null;
+  return (
+    <Menu
+      label={`${text.fresh.agent}: ${agent?.name ?? ""}`}
+      className="button quiet small"
+      actions={agents.map((known) => ({
+        label: known.name,
+        ...(known.id === agent?.id ? { icon: "check" as const } : {}),
+        end: <span className="hint">{known.ready ? known.backend : known.note}</span>,
+        onSelect: () => onChoose(known.id),
+      }))}
+    >
+      <Icon name="spark" />
+      <span>{agent?.name}</span>
+    </Menu>
+  );
+}
+
+function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: string }) {
+  if (phase === "failed") return <p className="hint">{text.fresh.agentsFailed}</p>;
+  if (phase === "ready" && !agent) return <p className="is-wait">{text.fresh.noAgents}</p>;
+  if (agent && !agent.ready) return <p className="is-wait">{agent.note ?? text.fresh.noAgents}</p>;
+  return agent?.description ? <p className="hint home-note">{agent.description}</p> : null;
+}
+
+/** A value that survives leaving this page, on this device. */
+function useKept(key: string, initial: string): [string, (value: string) => void] {
+  const [value, setValue] = useState(() => {
+    try {
+      return localStorage.getItem(key) ?? initial;
+    } catch {
+      return initial;
+    }
+  });
+  const keep = (next: string): void => {
+    setValue(next);
+    try {
+      localStorage.setItem(key, next);
+    } catch {
+      // No storage: it lasts as long as this page.
+    }
+  };
+  return [value, keep];
+}

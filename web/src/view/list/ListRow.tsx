@@ -1,0 +1,125 @@
+/** A conversation in the list: what it is, what it last said, whether it needs you; and what can be done with it. */
+
+import { memo, useState } from "react";
+import type { Listing } from "../../protocol/events.gen";
+import { ago, exactTime, text } from "../../text";
+import { usePageActions } from "../actions";
+import { Dialog } from "../controls/Dialog";
+import { Icon } from "../controls/Icon";
+import { Menu, type MenuAction } from "../controls/Menu";
+import { useMinutes } from "../controls/now";
+import { TitleField } from "../header/Header";
+import { useStore } from "../store";
+
+interface ListRowProps {
+  item: Listing;
+  current: boolean;
+  unread: boolean;
+  onChosen: () => void;
+}
+
+type Tone = "wait" | "live" | "bad" | null;
+
+function toneOf(item: Listing): Tone {
+  if (item.open_requests > 0) return "wait";
+  if (item.turn !== null) return "live";
+  return item.status === "error" ? "bad" : null;
+}
+
+function stateOf(item: Listing, tone: Tone): string | null {
+  if (tone === "wait") return text.list.status.waiting(item.open_requests);
+  if (tone === "live") return text.join(text.list.status.running, item.queue_size > 0 && text.list.status.queued(item.queue_size));
+  return tone === "bad" ? text.list.status.failed : null;
+}
+
+export const ListRow = memo(function ListRow({ item, current, unread, onChosen }: ListRowProps) {
+  const store = useStore();
+  const actions = usePageActions();
+  const now = useMinutes();
+  const [mode, setMode] = useState<"shown" | "renaming" | "removing">("shown");
+  const title = item.title || text.list.untitled;
+  const tone = toneOf(item);
+  const state = stateOf(item, tone);
+
+  const menu: MenuAction[] = [
+    { label: text.list.rename, icon: "edit", onSelect: () => setMode("renaming") },
+    {
+      label: item.archived ? text.list.unarchive : text.list.archive,
+      icon: "archive",
+      onSelect: () => store.command(item.id, { type: "update_conversation", archived: !item.archived }),
+    },
+    { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setMode("removing") },
+  ];
+
+  if (mode === "renaming") {
+    return (
+      <li className="list-row renaming">
+        <TitleField
+          title={item.title}
+          onDone={(value) => {
+            setMode("shown");
+            if (value !== null && value !== item.title) store.command(item.id, { type: "update_conversation", title: value });
+          }}
+        />
+      </li>
+    );
+  }
+  return (
+    <li className={current ? "list-row current" : "list-row"}>
+      <a
+        className="list-link"
+        href={`/c/${item.id}`}
+        aria-current={current ? "page" : undefined}
+        onClick={(event) => {
+          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          event.preventDefault();
+          onChosen();
+          actions.open(item.id);
+        }}
+      >
+        <span className="list-top">
+          {tone && <span className={`dot is-${tone}`} />}
+          <span className={unread ? "list-title ellipsis unread" : "list-title ellipsis"}>{title}</span>
+          {unread && <span className="sr-only">, {text.list.unread}</span>}
+          <time className="list-time tabular" title={exactTime(item.updated_at)}>
+            {ago(item.updated_at, now)}
+          </time>
+        </span>
+        <span className="list-bottom">
+          {state ? (
+            <span className={`list-state is-${tone} ellipsis`}>{state}</span>
+          ) : (
+            <span className="list-line ellipsis">{item.last_line}</span>
+          )}
+          <span className="badge">{item.agent}</span>
+          {unread && <span className="unread-dot" />}
+        </span>
+      </a>
+      <Menu label={text.list.rowMenu(title)} actions={menu} className="icon-button small list-menu">
+        <Icon name="more" />
+      </Menu>
+      {mode === "removing" && (
+        <Dialog label={text.list.removeHeading} className="confirm" onClose={() => setMode("shown")}>
+          <h2>{text.list.removeHeading}</h2>
+          <p>{text.list.removeBody(title)}</p>
+          <div className="confirm-bar">
+            <button type="button" className="button" autoFocus onClick={() => setMode("shown")}>
+              {text.list.cancel}
+            </button>
+            <button
+              type="button"
+              className="button danger"
+              onClick={() => {
+                setMode("shown");
+                store.command(item.id, { type: "delete_conversation" });
+                if (current) actions.goHome();
+              }}
+            >
+              {text.list.removeYes}
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </li>
+  );
+});

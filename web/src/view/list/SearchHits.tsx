@@ -1,0 +1,54 @@
+/** Where a search was found: each hit with its surroundings; choosing one opens the conversation at that message. */
+
+import { text } from "../../text";
+import { usePageActions } from "../actions";
+import { addressOf } from "../route";
+import { usePick } from "../store";
+
+interface SearchHitsProps {
+  onChosen: () => void;
+  /** Titles match too, so no hits is not nothing. */
+  titles: boolean;
+}
+
+export function SearchHits({ onChosen, titles }: SearchHitsProps) {
+  const actions = usePageActions();
+  const search = usePick((snapshot) => snapshot.search);
+  if (search.phase === "typing" || search.phase === "loading") return <p className="list-note" role="status">{text.list.searching}</p>;
+  if (search.phase === "failed") return <p className="list-note" role="alert">{search.error?.message ?? text.list.searchFailed}</p>;
+  if (search.phase !== "ready") return null;
+  if (search.hits.length === 0) return titles ? null : <p className="list-note" role="status">{text.list.noHits(search.query)}</p>;
+  return (
+    <section aria-labelledby="search-hits">
+      <h2 id="search-hits" className="list-group">
+        {text.list.hits(search.hits.length)}
+      </h2>
+      <ul>
+        {search.hits.map((hit) => (
+          <li key={`${hit.conversation}:${hit.message}`} className="list-row">
+            <a
+              className="list-link"
+              href={addressOf(hit.conversation, hit.seq)}
+              onClick={(event) => {
+                if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+                event.preventDefault();
+                onChosen();
+                actions.open(hit.conversation, hit.seq);
+              }}
+            >
+              <span className="list-top">
+                <span className="list-title ellipsis">{hit.title || text.list.untitled}</span>
+                <span className="list-time">{hit.role === "user" ? text.list.byYou : text.list.byAgent}</span>
+              </span>
+              <span className="hit">
+                {hit.before}
+                <mark>{hit.match}</mark>
+                {hit.after}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

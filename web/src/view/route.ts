@@ -1,0 +1,57 @@
+/**
+ * Where the page is: `/` or `/c/{id}`, with `?at=seq` to open a conversation at a place. The address is the truth.
+ */
+
+import { useSyncExternalStore } from "react";
+
+export interface Route {
+  conversation: string | null;
+  /** The event to show, when the address points into a conversation. */
+  at: number | null;
+  /** The message to show. */
+  message: string | null;
+}
+
+const listeners = new Set<() => void>();
+let shown = location.href;
+let route = read();
+
+function read(): Route {
+  const conversation = /^\/c\/([A-Za-z0-9_-]{1,128})\/?$/.exec(location.pathname)?.[1] ?? null;
+  const at = Number.parseInt(new URLSearchParams(location.search).get("at") ?? "", 10);
+  const message = new URLSearchParams(location.hash.slice(1)).get("m");
+  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message };
+}
+
+function current(): Route {
+  if (location.href !== shown) {
+    shown = location.href;
+    route = read();
+  }
+  return route;
+}
+
+function tell(): void {
+  for (const listener of listeners) listener();
+}
+
+window.addEventListener("popstate", tell);
+window.addEventListener("hashchange", tell);
+
+export function addressOf(conversation: string | null, at?: number): string {
+  if (conversation === null) return "/";
+  return at === undefined ? `/c/${conversation}` : `/c/${conversation}?at=${at}`;
+}
+
+export function goTo(address: string, replace = false): void {
+  if (replace) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  tell();
+}
+
+export function useRoute(): Route {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, current);
+}

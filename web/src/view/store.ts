@@ -1,0 +1,35 @@
+/**
+ * How components reach the store: the whole of it for doing things, a picked part of its snapshot for showing them.
+ */
+
+import { createContext, use, useCallback, useSyncExternalStore } from "react";
+import type { OpenConversation, Snapshot, Store } from "../model/store";
+
+export const StoreContext = createContext<Store | null>(null);
+
+export function useStore(): Store {
+  const store = use(StoreContext);
+  if (store === null) throw new Error("no store above this component");
+  return store;
+}
+
+/** A part of the snapshot. `pick` must return something that keeps its identity while it does not change. */
+export function usePick<T>(pick: (snapshot: Snapshot) => T): T {
+  const store = useStore();
+  return useSyncExternalStore(store.subscribe, () => pick(store.getSnapshot()));
+}
+
+export function usePicked<T>(id: string, pick: (conversation: OpenConversation) => T): T | undefined {
+  return usePick((snapshot) => {
+    const conversation = snapshot.open.get(id);
+    return conversation === undefined ? undefined : pick(conversation);
+  });
+}
+
+/** Whether a thing is open, and how to change that. It lives in the store: rows that scroll away forget. */
+export function useDisclosed(key: string, byDefault = false): [boolean, (open: boolean) => void] {
+  const store = useStore();
+  const open = usePick((snapshot) => snapshot.disclosure.get(key)) ?? byDefault;
+  const set = useCallback((value: boolean) => store.setDisclosed(key, value), [store, key]);
+  return [open, set];
+}

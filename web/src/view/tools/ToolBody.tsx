@@ -1,0 +1,180 @@
+/** An opened tool call. What it shows depends on what the call does; an unknown tool shows its input and output as they are. */
+
+import type { ReactNode } from "react";
+import type { Request, ToolBlock } from "../../protocol/events.gen";
+import { bytes, clock, exactTime, number, text } from "../../text";
+import { blobUrl } from "../../transport/api";
+import { usePageActions } from "../actions";
+import { useConversationId } from "../conversation/scope";
+import { Copy } from "../controls/Copy";
+import { visible } from "../controls/visible";
+import { DiffView } from "../diff/DiffView";
+import { diffOfCall } from "../diff/lines";
+import { sayResolution } from "../dock/resolution";
+import { usePicked } from "../store";
+import { Terminal } from "../terminal/Terminal";
+import { argument, isOpen, type ToolKind } from "./say";
+
+interface ToolBodyProps {
+  place: string;
+  block: ToolBlock;
+  kind: ToolKind;
+}
+
+export function ToolBody({ block, kind }: ToolBodyProps) {
+  return (
+    <div className="tool-body">
+      <Subject block={block} kind={kind} />
+      {block.error && block.error.message !== block.output && <p className="tool-error">{block.error.message}</p>}
+      <Child call={block.call} />
+      <Footer block={block} />
+    </div>
+  );
+}
+
+function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
+  if (kind === "shell") return <Shell block={block} />;
+  const diff = kind === "edit" || kind === "write" || kind === "patch" ? diffOfCall(block.name, block.input) : null;
+  if (diff) {
+    return (
+      <>
+        <DiffView label={diff.path} lines={diff.lines} />
+        {block.status === "error" && <Output block={block} />}
+      </>
+    );
+  }
+  const plainInput = kind === "read" || kind === "list" || kind === "glob" || kind === "grep";
+  return (
+    <>
+      {!(plainInput && fewArguments(block.input)) && <Input block={block} />}
+      <Output block={block} />
+    </>
+  );
+}
+
+/** One argument is in the line already. */
+function fewArguments(input: unknown): boolean {
+  return input !== null && typeof input === "object" && Object.keys(input).length <= 1;
+}
+
+function Shell({ block }: { block: ToolBlock }) {
+  const command = argument(block.input, "command", "cmd", "script") ?? block.input_text;
+  const printed = block.output !== "";
+  return (
+    <div className="shell">
+      <div className="shell-command">
+        <span className="shell-prompt" aria-hidden="true">
+          $
+        </span>
+        <code>{visible(command)}</code>
+        <Copy label={text.code.copy} content={() => command} />
+      </div>
+      {printed && <Terminal output={block.output} live={block.status === "running"} />}
+      {!printed && <p className="tool-none">{isOpen(block) ? text.tool.waitingOutput : text.tool.noOutput}</p>}
+    </div>
+  );
+}
+
+function Input({ block }: { block: ToolBlock }) {
+  const shown = block.input_text || (typeof block.input === "string" ? block.input : JSON.stringify(block.input, null, 2));
+  if (!shown || shown === "{}" || shown === "null") return null;
+  return (
+    <Section heading={text.tool.input}>
+      <pre className="plain-box" tabIndex={0}>
+        {visible(shown)}
+      </pre>
+    </Section>
+  );
+}
+
+function Output({ block }: { block: ToolBlock }) {
+  if (block.output === "") {
+    if (block.error) return null;
+    return <p className="tool-none">{isOpen(block) ? text.tool.waitingOutput : text.tool.noOutput}</p>;
+  }
+  return (
+    <Section heading={text.tool.output}>
+      <Terminal output={block.output} live={block.status === "running"} />
+    </Section>
+  );
+}
+
+function Section({ heading, children }: { heading: string; children: ReactNode }) {
+  return (
+    <section className="tool-section" aria-label={heading}>
+      <h3 className="tool-heading">{heading}</h3>
+      {children}
+    </section>
+  );
+}
+
+/** A call that started another agent leads to that agent's own conversation. */
+function Child({ call }: { call: string }) {
+  const actions = usePageActions();
+  const child = usePicked(useConversationId(), ({ state }) => state.subagents.find((known) => known.call === call));
+  if (!child) return null;
+  return (
+    <p className="tool-child">
+      <a
+        href={`/c/${child.conversation}`}
+        onClick={(event) => {
+          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          event.preventDefault();
+          actions.open(child.conversation);
+        }}
+      >
+        {text.tool.child}
+      </a>{" "}
+      <span className="hint">{text.join(child.agent, text.tool.childStatus[child.status])}</span>
+    </p>
+  );
+}
+
+function Footer({ block }: { block: ToolBlock }) {
+  const request = usePicked(useConversationId(), ({ state }) =>
+    block.request === null ? undefined : state.requests.find((known) => known.id === block.request),
+  );
+  const took = block.started_at !== null && block.finished_at !== null ? block.finished_at - block.started_at : null;
+  const words = [
+    block.exit_code !== null && text.tool.exit(block.exit_code),
+    block.started_at !== null && text.tool.startedAt(clock(block.started_at)),
+    took !== null && text.tool.took(took),
+    decisionOf(request),
+  ];
+  const line = text.join(...words);
+  return (
+    <>
+      {block.truncated && <Truncated block={block} />}
+      {line && (
+        <p className="tool-footer" title={block.started_at === null ? undefined : exactTime(block.started_at)}>
+          {line}
+        </p>
+      )}
+    </>
+  );
+}
+
+function decisionOf(request: Request | undefined): string | null {
+  return request?.resolution ? sayResolution(request) : null;
+}
+
+function Truncated({ block }: { block: ToolBlock }) {
+  const total =
+    block.total_lines !== null
+      ? text.tool.lines(block.total_lines)
+      : block.total_bytes !== null
+        ? bytes(block.total_bytes)
+        : null;
+  const shown = block.total_lines !== null ? number(block.output.split("\n").length) : bytes(block.output.length);
+  return (
+    <p className="tool-truncated">
+      {total ? text.tool.truncated(shown, total) : text.tool.truncatedPlain}{" "}
+      {block.blob && (
+        <a href={blobUrl(block.blob.id)} target="_blank" rel="noopener">
+          {text.tool.openFull}
+        </a>
+      )}
+    </p>
+  );
+}
+

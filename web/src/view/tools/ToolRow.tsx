@@ -1,0 +1,59 @@
+/** A tool call: verb, object and result in one line; opens to what went in, what came out and how long it took. */
+
+import { memo } from "react";
+import type { ToolBlock } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { Icon, type IconName } from "../controls/Icon";
+import { useDisclosed } from "../store";
+import { LiveTime } from "../transcript/Thinking";
+import { sayTool } from "./say";
+import { ToolBody } from "./ToolBody";
+
+interface ToolRowProps {
+  place: string;
+  block: ToolBlock;
+}
+
+const STATE_ICON: Partial<Record<ToolBlock["status"], IconName>> = {
+  error: "warn",
+  denied: "close",
+  interrupted: "cut",
+  waiting: "shield",
+};
+
+export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
+  const [open, setOpen] = useDisclosed(place);
+  const line = sayTool(block);
+  const alive = block.status === "running" || block.status === "input";
+  return (
+    <div className={`tool is-${block.status}`}>
+      <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span className={alive ? "tool-icon alive" : "tool-icon"}>
+          <Icon name={STATE_ICON[block.status] ?? line.icon} />
+        </span>
+        <span className="tool-verb">{line.verb}</span>
+        <span className={line.isCode ? "tool-object mono" : "tool-object"}>{line.object}</span>
+        {block.status === "running" && block.started_at !== null && <LiveTime since={block.started_at} />}
+        <span className="tool-result">
+          {block.status === "running" ? <span className="tool-peek mono">{lastOutput(block)}</span> : line.result}
+        </span>
+        <span className="tool-chevron">
+          <Icon name="chevron" />
+        </span>
+      </button>
+      {open && <ToolBody place={place} block={block} kind={line.kind} />}
+    </div>
+  );
+});
+
+/** The newest line a running call printed: enough to see that it moves. */
+function lastOutput(block: ToolBlock): string {
+  const tail = block.output.slice(-400).trimEnd();
+  const line = tail.slice(tail.lastIndexOf("\n") + 1);
+  return line.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/.*\r/, "");
+}
+
+export function nameOfTool(block: ToolBlock): string {
+  const line = sayTool(block);
+  return text.tool.name(line.verb, line.object, line.result);
+}

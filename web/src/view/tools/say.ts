@@ -1,0 +1,248 @@
+/**
+ * How a tool call is said in one line: verb, object, result. Called by tool rows, groups, the approval banner and the
+ * activity line, so that one call has one name everywhere.
+ *
+ * Agents bring their own tools: names of the known programs are mapped to what they do, everything else keeps its name.
+ */
+
+import type { ToolBlock } from "../../protocol/events.gen";
+import { text } from "../../text";
+import type { IconName } from "../controls/Icon";
+import { diffOfCall, statOf } from "../diff/lines";
+
+export type ToolKind = keyof typeof text.tool.verbs;
+
+export interface ToolLine {
+  kind: ToolKind;
+  icon: IconName;
+  verb: string;
+  object: string;
+  /** The object is code: a path, a command, a pattern. */
+  isCode: boolean;
+  /** What came of it; empty while nothing did. */
+  result: string;
+}
+
+const KINDS: Record<string, ToolKind> = {
+  read: "read", read_file: "read", view: "read", cat: "read", notebookread: "read", readfile: "read",
+  list: "list", ls: "list", list_dir: "list", list_directory: "list",
+  glob: "glob", find: "glob", find_files: "glob", file_search: "glob",
+  grep: "grep", search: "grep", grep_search: "grep", search_files: "grep", ripgrep: "grep",
+  edit: "edit", multiedit: "edit", str_replace: "edit", edit_file: "edit", notebookedit: "edit", replace: "edit",
+  write: "write", write_file: "write", create_file: "write", create: "write",
+  patch: "patch", apply_patch: "patch", applypatch: "patch",
+  shell: "shell", bash: "shell", exec: "shell", exec_command: "shell", run_command: "shell", local_shell: "shell",
+  command_execution: "shell", execute: "shell", run_shell_command: "shell", terminal: "shell",
+  fetch: "fetch", webfetch: "fetch", web_fetch: "fetch",
+  websearch: "search", web_search: "search", google_web_search: "search",
+  plan: "plan", todowrite: "plan", update_plan: "plan", exitplanmode: "plan",
+  ask_user: "ask", askuserquestion: "ask",
+  task: "task", agent: "task",
+  agents_message: "message",
+  loop_yield_turn: "yield",
+  finish_task: "finish",
+};
+
+const ICONS: Record<ToolKind, IconName> = {
+  read: "file", list: "folder", glob: "search", grep: "search", edit: "edit", write: "edit", patch: "diff", shell: "terminal",
+  fetch: "globe", search: "globe", plan: "plan", ask: "question", task: "users", message: "users", yield: "hold",
+  finish: "check", other: "tool",
+};
+
+/** The argument that says what a call is about, per kind; the first one present is taken. */
+const OBJECTS: Record<ToolKind, readonly string[]> = {
+  read: ["path", "file_path", "filename", "file", "notebook_path"],
+  list: ["path", "dir_path", "directory"],
+  glob: ["pattern", "glob", "query", "name"],
+  grep: ["pattern", "query", "regex"],
+  edit: ["path", "file_path", "notebook_path"],
+  write: ["path", "file_path"],
+  patch: ["path", "file_path"],
+  shell: ["command", "cmd", "script"],
+  fetch: ["url"],
+  search: ["query", "q"],
+  plan: ["summary", "title"],
+  ask: ["question"],
+  task: ["agent", "subagent_type", "description", "prompt"],
+  message: ["agentId", "agent", "to"],
+  yield: [],
+  finish: [],
+  other: ["path", "file_path", "command", "query", "pattern", "url", "name", "title", "id"],
+};
+
+const CODE: ReadonlySet<ToolKind> = new Set(["read", "list", "glob", "grep", "edit", "write", "patch", "shell", "fetch", "other"]);
+
+const EXPLORING: ReadonlySet<ToolKind> = new Set(["read", "list", "glob", "grep"]);
+
+export function kindOf(name: string): ToolKind {
+  const known = KINDS[name.toLowerCase()];
+  if (known) return known;
+  // Tools of MCP servers come as "mcp__server__tool".
+  const last = name.split(/__|\./).at(-1)?.toLowerCase() ?? "";
+  return KINDS[last] ?? "other";
+}
+
+export function isExploring(name: string): boolean {
+  return EXPLORING.has(kindOf(name));
+}
+
+export function isOpen(block: ToolBlock): boolean {
+  return block.status === "input" || block.status === "called" || block.status === "waiting" || block.status === "running";
+}
+
+export function isTroubled(block: ToolBlock): boolean {
+  return block.status === "error" || block.status === "denied" || block.status === "interrupted" || block.status === "waiting";
+}
+
+/** An argument of a call as text. Arguments come from models: anything may be missing or of another type. */
+export function argument(input: unknown, ...names: readonly string[]): string | null {
+  if (typeof input === "string") return null;
+  if (input === null || typeof input !== "object") return null;
+  const known = input as Record<string, unknown>;
+  for (const name of names) {
+    const value = known[name];
+    if (typeof value === "string" && value !== "") return value;
+    if (Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === "string")) return value.join(" ");
+  }
+  return null;
+}
+
+/** While arguments stream in they are half a JSON text; the first string in it is usually what the call is about. */
+function streamedObject(inputText: string): string {
+  const found = /"(?:path|file_path|command|cmd|pattern|query|url)"\s*:\s*"((?:[^"\\]|\\.)*)/.exec(inputText)?.[1] ?? "";
+  return found.replaceAll("\\n", " ").replaceAll('\\"', '"').replaceAll("\\\\", "\\");
+}
+
+/** Long paths keep their end, which is what tells them apart. */
+export function shortPath(path: string, keep = 4): string {
+  const parts = path.split("/");
+  return parts.length > keep + 1 ? `…/${parts.slice(-keep).join("/")}` : path;
+}
+
+function firstLine(value: string): string {
+  const [line = "", ...rest] = value.trim().split("\n");
+  return rest.length > 0 ? `${line} …` : line;
+}
+
+export function objectOf(name: string, input: unknown, inputText = ""): string {
+  const kind = kindOf(name);
+  const value = argument(input, ...OBJECTS[kind]) ?? (inputText ? streamedObject(inputText) : "");
+  switch (kind) {
+    case "read":
+    case "edit":
+    case "write":
+    case "list":
+      return shortPath(value || (kind === "list" ? "." : ""));
+    case "patch":
+      return value || patchedFiles(argument(input, "patch", "input", "diff") ?? "");
+    case "grep": {
+      const place = argument(input, "path", "include");
+      return place ? `${value} ${text.tool.in(shortPath(place))}` : value;
+    }
+    case "other":
+      return text.join(name, value && firstLine(value));
+    default:
+      return firstLine(value);
+  }
+}
+
+function patchedFiles(patch: string): string {
+  const files = [...patch.matchAll(/^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b\/)?)(.+)$/gm)].map((match) => match[1] ?? "");
+  const [first] = files;
+  if (first === undefined) return "";
+  return files.length === 1 ? shortPath(first) : text.tool.files(files.length);
+}
+
+function countLines(output: string): number {
+  const trimmed = output.endsWith("\n") ? output.slice(0, -1) : output;
+  if (trimmed === "") return 0;
+  let lines = 1;
+  for (let at = trimmed.indexOf("\n"); at !== -1; at = trimmed.indexOf("\n", at + 1)) lines += 1;
+  return lines;
+}
+
+function resultOf(block: ToolBlock, kind: ToolKind): string {
+  switch (block.status) {
+    case "input":
+      return text.tool.preparing;
+    case "called":
+      return text.tool.called;
+    case "waiting":
+      return text.tool.waiting;
+    case "running":
+      return "";
+    case "denied":
+      return text.tool.denied;
+    case "interrupted":
+      return text.tool.interrupted;
+    case "error":
+      if (block.exit_code !== null) return text.tool.exit(block.exit_code);
+      return text.join(text.tool.failed, block.error && firstLine(block.error.message));
+    case "ok":
+      return outcomeOf(block, kind);
+  }
+}
+
+function outcomeOf(block: ToolBlock, kind: ToolKind): string {
+  switch (kind) {
+    case "read":
+      return text.tool.lines(block.total_lines ?? countLines(block.output));
+    case "list":
+      return text.tool.lines(block.total_lines ?? countLines(block.output));
+    case "glob":
+    case "grep": {
+      const found = block.total_lines ?? countLines(block.output);
+      return found === 0 ? text.tool.nothing : text.tool.matches(found);
+    }
+    case "edit":
+    case "write":
+    case "patch": {
+      const diff = diffOfCall(block.name, block.input);
+      if (!diff) return "";
+      const { added, removed } = statOf(diff.lines);
+      return [added > 0 && text.tool.added(added), removed > 0 && text.tool.removed(removed)].filter(Boolean).join(" ");
+    }
+    case "shell":
+      return block.exit_code ? text.tool.exit(block.exit_code) : "";
+    default:
+      return "";
+  }
+}
+
+export function sayTool(block: ToolBlock): ToolLine {
+  const kind = kindOf(block.name);
+  const [doing, done] = text.tool.verbs[kind];
+  return {
+    kind,
+    icon: ICONS[kind],
+    verb: isOpen(block) || block.status === "denied" ? doing : done,
+    object: objectOf(block.name, block.input, block.input_text),
+    isCode: CODE.has(kind),
+    result: resultOf(block, kind),
+  };
+}
+
+/** "Explored · 3 files, 2 searches": distinct files, all searches. */
+export function sayGroup(blocks: readonly ToolBlock[]): { verb: string; what: string; failed: number; live: boolean } {
+  const files = new Set<string>();
+  let searches = 0;
+  let lists = 0;
+  for (const block of blocks) {
+    const kind = kindOf(block.name);
+    if (kind === "read") files.add(argument(block.input, ...OBJECTS.read) ?? block.call);
+    else if (kind === "list") lists += 1;
+    else searches += 1;
+  }
+  const live = blocks.some(isOpen);
+  const what = [
+    files.size > 0 && text.tool.files(files.size),
+    searches > 0 && text.tool.searches(searches),
+    lists > 0 && text.tool.lists(lists),
+  ];
+  return {
+    verb: live ? text.tool.exploring : text.tool.explored,
+    what: what.filter(Boolean).join(", "),
+    failed: blocks.filter((block) => block.status === "error" || block.status === "denied").length,
+    live,
+  };
+}

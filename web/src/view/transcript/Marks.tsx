@@ -1,0 +1,152 @@
+/** What stands between messages: days, interruptions, failures, notes by nobody in particular. */
+
+import type { DayRow, ErrorRow, InterruptedRow, NoteRow } from "../../model/rows";
+import { clock, day, exactTime, text } from "../../text";
+import { useConversationId, useScope } from "../conversation/scope";
+import { Icon, type IconName } from "../controls/Icon";
+import { useMinutes } from "../controls/now";
+import { useDisclosed, usePicked, useStore } from "../store";
+import { faceOf, witness } from "../witness";
+
+export function Day({ row }: { row: DayRow }) {
+  const now = useMinutes();
+  return (
+    <div className="day">
+      <span>{day(row.day, now)}</span>
+    </div>
+  );
+}
+
+export function Interrupted({ row }: { row: InterruptedRow }) {
+  const store = useStore();
+  const { id, setEditing } = useScope();
+  const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
+
+  const editLast = (): void => {
+    const open = store.getSnapshot().open.get(id);
+    const last = open?.rows.findLast((known) => known.kind === "user");
+    if (last?.kind !== "user") return;
+    setEditing({ messageId: last.message.id, text: last.text });
+    store.select(id, last.key);
+  };
+
+  return (
+    <div className="mark-row">
+      <Icon name="cut" />
+      <span className="mark-words" title={exactTime(row.ts)}>
+        {sayInterrupted(row)}
+      </span>
+      {row.last && !busy && (
+        <span className="mark-actions">
+          <button
+            type="button"
+            className="button small"
+            onClick={() => store.send(id, text.interrupted.resumeMessage)}
+          >
+            {text.interrupted.resume}
+          </button>
+          <button type="button" className="button quiet small" onClick={editLast}>
+            {text.interrupted.editAndResend}
+          </button>
+        </span>
+      )}
+    </div>
+  );
+}
+
+export function sayInterrupted(row: InterruptedRow): string {
+  const when = clock(row.ts);
+  if (row.stopped === null) return text.interrupted.heading;
+  if (row.stopped !== "user") return text.interrupted.at(text.interrupted.reasons[row.stopped], when);
+  const turn = row.turn?.id ?? "";
+  const face = faceOf(row.turn?.by);
+  if (face !== null) return text.interrupted.at(text.message.via(face), when);
+  const reason = witness.elsewhere(turn) ? text.interrupted.reasons.other : text.interrupted.reasons.user;
+  return text.interrupted.at(reason, when);
+}
+
+export function ErrorCard({ row }: { row: ErrorRow }) {
+  const store = useStore();
+  const id = useConversationId();
+  const [open, setOpen] = useDisclosed(row.key);
+  const isLatest = usePicked(id, ({ state }) => state.turn === null && state.last_turn?.id === row.turn.id) ?? false;
+  const { error } = row;
+  return (
+    <div className="error-card">
+      <h2 className="error-heading">
+        <Icon name="warn" />
+        {text.error.heading[error.code] ?? text.error.other}
+      </h2>
+      <p>{error.message}</p>
+      <p className="error-advice">{text.error.advice[error.code] ?? text.error.otherAdvice}</p>
+      <div className="error-bar">
+        {isLatest && (
+          <button type="button" className="button small" onClick={() => store.command(id, { type: "regenerate" })}>
+            <Icon name="retry" />
+            {text.error.retry}
+          </button>
+        )}
+        <span className="hint mono">{error.code}</span>
+      </div>
+      {error.details && Object.keys(error.details).length > 0 && (
+        <details className="error-details" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>{text.error.details}</summary>
+          <pre className="plain-box" tabIndex={0}>
+            {JSON.stringify(error.details, null, 2)}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+const NOTE_ICONS: Record<NoteRow["role"], IconName> = { system: "shield", event: "bell", plan: "plan", summary: "list" };
+
+export function Note({ row }: { row: NoteRow }) {
+  const [open, setOpen] = useDisclosed(row.key);
+  const long = row.text.length > 120 || row.text.includes("\n");
+  return (
+    <div className="tool note">
+      <button
+        type="button"
+        className="tool-line"
+        aria-expanded={long ? open : undefined}
+        disabled={!long}
+        onClick={() => setOpen(!open)}
+      >
+        <span className="tool-icon">
+          <Icon name={NOTE_ICONS[row.role]} />
+        </span>
+        <span className="tool-verb">{headingOfNote(row)}</span>
+        <span className="tool-object">{row.text.split("\n", 1)[0]}</span>
+        {long && (
+          <span className="tool-chevron">
+            <Icon name="chevron" />
+          </span>
+        )}
+      </button>
+      {long && open && (
+        <div className="tool-body">
+          <p className="thinking-text">{row.text}</p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+export function headingOfNote(row: NoteRow): string {
+  switch (row.role) {
+    case "system":
+      return text.message.system;
+    case "summary":
+      return text.message.summary;
+    case "plan":
+      return text.message.plan;
+    case "event":
+      return sentence(text.message.event(row.eventKind ?? "event"));
+  }
+}
+
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

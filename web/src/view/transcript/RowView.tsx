@@ -1,0 +1,96 @@
+/** One row of the transcript, by its kind. Drawn again only when the row itself changed: the model keeps its identity. */
+
+import { memo, type ReactNode } from "react";
+import type { Row } from "../../model/rows";
+import { text } from "../../text";
+import type { OutboxEntry } from "../../transport/commands";
+import { nameOfGroup, ToolGroup } from "../tools/ToolGroup";
+import { nameOfTool, ToolRow } from "../tools/ToolRow";
+import { AgentText } from "./AgentText";
+import { Day, ErrorCard, headingOfNote, Interrupted, Note, sayInterrupted } from "./Marks";
+import { headingOf, Thinking } from "./Thinking";
+import { nameOfUser, PendingMessage, Picture, UserMessage } from "./UserMessage";
+
+export interface PendingRow {
+  kind: "pending";
+  key: string;
+  entry: OutboxEntry;
+}
+
+/** The activity row is not drawn here: the line above the composer says it, wherever the reader is. */
+export type ShownRow = Exclude<Row, { kind: "activity" }> | PendingRow;
+
+interface RowViewProps {
+  row: ShownRow;
+  /** Named when this row begins the words of someone else than before. */
+  speaker: string | null;
+  selected: boolean;
+}
+
+export const RowView = memo(function RowView({ row, speaker, selected }: RowViewProps) {
+  if (row.kind === "day") return <Day row={row} />;
+  return (
+    <article
+      className={selected ? `row ${row.kind} selected` : `row ${row.kind}`}
+      data-key={row.key}
+      tabIndex={-1}
+      aria-label={nameOf(row)}
+    >
+      {speaker && <p className="speaker">{speaker}</p>}
+      {bodyOf(row)}
+    </article>
+  );
+});
+
+function bodyOf(row: Exclude<ShownRow, { kind: "day" }>): ReactNode {
+  switch (row.kind) {
+    case "user":
+      return <UserMessage row={row} />;
+    case "text":
+      return <AgentText row={row} />;
+    case "thinking":
+      return <Thinking row={row} />;
+    case "image":
+      return <Picture url={row.block.url} />;
+    case "tool":
+      return <ToolRow place={row.key} block={row.block} />;
+    case "tool_group":
+      return <ToolGroup row={row} />;
+    case "note":
+      return <Note row={row} />;
+    case "interrupted":
+      return <Interrupted row={row} />;
+    case "error":
+      return <ErrorCard row={row} />;
+    case "pending":
+      return <PendingMessage entry={row.entry} />;
+    default:
+      return row satisfies never;
+  }
+}
+
+function nameOf(row: Exclude<ShownRow, { kind: "day" }>): string {
+  switch (row.kind) {
+    case "user":
+      return nameOfUser(row);
+    case "text":
+    case "image":
+      return text.message.agent(row.agent ?? "");
+    case "thinking":
+      return headingOf(row);
+    case "tool":
+      return nameOfTool(row.block);
+    case "tool_group":
+      return nameOfGroup(row);
+    case "note":
+      return headingOfNote(row);
+    case "interrupted":
+      return sayInterrupted(row);
+    case "error":
+      return text.error.heading[row.error.code] ?? text.error.other;
+    case "pending":
+      return text.message.you;
+    default:
+      return row satisfies never;
+  }
+}

@@ -1,0 +1,281 @@
+/**
+ * The conversation as a scrolling list of rows, of which only those near the window exist. Follows its end until the reader
+ * scrolls away; older pages come in above without moving what is being read.
+ *
+ * The rules of following are the model's (`follow`); this tells it what the reader did and does what it says.
+ */
+
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { Virtualizer, type VirtualizerHandle } from "virtua";
+import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
+import type { OpenConversation } from "../../model/store";
+import { number, text } from "../../text";
+import { Icon } from "../controls/Icon";
+import { isTyping, onAsked } from "../keys";
+import { useStore } from "../store";
+import { RowView, type ShownRow } from "./RowView";
+
+// The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
+const TOP_PX = 72;
+// Closer to the end than this is at the end: less than a line.
+const NEAR_END_PX = 20;
+// Older messages are fetched before the reader meets the edge.
+const LOAD_OLDER_PX = 1200;
+// Rows kept ready beyond the window: a fast wheel shows no blank.
+const BUFFER_PX = 800;
+// A scroll this soon after a wheel, touch or key was the reader's.
+const INTENT_MS = 800;
+
+interface TranscriptProps {
+  conversation: OpenConversation;
+  /** Open at this event instead of the end. */
+  at: number | null;
+  message: string | null;
+}
+
+export function Transcript({ conversation, at, message }: TranscriptProps) {
+  const store = useStore();
+  const { id, older, prependCount, selected } = conversation;
+  const rows = useShownRows(conversation);
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = useRef<VirtualizerHandle>(null);
+  const { pill, report, touched } = useFollow(scroller, rows.length);
+
+  // `shift` keeps the place from the end, and only where rows were put before the first.
+  const prepended = useRef(prependCount);
+  const shift = prepended.current !== prependCount;
+  useLayoutEffect(() => {
+    prepended.current = prependCount;
+  }, [prependCount]);
+
+  const loadOlder = useCallback(() => {
+    const element = scroller.current;
+    if (element && element.scrollTop < LOAD_OLDER_PX && older === "more") void store.loadOlder(id);
+  }, [store, id, older]);
+  useEffect(loadOlder, [loadOlder, prependCount]);
+
+  const show = useCallback((key: string) => {
+    const index = latest.current.findIndex((row) => row.key === key);
+    if (index >= 0) list.current?.scrollToIndex(index, { align: "start", offset: -TOP_PX });
+    return index >= 0;
+  }, []);
+  const latest = useRef(rows);
+  latest.current = rows;
+
+  useJump(conversation, at, message, () => report({ type: "jumped_away" }), show);
+
+  const selectedIndex = useMemo(
+    () => (selected === null ? -1 : rows.findIndex((row) => row.key === selected)),
+    [rows, selected],
+  );
+  const keepMounted = useMemo(() => (selectedIndex < 0 ? [] : [selectedIndex]), [selectedIndex]);
+
+  useLayoutEffect(() => {
+    if (selected === null) return;
+    const element = scroller.current?.querySelector<HTMLElement>(`[data-key="${CSS.escape(selected)}"]`);
+    if (element && !element.contains(document.activeElement)) element.focus({ preventScroll: true });
+  }, [selected]);
+
+  const toEnd = useCallback(() => report({ type: "jumped_to_end" }), [report]);
+  const toStart = useCallback(() => {
+    report({ type: "jumped_away" });
+    list.current?.scrollToIndex(0, { align: "start", offset: -TOP_PX });
+  }, [report]);
+  useEffect(() => onAsked("end", toEnd), [toEnd]);
+  useEffect(() => onAsked("start", toStart), [toStart]);
+
+  const step = (by: number): void => {
+    const from = selectedIndex >= 0 ? selectedIndex : (list.current?.findItemIndex(scroller.current?.scrollTop ?? 0) ?? 0) - by;
+    let next = from + by;
+    while (rows[next]?.kind === "day") next += by;
+    const row = rows[next];
+    if (!row) return;
+    touched();
+    report({ type: "jumped_away" });
+    list.current?.scrollToIndex(next, { align: "nearest" });
+    store.select(id, row.key);
+  };
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+    const key = event.key.toLowerCase();
+    if (key === "j") step(1);
+    else if (key === "k") step(-1);
+    else if (key === "o") toggleRow(scroller.current, selected);
+    else if (key === "g" && event.shiftKey) toStart();
+    else if (key === "g") toEnd();
+    else {
+      if (/^(?:arrow(?:up|down)|page(?:up|down)|home|end| )$/.test(key)) touched();
+      return;
+    }
+    event.preventDefault();
+  };
+
+  return (
+    <div className="transcript-frame">
+      <div
+        ref={scroller}
+        className="transcript"
+        role="log"
+        aria-live="off"
+        aria-label={text.transcript.label}
+        tabIndex={0}
+        data-region
+        onKeyDown={onKeyDown}
+        onWheel={touched}
+        onTouchMove={touched}
+        onPointerDown={touched}
+        onScroll={loadOlder}
+      >
+        <Top conversation={conversation} />
+        <Virtualizer
+          ref={list}
+          data={rows}
+          scrollRef={scroller}
+          startMargin={TOP_PX}
+          shift={shift}
+          bufferSize={BUFFER_PX}
+          keepMounted={keepMounted}
+          onResize={() => report({ type: "grew", newRows: 0 })}
+        >
+          {(row, index) => (
+            <RowView key={row.key} row={row} speaker={speakerOf(rows, index, conversation)} selected={row.key === selected} />
+          )}
+        </Virtualizer>
+        <div className="transcript-end" />
+      </div>
+      {pill !== null && (
+        <button type="button" className="pill" onClick={toEnd}>
+          <Icon name="down" />
+          <span className="tabular">{text.transcript.newBelow(pill)}</span>
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The rows to draw: without the activity line, with what is still on its way (unless it will be queued). */
+function useShownRows({ rows, outbox, state }: OpenConversation): readonly ShownRow[] {
+  const settled = useMemo(() => rows.filter((row) => row.kind !== "activity"), [rows]);
+  const busy = state.turn !== null;
+  const pending = useMemo(() => {
+    if (busy) return [];
+    const sends = outbox.filter(({ command }) => command.type === "send_message" || command.type === "retry_from");
+    return sends.map((entry): ShownRow => ({ kind: "pending", key: `pending:${entry.id}`, entry }));
+  }, [outbox, busy]);
+  return useMemo(() => (pending.length === 0 ? settled : [...settled, ...pending]), [settled, pending]);
+}
+
+/**
+ * Runs the model's rules of following. Kept outside React's state, because it changes with every token; only the pill's
+ * number is drawn.
+ */
+function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: number) {
+  const state = useRef(FOLLOWING);
+  const intentUntil = useRef(0);
+  const [pill, setPill] = useState<number | null>(null);
+
+  const report = useCallback(
+    (event: FollowEvent) => {
+      state.current = follow(state.current, event);
+      const element = scroller.current;
+      if (state.current.scrollToEnd && element) {
+        element.scrollTop = element.scrollHeight;
+        state.current = follow(state.current, { type: "settled" });
+      }
+      setPill(state.current.following ? null : state.current.newCount);
+    },
+    [scroller],
+  );
+
+  const touched = useCallback(() => {
+    intentUntil.current = performance.now() + INTENT_MS;
+  }, []);
+
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    let last = element.scrollTop;
+    const onScroll = (): void => {
+      const { scrollTop, scrollHeight, clientHeight } = element;
+      const atEnd = scrollHeight - scrollTop - clientHeight <= NEAR_END_PX;
+      const readers = performance.now() < intentUntil.current;
+      if (readers && (atEnd || scrollTop !== last)) report({ type: "scrolled", atEnd });
+      last = scrollTop;
+    };
+    element.addEventListener("scroll", onScroll, { passive: true });
+    return () => element.removeEventListener("scroll", onScroll);
+  }, [scroller, report]);
+
+  const before = useRef(rowCount);
+  useLayoutEffect(() => {
+    const newRows = Math.max(0, rowCount - before.current);
+    before.current = rowCount;
+    report({ type: "grew", newRows });
+  }, [rowCount, report]);
+
+  return { pill, report, touched };
+}
+
+/** Opens at a place the address names: loads until it is there, shows it, and points it out. */
+function useJump(
+  { id, phase, rows }: OpenConversation,
+  at: number | null,
+  message: string | null,
+  onJump: () => void,
+  show: (key: string) => boolean,
+): void {
+  const store = useStore();
+  const done = useRef<string | null>(null);
+  const wanted = at === null && message === null ? null : `${at ?? ""}#${message ?? ""}`;
+  useEffect(() => {
+    if (wanted === null || phase !== "ready" || done.current === wanted) return;
+    done.current = wanted;
+    const seq = at ?? rows.find((row) => "messageId" in row && row.messageId === message)?.seq;
+    if (seq === undefined) return;
+    onJump();
+    void store.reveal(id, seq).then((key) => {
+      if (key === null) return;
+      // The row is in the snapshot; the list has drawn it by the next frame.
+      requestAnimationFrame(() => {
+        show(key);
+        store.select(id, key);
+      });
+    });
+  }, [wanted, at, message, phase, rows, store, id, onJump, show]);
+}
+
+function speakerOf(rows: readonly ShownRow[], index: number, { state }: OpenConversation): string | null {
+  const row = rows[index];
+  if (!row || !("agent" in row) || !row.first) return null;
+  let before = index - 1;
+  while (before >= 0 && !("agent" in (rows[before] ?? {}))) before -= 1;
+  const previous = rows[before];
+  const agent = row.agent ?? state.agent;
+  const changed = previous && "agent" in previous ? previous.agent !== row.agent || previous.model !== row.model : agent !== state.agent;
+  return changed ? text.join(agent, row.model) : null;
+}
+
+function toggleRow(scroller: HTMLElement | null, key: string | null): void {
+  if (key === null) return;
+  scroller?.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"] [aria-expanded]`)?.click();
+}
+
+function Top({ conversation: { id, older, state } }: { conversation: OpenConversation }) {
+  const store = useStore();
+  return (
+    <div className="transcript-top">
+      {older === "start" && state.messages.length > 0 && <p>{text.transcript.start}</p>}
+      {older === "loading" && <p role="status">{text.transcript.loadingOlder}</p>}
+      {older === "failed" && (
+        <p role="alert">
+          {text.transcript.olderFailed}{" "}
+          <button type="button" className="link-button" onClick={() => void store.loadOlder(id)}>
+            {text.transcript.retry}
+          </button>
+        </p>
+      )}
+      {older === "more" && <p>{number(state.offset)}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,206 @@
+/** What a person wrote: on its way, refused, or in the log. It can be edited in place, which answers again from there. */
+
+import { memo, useRef, type ReactNode } from "react";
+import type { UserRow } from "../../model/rows";
+import type { Part } from "../../protocol/events.gen";
+import { bytes, clock, exactTime, text } from "../../text";
+import { blobUrl } from "../../transport/api";
+import type { OutboxEntry } from "../../transport/commands";
+import { useConversationId, useScope } from "../conversation/scope";
+import { copyText } from "../controls/Copy";
+import { Icon } from "../controls/Icon";
+import { Menu, type MenuAction } from "../controls/Menu";
+import { useAutoGrow } from "../composer/grow";
+import { useDisclosed, usePick, usePicked, useStore } from "../store";
+import { faceOf } from "../witness";
+
+// Longer than this, a message is a document: it opens on demand.
+const LONG_CHARS = 1400;
+const LONG_LINES = 16;
+
+export function UserMessage({ row }: { row: UserRow }) {
+  const { editing, setEditing } = useScope();
+  const busy = usePicked(useConversationId(), ({ state }) => state.turn !== null) ?? false;
+  const { message } = row;
+  if (editing?.messageId === message.id) return <EditMessage row={row} />;
+
+  const actions: MenuAction[] = [{ label: text.message.copy, icon: "copy", onSelect: () => void copyText(row.text) }];
+  if (!busy) {
+    actions.push({
+      label: text.message.edit,
+      icon: "edit",
+      onSelect: () => setEditing({ messageId: message.id, text: row.text }),
+    });
+  }
+  const blob = message.blocks.find((block) => block.type === "text" && block.blob !== null);
+  return (
+    <div className="user">
+      <Words place={row.key} value={row.text} />
+      <Images urls={row.images} />
+      {blob?.type === "text" && blob.blob && (
+        <a className="open-full" href={blobUrl(blob.blob.id)} target="_blank" rel="noopener">
+          {text.message.full(bytes(blob.blob.size))}
+        </a>
+      )}
+      <Byline row={row} />
+      <div className="row-actions">
+        <time className="row-time tabular" dateTime={new Date(row.ts).toISOString()} title={exactTime(row.ts)}>
+          {clock(row.ts)}
+        </time>
+        <Menu label={text.message.menu} actions={actions} className="icon-button small">
+          <Icon name="more" />
+        </Menu>
+      </div>
+    </div>
+  );
+}
+
+/** Who wrote it and through what, when that is not the reader in a page like this. */
+function Byline({ row }: { row: UserRow }) {
+  const me = usePick((snapshot) => snapshot.session.session?.user ?? null);
+  const { origin, edited } = row.message;
+  const face = faceOf(origin);
+  const line = text.join(whoElse(row, me), face && text.message.via(face), edited && text.message.edited);
+  return line ? <p className="user-byline">{line}</p> : null;
+}
+
+function whoElse({ message: { origin } }: UserRow, me: string | null): string | null {
+  if (origin?.agent) return text.message.agent(origin.agent);
+  return origin?.user && me !== null && origin.user !== me ? origin.user : null;
+}
+
+export function nameOfUser(row: UserRow): string {
+  const who = row.message.origin?.agent ?? row.message.origin?.user;
+  return who ? text.message.from(who, clock(row.ts)) : text.message.yours(clock(row.ts));
+}
+
+function Words({ place, value }: { place: string; value: string }) {
+  const [all, setAll] = useDisclosed(`all:${place}`);
+  const long = value.length > LONG_CHARS || value.split("\n", LONG_LINES + 1).length > LONG_LINES;
+  if (value === "") return null;
+  return (
+    <>
+      <p className={long && !all ? "user-text clamped" : "user-text"}>{value}</p>
+      {long && (
+        <button type="button" className="link-button" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? text.message.less : text.message.more}
+        </button>
+      )}
+    </>
+  );
+}
+
+export function Images({ urls }: { urls: readonly string[] }) {
+  if (urls.length === 0) return null;
+  return (
+    <ul className="user-images">
+      {urls.map((url, at) => (
+        <li key={at}>
+          <Picture url={url} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Nothing remote is fetched by looking at a message: only our own uploads and images inside the message are shown. */
+export function Picture({ url }: { url: string }) {
+  const own = url.startsWith("data:image/") || url.startsWith("/api/") || url.startsWith("blob:");
+  if (!own) {
+    return (
+      <a href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noopener noreferrer">
+        {url}
+      </a>
+    );
+  }
+  return <img className="picture" src={url} alt={text.message.image} loading="lazy" decoding="async" />;
+}
+
+function EditMessage({ row }: { row: UserRow }) {
+  const store = useStore();
+  const { id, editing, setEditing } = useScope();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const value = editing?.text ?? "";
+  useAutoGrow(field, value);
+
+  const send = (): void => {
+    if (value.trim() === "" && row.images.length === 0) return;
+    const images = row.images.map((url): Part => ({ type: "image_url", image_url: { url } }));
+    const content: string | Part[] = images.length === 0 ? value : [{ type: "text", text: value }, ...images];
+    store.command(id, { type: "edit_message", message: row.message.id, content, regenerate: true });
+    setEditing(null);
+  };
+
+  return (
+    <div className="user editing">
+      <textarea
+        ref={field}
+        className="bare-field user-edit"
+        aria-label={text.message.editLabel}
+        autoFocus
+        rows={1}
+        value={value}
+        onChange={(event) => setEditing({ messageId: row.message.id, text: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return;
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            setEditing(null);
+          } else if (event.key === "Enter" && !event.shiftKey) {
+            event.preventDefault();
+            send();
+          }
+        }}
+      />
+      <Images urls={row.images} />
+      <div className="edit-bar">
+        <span className="hint">{text.message.editHint}</span>
+        <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
+          {text.message.cancel}
+        </button>
+        <button type="button" className="button primary small" onClick={send}>
+          {text.message.editSend}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** A message that is not in the log yet: on its way, waiting for the connection, or refused. */
+export const PendingMessage = memo(function PendingMessage({ entry }: { entry: OutboxEntry }) {
+  const { command } = entry;
+  if (command.type !== "send_message" && command.type !== "retry_from") return null;
+  const parts: Part[] = typeof command.content === "string" ? [{ type: "text", text: command.content }] : command.content;
+  const words = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+  const images = parts.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []));
+  return (
+    <div className={entry.status === "failed" ? "user failed" : "user pending"}>
+      <Words place={entry.id} value={words} />
+      <Images urls={images} />
+      <PendingState entry={entry} />
+    </div>
+  );
+});
+
+export function PendingState({ entry }: { entry: OutboxEntry }): ReactNode {
+  const store = useStore();
+  if (entry.status === "failed") {
+    return (
+      <p className="user-byline is-bad" role="alert">
+        <span>
+          {text.message.failed}
+          {entry.error && `: ${entry.error.message}`}
+        </span>
+        <button type="button" className="link-button" onClick={() => store.retry(entry.id)}>
+          {text.message.retry}
+        </button>
+        <button type="button" className="link-button" onClick={() => store.discard(entry.id)}>
+          {text.message.discard}
+        </button>
+      </p>
+    );
+  }
+  return (
+    <p className="user-byline">{entry.status === "waiting" ? text.message.waitingForConnection : text.message.sending}</p>
+  );
+}
