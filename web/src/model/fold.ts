@@ -421,7 +421,8 @@ class Draft {
   private endTurn(event: TurnFinished | TurnInterrupted): void {
     const state = this.state;
     // The end of a turn that is over, or was never begun, ends no other.
-    if (state.turn?.id !== (event.turn ?? "")) return;
+    if (state.turn === null || state.turn.id !== (event.turn ?? "")) return;
+    const { mode } = state.turn;
     const finished = event.type === "turn.finished" ? event : null;
     state.turn = null;
     state.last_turn = {
@@ -433,6 +434,7 @@ class Draft {
       error: finished?.error ?? null,
       summary: finished?.summary ?? null,
       duration_ms: event.duration_ms ?? null,
+      mode,
     };
     state.usage = summed(state.usage, event.usage ?? {});
     state.cost_usd += event.cost_usd ?? 0;

@@ -26,6 +26,31 @@ export type FollowEvent =
 
 export const FOLLOWING: Follow = { following: true, newCount: 0, scrollToEnd: true };
 
-export function follow(_state: Follow, _event: FollowEvent): Follow {
-  throw new Error("stub");
+const AT_END: Follow = { following: true, newCount: 0, scrollToEnd: false };
+
+/** The same object when nothing changes. */
+export function follow(state: Follow, event: FollowEvent): Follow {
+  switch (event.type) {
+    case "scrolled":
+      if (event.atEnd) return same(state, AT_END);
+      return same(state, { ...state, following: false, scrollToEnd: false });
+    case "grew":
+      if (state.following) return same(state, FOLLOWING);
+      return same(state, { ...state, newCount: state.newCount + event.newRows });
+    case "jumped_to_end":
+    case "sent":
+      return same(state, FOLLOWING);
+    case "jumped_away":
+      return same(state, { ...state, following: false, scrollToEnd: false });
+    case "settled":
+      return same(state, { ...state, scrollToEnd: false });
+    default:
+      return event satisfies never;
+  }
+}
+
+function same(known: Follow, next: Follow): Follow {
+  const unchanged =
+    known.following === next.following && known.newCount === next.newCount && known.scrollToEnd === next.scrollToEnd;
+  return unchanged ? known : next;
 }

@@ -185,8 +185,12 @@ function part(name: string, value: unknown): unknown {
   return known;
 }
 
-/** Whether a value is the default, which is a plain value or an empty container. */
+/**
+ * Whether the server's encoder would leave this value out. It compares by identity, so a default that was written out
+ * stays written out, unless there is only one such value: null, a boolean, zero, or something empty.
+ */
 function isSame(value: unknown, fallback: unknown): boolean {
+  if (typeof value === "string") return value === "" && fallback === "";
   if (typeof value !== "object" || value === null) return value === fallback;
   return typeof fallback === "object" && fallback !== null && Object.keys(value).length === 0;
 }

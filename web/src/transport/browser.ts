@@ -1,8 +1,86 @@
 /** The browser's own things as ports: socket, fetch, timers, storage, wake-ups. The only file here that touches the DOM. */
 
-import type { Ports } from "./ports";
+import { version as built } from "../../package.json";
+import { HttpApi } from "./api";
+import type { KeyValue, Ports, SocketLike } from "./ports";
 
 /** `version` is the page's own; the build's by default. */
-export function browserPorts(_options?: { version?: string }): Ports {
-  throw new Error("stub");
+export function browserPorts(options: { version?: string } = {}): Ports {
+  return {
+    api: new HttpApi(window.fetch.bind(window)),
+    version: options.version ?? built,
+    openSocket: () => new WebSocket(new URL("/api/socket", location.href.replace(/^http/, "ws"))) as SocketLike,
+    now: () => Date.now(),
+    after(delayMs, run) {
+      const timer = setTimeout(run, delayMs);
+      return () => clearTimeout(timer);
+    },
+    frame,
+    random: Math.random,
+    newId,
+    isOnline: () => navigator.onLine,
+    onWake(run) {
+      const online = () => run("online");
+      const visible = () => {
+        if (!document.hidden) run("visible");
+      };
+      window.addEventListener("online", online);
+      document.addEventListener("visibilitychange", visible);
+      return () => {
+        window.removeEventListener("online", online);
+        document.removeEventListener("visibilitychange", visible);
+      };
+    },
+    onOffline(run) {
+      window.addEventListener("offline", run);
+      return () => window.removeEventListener("offline", run);
+    },
+    dayOf: (ts) => new Date(ts).setHours(0, 0, 0, 0),
+    tab: keyValue(() => sessionStorage),
+    device: keyValue(() => localStorage),
+  };
+}
+
+/** A hidden page paints nothing: past this, whatever waits for a paint runs without one. */
+const LONGEST_FRAME_MS = 200;
+
+function frame(run: () => void): () => void {
+  const cancel = () => {
+    cancelAnimationFrame(request);
+    clearTimeout(timer);
+  };
+  const once = () => {
+    cancel();
+    run();
+  };
+  const request = requestAnimationFrame(once);
+  const timer = setTimeout(once, document.hidden ? 0 : LONGEST_FRAME_MS);
+  return cancel;
+}
+
+/** `crypto.randomUUID` exists only on https and localhost; a page on a home network has neither. */
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Storage may be full or forbidden; then nothing is remembered, and nothing else changes. */
+function keyValue(open: () => Storage): KeyValue {
+  return {
+    get(key) {
+      try {
+        return open().getItem(key);
+      } catch {
+        return null;
+      }
+    },
+    set(key, value) {
+      try {
+        if (value === null) open().removeItem(key);
+        else open().setItem(key, value);
+      } catch {
+        // Remembered until the page closes, which is what the store does anyway.
+      }
+    },
+  };
 }
