@@ -7,11 +7,14 @@ log writes it in the append's own transaction, so that neither can ever disagree
 Must never: show an event before its commit, renumber, or let two writers append after the same head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from palaver.schema.base import BlobRef
 from palaver.schema.view import Listing
@@ -24,7 +27,15 @@ GENESIS = bytes(16)
 
 def chained(chain: bytes, line: bytes) -> bytes:
     """The chain's value after one more event."""
-    return blake2b(line, key=chain, digest_size=16).digest()
+    # The chain goes in front rather than in as the key: a third less time, and it is hashed for every event there is.
+    return blake2b(chain + line, digest_size=16).digest()
+
+
+def chained_through(chain: bytes, lines: Iterable[bytes]) -> bytes:
+    """`chained` over several events. Every append passes here, so the call is spared."""
+    for line in lines:
+        chain = blake2b(chain + line, digest_size=16).digest()
+    return chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class Append:
     after: int
     """The head the owner decided upon. Anything else in the log: `HeadMoved`, nothing written."""
     lines: Sequence[bytes]
-    """Encoded events `after + 1 …`, one JSON object each, no newline."""
+    """Encoded events `after + 1 …`, at least one, one JSON object each, no newline."""
     listing: Listing | None = None
     """The row of the conversation list from now on; None leaves it as it is. Its `pos` is filled in by the log."""
     documents: Sequence[Document] = ()
@@ -77,6 +88,7 @@ class Segment:
     """Consecutive events as stored: newline-ended JSON lines, ready to be a WebSocket frame.
 
     A compacted segment stands for `first … last` but holds fewer lines: each dropped run is one `log.compacted` line.
+    `pos` is the position of the event on its first line; only in what `read_all` returns do the others follow gap-free.
     """
 
     first: int
@@ -179,7 +191,8 @@ class EventLog(Protocol):
     async def append(self, append: Append) -> Appended:
         """Durable when it returns. Appends of one moment share a commit.
 
-        Raises HeadMoved, StorageFull or LogUnavailable; then nothing of it was written.
+        Raises HeadMoved (also for a client request id that is used up), StorageFull or LogUnavailable; then nothing of
+        it was written. A caller that is cancelled does not know: it reads the head.
         """
         ...
 
@@ -191,7 +204,10 @@ class EventLog(Protocol):
         ...
 
     async def read_all(self, after_pos: int, limit_bytes: int = 256 << 10) -> Sequence[tuple[str, Segment]]:
-        """Every conversation's events in the order of their commits: what a store-wide bus replays."""
+        """Every conversation's events in the order of their commits: what a store-wide bus replays.
+
+        Cut exactly at the position. The position of a segment's last event is `pos + last - first`.
+        """
         ...
 
     async def head(self, conversation: str) -> Head | None:
@@ -217,7 +233,10 @@ class EventLog(Protocol):
         ...
 
     async def compact(self, conversation: str, through: int) -> int:
-        """Drop what finished blocks made redundant up to `through`; answers how many events were dropped."""
+        """Drop what finished blocks made redundant up to `through`; answers how many events were dropped.
+
+        Raises LogCorrupt when the chain does not hold: damage is never compacted away.
+        """
         ...
 
     async def listing(self, conversation: str) -> Listing | None: ...
@@ -225,7 +244,7 @@ class EventLog(Protocol):
     async def list(
         self, *, limit: int = 50, cursor: str | None = None, project: str | None = None, archived: bool | None = False
     ) -> Page[Listing]:
-        """Newest first, deleted ones left out. `archived` None lists both kinds."""
+        """Newest first, deleted ones left out. `archived` None lists both kinds. Raises Invalid for a foreign cursor."""
         ...
 
     async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
@@ -240,19 +259,80 @@ class EventLog(Protocol):
         """Conversations with an open turn or a queue: what recovery looks at. Costs nothing for the others."""
         ...
 
-    async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]: ...
+    async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
+        """Texts that hold every word, the last one as a beginning. Any string is a query.
 
-    async def verify(self, conversation: str | None = None) -> Verified: ...
+        Of the newest hits the most fitting come first.
+        """
+        ...
+
+    async def verify(self, conversation: str | None = None) -> Verified:
+        """Recompute every digest of one conversation or of all, and look after the blobs they name."""
+        ...
 
     async def backup(self, target: Path) -> None:
-        """A consistent copy, blobs included, while everything goes on."""
+        """A consistent copy, blobs included, while everything goes on. Raises Invalid unless `target` is free."""
         ...
 
     async def close(self) -> None: ...
 
 
+class Line(NamedTuple):
+    """One line of a segment and its number. A `log.compacted` line stands for `first … seq`, any other for one event."""
+
+    first: int
+    seq: int
+    body: bytes
+
+
+class Tombstone(Struct, frozen=True, tag_field="type", tag="log.compacted"):
+    """All that the log itself needs of a `log.compacted` line."""
+
+    seq: int
+    first: int
+    chain: str
+
+
+_tombstone = msgspec.json.Decoder(Tombstone)
+
+
 def lines_of(segment: Segment) -> list[bytes]:
-    return segment.body.splitlines()
+    return segment.body.split(b"\n")[:-1]
+
+
+def numbered(segment: Segment) -> list[Line]:
+    """The lines with their numbers, which follow from their places: only a line that stands for several is decoded."""
+    lines: list[Line] = []
+    following = segment.first
+    for body in lines_of(segment):
+        seq = _last_of(body, following) if segment.compacted else following
+        lines.append(Line(following, seq, body))
+        following = seq + 1
+    return lines
+
+
+def lines_after(segment: Segment, after: int) -> list[bytes]:
+    """The lines a reader with this cursor has not seen. The first may stand for events on both sides of the cursor."""
+    if segment.first > after:
+        return lines_of(segment)
+    if not segment.compacted:
+        return lines_of(segment)[after + 1 - segment.first :]
+    return [line.body for line in numbered(segment) if line.seq > after]
+
+
+def _last_of(body: bytes, first: int) -> int:
+    tombstone = tombstone_of(body)
+    return tombstone.seq if tombstone and tombstone.first <= first <= tombstone.seq else first
+
+
+def tombstone_of(body: bytes) -> Tombstone | None:
+    """What a line of a compacted segment stands for; None: for itself."""
+    if b'"log.compacted"' not in body:
+        return None
+    try:
+        return _tombstone.decode(body)
+    except msgspec.DecodeError:
+        return None
 
 
 class Reading(Protocol):
