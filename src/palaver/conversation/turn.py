@@ -117,7 +117,7 @@ async def run_turn(
             # The turn before may still be ending its processes; two must never work in one folder at once.
             await asyncio.wait({after}, timeout=CLEANUP_S)
         turn.earlier = await earlier(turn.owner.state)
-        async with aclosing(cast(AsyncGenerator[KnownEvent], backend().run(turn))) as events:
+        async with aclosing(cast(AsyncGenerator[KnownEvent, None], backend().run(turn))) as events:
             async for event in events:
                 await turn.owner.record(turn.id, await _fitting(replace(event, turn=turn.id), turn))
     except LogError:

@@ -12,7 +12,7 @@ Must never: hold an event back from one reader for another, or show anything the
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -150,7 +150,7 @@ class Feed:
 
     async def subscribe(
         self, conversation: str, after: int | None, *, snapshot_first: bool = False
-    ) -> AsyncIterator[Item]:
+    ) -> AsyncGenerator[Item, None]:
         """Everything after a cursor, once each and for ever; without a cursor, from now on.
 
         `snapshot_first` begins with the view instead, for a client that holds nothing yet.

@@ -8,6 +8,7 @@ import pytest
 from palaver.backends.base import Turn
 from palaver.errors import Conflict, NotFound, NotInstalled
 from palaver.schema.commands import EditQueued, Interrupt, RemoveQueued, SendMessage, UpdateConversation
+from palaver.schema.content import plain_text
 from palaver.schema.events import (
     AnswerStarted,
     KnownEvent,
@@ -232,7 +233,9 @@ async def test_each_user_message_is_consumed_by_exactly_one_turn() -> None:
         started = [event for event in events if isinstance(event, TurnStarted)]
         consumed = [message for event in started for message in event.trigger.messages]
         assert sorted(consumed) == sorted(event.message for event in added)
-        assert [f"m{n}" for n in range(20)] == sorted((e.content[0].text for e in added), key=lambda t: int(t[1:]))
+        assert [f"m{n}" for n in range(20)] == sorted(
+            (plain_text(event.content) for event in added), key=lambda text: int(text[1:])
+        )
 
 
 async def house_with_history(house: House, turns: int) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import cast
 
 import msgspec
 import pytest
@@ -62,14 +61,10 @@ def seqs(items: list[Item]) -> list[int]:
     return [msgspec.json.decode(line)["seq"] for line in lines]
 
 
-def closing(items: AsyncIterator[Item]) -> "aclosing[AsyncIterator[Item]]":  # type: ignore[type-var]
-    return aclosing(cast("AsyncIterator[Item]", items))  # type: ignore[type-var]
-
-
 async def test_replay_then_live_has_no_hole_and_no_double() -> None:
     writer = Writer()
     await writer.write("a", "b", "c")
-    async with closing(writer.feed.subscribe("c", 0)) as items:
+    async with aclosing(writer.feed.subscribe("c", 0)) as items:
         replayed = await take(items, 3)
         await writer.write("d")
         await writer.write("e", "f")
@@ -80,7 +75,7 @@ async def test_replay_then_live_has_no_hole_and_no_double() -> None:
 async def test_events_written_while_joining_arrive_once() -> None:
     writer = Writer()
     await writer.write("a")
-    async with closing(writer.feed.subscribe("c", 0)) as items:
+    async with aclosing(writer.feed.subscribe("c", 0)) as items:
         first = asyncio.ensure_future(anext(items))
         await asyncio.sleep(0)
         await writer.write("b")
@@ -92,7 +87,7 @@ async def test_events_written_while_joining_arrive_once() -> None:
 async def test_what_waits_goes_out_as_one_write_shared_by_all_in_step() -> None:
     writer = Writer()
     await writer.write("a")
-    async with closing(writer.feed.subscribe("c", 1)) as one, closing(writer.feed.subscribe("c", 1)) as two:
+    async with aclosing(writer.feed.subscribe("c", 1)) as one, aclosing(writer.feed.subscribe("c", 1)) as two:
         assert isinstance(await anext(one), CaughtUp)
         assert isinstance(await anext(two), CaughtUp)
         for text in "bcdef":
@@ -107,7 +102,7 @@ async def test_what_waits_goes_out_as_one_write_shared_by_all_in_step() -> None:
 async def test_cursor_from_the_future_gets_a_snapshot_at_once() -> None:
     writer = Writer()
     await writer.write("a")
-    async with closing(writer.feed.subscribe("c", 99)) as items:
+    async with aclosing(writer.feed.subscribe("c", 99)) as items:
         first = await anext(items)
         assert isinstance(first, Snapshot)
         assert (first.seq, first.reason) == (1, "future")
@@ -122,11 +117,11 @@ async def test_cursor_inside_compacted_deltas_gets_a_snapshot_and_one_before_the
     await writer.log.append(Append("c", 3, [done]))
     writer.seq = 4
     assert await writer.log.compact("c", 4) == 3
-    async with closing(writer.feed.subscribe("c", 2)) as items:
+    async with aclosing(writer.feed.subscribe("c", 2)) as items:
         first = await anext(items)
         assert isinstance(first, Snapshot)
         assert first.reason == "compacted"
-    async with closing(writer.feed.subscribe("c", 0)) as items:
+    async with aclosing(writer.feed.subscribe("c", 0)) as items:
         assert seqs(await take(items, 4)) == [3, 4]
 
 
@@ -134,7 +129,7 @@ async def test_reader_that_stalls_gets_one_snapshot_and_the_others_notice_nothin
     writer = Writer()
     await writer.write("a")
     big = "x" * 50_000
-    async with closing(writer.feed.subscribe("c", 1)) as stalled, closing(writer.feed.subscribe("c", 1)) as brisk:
+    async with aclosing(writer.feed.subscribe("c", 1)) as stalled, aclosing(writer.feed.subscribe("c", 1)) as brisk:
         assert isinstance(await anext(stalled), CaughtUp)
         got: list[Item] = []
         for _ in range(2 * BACKLOG_BYTES // len(big)):
@@ -152,7 +147,7 @@ async def test_reader_that_stalls_gets_one_snapshot_and_the_others_notice_nothin
 async def test_slow_reader_within_bounds_reads_on_from_the_log() -> None:
     writer = Writer()
     await writer.write("a")
-    async with closing(writer.feed.subscribe("c", 1)) as slow:
+    async with aclosing(writer.feed.subscribe("c", 1)) as slow:
         assert isinstance(await anext(slow), CaughtUp)
         for _ in range(10):
             await writer.write("x" * 50_000)
@@ -164,7 +159,7 @@ async def test_silence_is_filled_with_heartbeats() -> None:
     writer = Writer()
     await writer.write("a")
     beating = asyncio.ensure_future(writer.feed.beat())
-    async with closing(writer.feed.subscribe("c", 1)) as items:
+    async with aclosing(writer.feed.subscribe("c", 1)) as items:
         assert isinstance(await anext(items), CaughtUp)
         waiting = asyncio.ensure_future(anext(items))
         await asyncio.sleep(0)
@@ -176,13 +171,13 @@ async def test_silence_is_filled_with_heartbeats() -> None:
 async def test_reader_who_leaves_leaves_nothing_behind() -> None:
     writer = Writer()
     await writer.write("a")
-    async with closing(writer.feed.subscribe("c", 0)) as items:
+    async with aclosing(writer.feed.subscribe("c", 0)) as items:
         await take(items, 1)
         assert writer.feed.readers == 1
     assert writer.feed.readers == 0
 
 
 async def test_unknown_conversation_is_said() -> None:
-    async with closing(Writer().feed.subscribe("nobody", None)) as items:
+    async with aclosing(Writer().feed.subscribe("nobody", None)) as items:
         with pytest.raises(NotFound):
             await anext(items)
