@@ -1,0 +1,166 @@
+"""`palaver serve`: runs a server in the foreground until it is told to stop.
+
+Reads the configuration, takes the port, composes the app and gives it to uvicorn. Whatever can go wrong at a start is one
+sentence and exit code 1; a stop settles every turn and ends every process before the program does.
+"""
+
+import asyncio
+import errno
+import signal
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from palaver.cli.settings import Flags, is_set, process_environment, read_config
+from palaver.config import Config
+from palaver.errors import ConfigurationError, PalaverError
+
+if TYPE_CHECKING:
+    from palaver.app import App
+
+GRACE_S = 3
+"""How long requests in flight may take to end after a stop. Streams are ended at once."""
+STUCK_MS = 60_000
+"""Unacknowledged for a minute: the reader is gone or will never read. The kernel then frees the connection."""
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="The port. [default: 8420]", min=1, max=65_535)] = None,
+    data: Annotated[Path | None, typer.Option(help="Where everything is kept. [default: ~/.palaver]")] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
+    public_host: Annotated[
+        list[str] | None, typer.Option(help="A name browsers reach the server under, beside localhost.")
+    ] = None,
+    allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Listen beyond this machine.")] = False,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it does TLS.")] = False,
+    tls_certificate: Annotated[Path | None, typer.Option(help="A certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+) -> None:
+    """Start the server and open its page.
+
+    PALAVER_HOST, PALAVER_PORT, PALAVER_DATA and PALAVER_NO_OPEN stand for the flags; `palaver.toml` in the data
+    directory holds the rest.
+    """
+    environment = process_environment()
+    flags = Flags(
+        host=host,
+        port=port,
+        data=data,
+        public_hosts=tuple(public_host or ()),
+        allow_remote=allow_remote,
+        behind_proxy=behind_proxy,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+    )
+    configure_logging()
+    try:
+        config = read_config(flags, environment, Path.cwd())
+        with listening(config) as listener:
+            run(config, listener, open_page=not (no_open or is_set(environment, "PALAVER_NO_OPEN")))
+    except PalaverError as failure:
+        print(f"palaver: {failure.message}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def listening(config: Config) -> Iterator[socket.socket]:
+    """The port, taken before anything else is done. Nobody is answered until the server listens."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(AttributeError, OSError):
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
+        try:
+            listener.bind((config.host, config.port))
+        except OSError as failure:
+            raise ConfigurationError(_why_not(config, failure)) from failure
+        yield listener
+
+
+def _why_not(config: Config, failure: OSError) -> str:
+    if failure.errno == errno.EADDRINUSE:
+        return (
+            f"Port {config.port} on {config.host} is in use, perhaps by another Palaver. "
+            "Stop that program, or choose another port with --port."
+        )
+    return f"Cannot listen on {config.host}, port {config.port}: {failure.strerror or failure}."
+
+
+def run(config: Config, listener: socket.socket, *, open_page: bool) -> None:
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        import uvloop
+
+        loop_factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(_serve(config, listener, open_page))
+
+
+async def _serve(config: Config, listener: socket.socket, open_page: bool) -> None:
+    from palaver.app import open_app
+    from palaver.faces.listener import Listener
+
+    async with open_app(config) as app:
+        server = Listener(app.asgi, app.streams, config, grace_s=GRACE_S, started=lambda: _greet(app, open_page))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.stop)
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            (config.data / "server.json").unlink(missing_ok=True)
+            # From here on a second signal ends the program the hard way.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def _greet(app: "App", open_page: bool) -> None:
+    config = app.config
+    address = address_of(config)
+    # Where the command line looks for the server. It holds no secret.
+    (config.data / "server.json").write_bytes(msgspec.json.encode({"url": address}))
+    link = f"{address}/#code={app.keys.new_code()}"
+    print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
+    print(f"Later, sign in with the token in {config.data / 'token'}. Ctrl-C stops the server.", flush=True)
+    if open_page:
+        # In a thread of its own: a browser may take its time, and some never return.
+        asyncio.get_running_loop().run_in_executor(None, webbrowser.open, link)
+
+
+def address_of(config: Config) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.host, config.host)  # noqa: S104 - compared, not bound
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
+
+
+def configure_logging() -> None:
+    """Human-readable lines to standard error; standard output is for the link."""
+    import logging
+
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            ),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    # Libraries speak only of trouble. Locals are never printed: they may hold a key.
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )

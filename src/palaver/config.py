@@ -1,0 +1,43 @@
+"""What a server is told at its start. Plain values; `cli/settings.py` reads them from flags, environment and file.
+
+Made by the command line and by tests, read by `app.py` and the roster. Must never read anything itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palaver.tools.policy import Rule
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8420
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    data: Path
+    """Everything the server keeps: its token, its log, its blobs."""
+    home: Path
+    """The folder of a conversation made without a project: where the server was started."""
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    name: str = "Palaver"
+    """What the server calls itself to clients."""
+    public_hosts: tuple[str, ...] = ()
+    """Names beside loopback that a browser may reach it under, with or without a port."""
+    behind_proxy: bool = False
+    """A proxy on this machine ends TLS and says who the client is."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The process's own, read once. Holds keys: it is never shown, logged or stored."""
+    model: str | None = None
+    """Overrides the model of the `default` agent."""
+    rules: tuple[Rule, ...] = ()
+    full_enabled: bool = False
+    """Mode `full` may be chosen: agents then run anything without asking."""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK or self.host.startswith("127.")

@@ -1,0 +1,196 @@
+"""The door of the server: nothing is parsed, routed or answered before a request has passed it.
+
+A plain ASGI application in front of every face, HTTP and WebSocket alike. In this order: is the Host one of our names (a
+page that rebinds its own name to this address has another); does the request come from our own page or from no page at all;
+does it carry a token or a cookie of ours. Then the answer gets the headers every answer has. Streams pass through
+untouched: only the first message of a response is looked at.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from palaver.errors import Busy, Forbidden, PalaverError, Unauthorized
+from palaver.faces.keys import Failures, Keys, Principal
+from palaver.faces.page import Page
+from palaver.faces.refusals import refuse
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "font-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+
+_HEADERS: dict[bytes, bytes] = {
+    b"content-security-policy": CONTENT_SECURITY_POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"x-frame-options": b"DENY",
+    b"cache-control": b"no-store",
+}
+
+_LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"authorization", b"cookie"})
+
+
+def allowed_hosts(port: int, public_hosts: Iterable[str]) -> frozenset[str]:
+    """Loopback's names with our port, and those the configuration adds."""
+    own = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    if port in (80, 443):
+        own |= {"127.0.0.1", "localhost", "[::1]"}
+    return frozenset(own | {host.lower() for host in public_hosts})
+
+
+def cookie_name(port: int) -> str:
+    """Browsers share cookies between ports of one host; two servers on one machine must not sign each other out."""
+    return f"palaver_{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the gate needs to know of a request."""
+
+    hosts: tuple[str, ...]
+    origin: str | None
+    fetch_site: str | None
+    authorization: str | None
+    cookie: str | None
+    peer: str
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, page: Page, keys: Keys, failures: Failures, hosts: frozenset[str], port: int):
+        self._app = app
+        self._page = page
+        self._keys = keys
+        self._failures = failures
+        self._hosts = hosts
+        self._cookie = cookie_name(port)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        answer = _with_headers(send)
+        asked = _asked(scope)
+        try:
+            self._check_host(asked)
+            if self._is_page(scope):
+                await self._page(scope, receive, answer)
+                return
+            _check_origin(asked)
+            if not _is_open(scope):
+                scope["auth"] = scope["user"] = self._principal(asked)
+        except PalaverError as refusal:
+            await refuse(scope, receive, answer, refusal)
+            return
+        await self._app(scope, receive, answer)
+
+    def _is_page(self, scope: Scope) -> bool:
+        return scope.get("method") in ("GET", "HEAD") and self._page.serves(scope["path"])
+
+    def _check_host(self, asked: _Asked) -> None:
+        host = asked.hosts[0].lower() if len(asked.hosts) == 1 else ""
+        if host not in self._hosts and _without_port(host) not in self._hosts:
+            raise Forbidden(
+                "This server does not answer to that name. Use the address it printed at its start, "
+                "or add the name with --public-host.",
+                host=host[:200],
+            )
+
+    def _principal(self, asked: _Asked) -> Principal:
+        """Whoever the token or the cookie stands for. A right secret always passes, however many wrong ones came before."""
+        if asked.authorization is not None:
+            scheme, _, token = asked.authorization.partition(" ")
+            found = self._keys.by_token(token.strip()) if scheme.lower() == "bearer" else None
+            if found is None:
+                if self._failures.add(asked.peer):
+                    raise Busy("Too many wrong tokens from your address. Wait a minute.")
+                raise Unauthorized(
+                    "That token is not this server's. It stands in the file `token` of the data directory."
+                )
+            return found
+        cookie = _cookie_value(asked.cookie, self._cookie)
+        # A wrong cookie is no guess: it is a browser that was signed out, and it must be told so.
+        found = self._keys.by_cookie(cookie) if cookie else None
+        if found is None:
+            raise Unauthorized(
+                "Sign in first: send `Authorization: Bearer <token>` with the text of the file `token` in the "
+                "server's data directory, or open the link that `palaver serve` printed."
+            )
+        return found
+
+
+def cookie_of(scope: Scope, port: int) -> str | None:
+    return _cookie_value(_asked(scope).cookie, cookie_name(port))
+
+
+def peer_of(scope: Scope) -> str:
+    client: Any = scope.get("client")
+    return str(client[0]) if client else "local"
+
+
+def _asked(scope: Scope) -> _Asked:
+    found: dict[bytes, list[str]] = {}
+    for name, value in scope["headers"]:
+        if name in _LOOKED_AT:
+            found.setdefault(name, []).append(value.decode("latin-1"))
+    return _Asked(
+        hosts=tuple(found.get(b"host", ())),
+        origin=_first(found.get(b"origin")),
+        fetch_site=_first(found.get(b"sec-fetch-site")),
+        authorization=_first(found.get(b"authorization")),
+        cookie="; ".join(found[b"cookie"]) if b"cookie" in found else None,
+        peer=peer_of(scope),
+    )
+
+
+def _first(values: list[str] | None) -> str | None:
+    return values[0] if values else None
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _check_origin(asked: _Asked) -> None:
+    """Our own page, or no page at all. `same-site` is refused too: another port of this host is another's page."""
+    if asked.origin is not None:
+        parts = urlsplit(asked.origin)
+        if parts.scheme not in ("http", "https") or parts.netloc.lower() != asked.hosts[0].lower():
+            raise Forbidden("Requests from other sites are refused.", origin=asked.origin[:200])
+    if asked.fetch_site is not None and asked.fetch_site not in ("same-origin", "none"):
+        raise Forbidden("Requests from other sites are refused.", site=asked.fetch_site[:20])
+
+
+def _is_open(scope: Scope) -> bool:
+    """What needs no token: whether the server lives, and the sign-in itself."""
+    asked = (scope.get("method"), scope["path"])
+    return asked in (("GET", "/api/health"), ("HEAD", "/api/health"), ("POST", "/api/session"))
+
+
+def _cookie_value(header: str | None, name: str) -> str | None:
+    if header is None or name not in header:
+        return None
+    try:
+        morsel = SimpleCookie(header).get(name)
+    except CookieError:
+        return None
+    return morsel.value if morsel else None
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            present = {name.lower() for name, _ in message["headers"]}
+            added = [pair for pair in _HEADERS.items() if pair[0] not in present]
+            message["headers"] = [*message["headers"], *added]
+        await send(message)
+
+    return sending

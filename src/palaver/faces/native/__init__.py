@@ -1,0 +1,16 @@
+"""The native face: Palaver's own contract, which the page, the terminal and the command line speak.
+
+One module a noun. `docs/protocol/native.md` says what each route takes and gives.
+"""
+
+from palaver.faces.native import agents, conversations, events, requests, session, socket, uploads
+
+ROUTES = [
+    *session.ROUTES,
+    *conversations.ROUTES,
+    *events.ROUTES,
+    *socket.ROUTES,
+    *requests.ROUTES,
+    *agents.ROUTES,
+    *uploads.ROUTES,
+]

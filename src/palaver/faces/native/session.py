@@ -1,0 +1,122 @@
+"""Signing in and out, and whether the server lives.
+
+A browser exchanges the one-time code of the printed link, or a token typed by hand, for a cookie. Programs need none of
+this: they send their token with every request.
+"""
+
+from typing import Any
+
+from litestar import Request, Response, delete, get, post
+from litestar.datastructures import Cookie
+from litestar.params import JSONBody
+from msgspec import Struct
+
+from palaver.errors import Busy, Invalid, Unauthorized
+from palaver.faces.body import JsonBody
+from palaver.faces.gate import cookie_name, cookie_of, peer_of
+from palaver.faces.keys import ROLES, Principal
+from palaver.faces.server import Server, needs
+from palaver.schema.base import Shown, Wire
+
+COOKIE_LIFE_S = 30 * 86_400
+"""A month without a visit signs a browser out; every visit begins it anew."""
+
+
+class Health(Shown):
+    ok: bool
+    version: str
+    name: str
+
+
+class Credentials(Struct, frozen=True, kw_only=True):
+    """One of the two."""
+
+    code: str | None = None
+    token: str | None = None
+
+
+class Session(Shown):
+    user: str
+    role: str
+    roles: tuple[str, ...]
+    """What the role may do: `read`, `send`, `decide`, `admin`."""
+    version: str
+    server: str
+
+
+class Code(Wire):
+    code: str
+    expires_in_s: int
+
+
+@get("/api/health", operation_id="health", tags=["session"])
+async def health(server: Server) -> Health:
+    """Whether the server answers. Needs no token."""
+    return Health(ok=True, version=server.version, name=server.name)
+
+
+@post("/api/session", status_code=200, dto=JsonBody, operation_id="sign_in", tags=["session"])
+async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], server: Server) -> Response[Session]:
+    """Exchange a one-time code or a token for a cookie. Ten wrong ones a minute, then 429."""
+    if (data.code is None) == (data.token is None):
+        raise Invalid("Give either `code` or `token`.")
+    principal = server.keys.by_code(data.code) if data.code else server.keys.by_token((data.token or "").strip())
+    if principal is None:
+        if server.failures.add(peer_of(request.scope)):
+            raise Busy("Too many wrong tries from your address. Wait a minute.")
+        if data.code:
+            raise Unauthorized("This link was used before, or is older than a minute. Sign in with the token instead.")
+        raise Unauthorized("That token is not this server's. It stands in the file `token` of the data directory.")
+    return _with_cookie(request, server, principal, server.keys.cookie_for(principal))
+
+
+@get("/api/session", operation_id="who_am_i", tags=["session"])
+async def who_am_i(request: Request[Principal, Principal, Any], server: Server) -> Response[Session]:
+    """Who is signed in. A browser's cookie lives on for another month."""
+    cookie = cookie_of(request.scope, server.port)
+    if cookie is None:
+        return Response(_session(server, request.auth))
+    return _with_cookie(request, server, request.auth, cookie)
+
+
+@delete("/api/session", status_code=204, operation_id="sign_out", tags=["session"])
+async def sign_out(request: Request[Principal, Principal, Any], server: Server) -> Response[None]:
+    """Ends this browser's cookie. A token sent by hand stays valid."""
+    if cookie := cookie_of(request.scope, server.port):
+        server.keys.end(cookie)
+    gone = Cookie(key=cookie_name(server.port), value="", max_age=0, path="/", httponly=True, samesite="strict")
+    return Response(None, cookies=[gone])
+
+
+@post("/api/session/code", status_code=201, guards=[needs("admin")], operation_id="new_sign_in_code", tags=["session"])
+async def new_code(server: Server) -> Code:
+    """A one-time code for another browser: open `/#code=…` within a minute."""
+    return Code(code=server.keys.new_code(), expires_in_s=60)
+
+
+def _session(server: Server, principal: Principal) -> Session:
+    return Session(
+        user=principal.name,
+        role=principal.kind,
+        roles=tuple(sorted(ROLES[principal.kind])),
+        version=server.version,
+        server=server.name,
+    )
+
+
+def _with_cookie(
+    request: Request[Any, Any, Any], server: Server, principal: Principal, value: str
+) -> Response[Session]:
+    cookie = Cookie(
+        key=cookie_name(server.port),
+        value=value,
+        max_age=COOKIE_LIFE_S,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.scope["scheme"] in ("https", "wss"),
+    )
+    return Response(_session(server, principal), cookies=[cookie])
+
+
+ROUTES = [health, sign_in, who_am_i, sign_out, new_code]

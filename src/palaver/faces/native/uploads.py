@@ -1,0 +1,97 @@
+"""Images in, and everything kept beside the events out.
+
+What a file is, is decided by its bytes, never by its name. Nothing that comes out of here may run in a browser as ours: an
+allow-list of types is shown, all else is a download, and a policy of its own puts every answer in a sandbox.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from litestar import Response, get, post
+from litestar.datastructures import UploadFile
+from litestar.enums import RequestEncodingType
+from litestar.params import Body, PathParameter
+
+from palaver.conversation.attachments import ATTACHMENT_BYTES
+from palaver.errors import Invalid, NotFound, TooLarge
+from palaver.faces.server import Server, needs
+from palaver.schema.base import ID_PATTERN, Shown
+
+FORM_SLACK_BYTES = 64 << 10
+"""What the form around a file of full size may take."""
+NAME_CHARS = 200
+
+BLOB_POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
+SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    file: UploadFile
+
+
+class Upload(Shown):
+    id: str
+    url: str
+    """What an image part of a message names."""
+    mime: str
+    size: int
+    name: str
+
+
+@post(
+    "/api/uploads",
+    request_max_body_size=ATTACHMENT_BYTES + FORM_SLACK_BYTES,
+    guards=[needs("send")],
+    operation_id="upload",
+    tags=["uploads"],
+)
+async def upload(data: Annotated[Form, Body(media_type=RequestEncodingType.MULTI_PART)], server: Server) -> Upload:
+    """Keep an image (PNG, JPEG, GIF or WebP, at most 10 MiB), sent as the form field `file`."""
+    content = await data.file.read()
+    if len(content) > ATTACHMENT_BYTES:
+        raise TooLarge("An attachment may hold 10 MiB.", limit_bytes=ATTACHMENT_BYTES, size_bytes=len(content))
+    mime = image_type(content)
+    if mime is None:
+        raise Invalid("`file`: images may be PNG, JPEG, GIF or WebP; this is none of them.")
+    kept = await server.log.blobs.put(content, mime)
+    name = (data.file.filename or "").replace("\\", "/").rpartition("/")[2][:NAME_CHARS]
+    return Upload(id=kept.id, url=f"/api/blobs/{kept.id}", mime=mime, size=kept.size, name=name)
+
+
+@get(
+    "/api/blobs/{blob:str}",
+    guards=[needs("read")],
+    media_type="application/octet-stream",
+    operation_id="get_blob",
+    tags=["uploads"],
+)
+async def blob(blob: Annotated[str, PathParameter(pattern=ID_PATTERN)], server: Server) -> Response[bytes]:
+    """A payload by its id. Its content never changes."""
+    found = await server.log.blobs.get(blob)
+    if found is None:
+        raise NotFound("There is nothing under this id.", blob=blob)
+    content, mime = found
+    shown = mime.partition(";")[0].strip().lower() in SHOWN_TYPES
+    headers = {
+        "Content-Security-Policy": BLOB_POLICY,
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Content-Disposition": "inline" if shown else f'attachment; filename="{blob[:16]}"',
+    }
+    return Response(content, media_type=mime if shown else "application/octet-stream", headers=headers)
+
+
+def image_type(content: bytes) -> str | None:
+    """What the first bytes say it is."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+ROUTES = [upload, blob]

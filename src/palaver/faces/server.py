@@ -1,0 +1,68 @@
+"""What every face is given: the conversations, their feed and log, the agents, and who may come in.
+
+Made by `app.py`, handed to routes by name (`server`). Holds nothing of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency
+from litestar.handlers.base import BaseRouteHandler
+
+from palaver.agents.roster import Roster
+from palaver.clock import Clock, Ids
+from palaver.conversation.directory import Directory
+from palaver.errors import Forbidden
+from palaver.faces.keys import Failures, Keys, Principal, Role
+from palaver.faces.listings import Listings
+from palaver.faces.streams import Streams
+from palaver.feed.feed import Feed
+from palaver.log.base import EventLog
+from palaver.schema.base import Origin
+
+CLIENT_CHARS = 128
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServerParts:
+    name: str
+    version: str
+    port: int
+    directory: Directory
+    feed: Feed
+    log: EventLog
+    agents: Roster
+    keys: Keys
+    failures: Failures
+    streams: Streams
+    listings: Listings
+    clock: Clock
+    ids: Ids
+
+
+Server = NamedDependency[ServerParts]
+"""How a route asks for them."""
+
+Connection = ASGIConnection[Any, Principal, Principal, Any]
+
+
+def needs(role: Role) -> Callable[[Connection, BaseRouteHandler], None]:
+    """A guard: only who holds this role comes through."""
+
+    def guard(connection: Connection, _: BaseRouteHandler) -> None:
+        require(connection.auth, role)
+
+    return guard
+
+
+def require(principal: Principal, role: Role) -> None:
+    if not principal.may(role):
+        raise Forbidden(f"This token may not do that: it lacks the role “{role}”.", role=role)
+
+
+def origin_of(connection: Connection, face: str) -> Origin:
+    """Who did it, for the events it causes. A client may name itself, to know its own events again."""
+    client = connection.headers.get("palaver-client", "")[:CLIENT_CHARS] or None
+    return Origin(face=face, client=client, user=connection.auth.name)

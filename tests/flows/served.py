@@ -1,0 +1,192 @@
+"""A real server for the flows: uvicorn on a free loopback port, a real log in a folder, a scripted agent.
+
+Everything a test sees of it goes over the network. Only what no client can do is reached from inside: opening the gates of
+the scripted agent, and moving the clock.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+
+from palaver.agents.roster import Roster, Source
+from palaver.app import App, open_app
+from palaver.backends.script import Choice, Say, Step
+from palaver.backends.scripted import ScriptedBackend
+from palaver.clock import Clock
+from palaver.config import Config
+from palaver.faces.listener import Listener
+from palaver.log.base import EventLog
+from palaver.schema.records import AgentRecord
+
+WAIT_S = 10.0
+"""The longest any wait of a test takes before it counts as a failure."""
+
+HELLO: Sequence[Step] = (Say("Hello there, how are you?"),)
+
+
+@dataclass
+class Served:
+    url: str
+    token: str
+    http: httpx.AsyncClient
+    """Signed in with the token."""
+    agent: ScriptedBackend
+    app: App
+    sockets: list[ClientConnection] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        return self.url.removeprefix("http://")
+
+    async def create(self, **fields: Any) -> str:
+        answer = await self.http.post("/api/conversations", json=fields)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["conversation"])
+
+    async def command(self, conversation: str, **fields: Any) -> httpx.Response:
+        return await self.http.post(f"/api/conversations/{conversation}/commands", json=fields)
+
+    async def send(self, conversation: str, text: str, **fields: Any) -> dict[str, Any]:
+        answer = await self.command(conversation, type="send_message", content=text, **fields)
+        assert answer.status_code == 202, answer.text
+        return dict(answer.json())
+
+    async def state(self, conversation: str) -> dict[str, Any]:
+        answer = await self.http.get(f"/api/conversations/{conversation}/snapshot")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def settled(self, conversation: str, after: int = 0) -> list[dict[str, Any]]:
+        """All events after a seq, once the agent rests."""
+        async with self.events(conversation, after=after) as stream:
+            return [event async for event in stream.until(ended_turn)]
+
+    @asynccontextmanager
+    async def events(
+        self, conversation: str, headers: dict[str, str] | None = None, **query: Any
+    ) -> AsyncIterator["Sse"]:
+        path = f"/api/conversations/{conversation}/events"
+        async with self.http.stream("GET", path, params=query, headers=headers) as response:
+            yield Sse(response)
+
+    @asynccontextmanager
+    async def socket(self, **headers: str) -> AsyncIterator["Lines"]:
+        sent = {"Authorization": f"Bearer {self.token}", **headers}
+        url = self.url.replace("http://", "ws://") + "/api/socket"
+        async with connect(url, additional_headers=sent, max_size=None, open_timeout=WAIT_S) as connection:
+            yield Lines(connection)
+
+
+def ended_turn(event: dict[str, Any]) -> bool:
+    return event["type"] in ("turn.finished", "turn.interrupted")
+
+
+class Sse:
+    """A stream of server-sent events, read with a bound on every wait."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self._chunks = response.aiter_raw()
+        self._pending = b""
+        self.raw = b""
+
+    async def next(self) -> dict[str, str]:
+        """The fields of the next event; a comment has the field ''."""
+        while b"\n\n" not in self._pending:
+            async with asyncio.timeout(WAIT_S):
+                chunk = await anext(self._chunks)
+            self.raw += chunk
+            self._pending += chunk
+        block, _, self._pending = self._pending.partition(b"\n\n")
+        fields: dict[str, str] = {}
+        for line in block.split(b"\n"):
+            name, _, value = line.partition(b":")
+            fields[name.decode()] = value.decode().removeprefix(" ")
+        return fields
+
+    async def data(self) -> tuple[str, dict[str, Any]]:
+        """The next event that is no comment: its name and its data."""
+        while "data" not in (fields := await self.next()):
+            pass
+        return fields.get("event", "message"), msgspec.json.decode(fields["data"])
+
+    async def until(self, last: Any) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            _, event = await self.data()
+            yield event
+            if last(event):
+                return
+
+
+class Lines:
+    """The lines of a socket, one by one, with a bound on every wait."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self._waiting: list[str] = []
+        self.frames: list[str] = []
+
+    async def say(self, **fields: Any) -> None:
+        await self.connection.send(msgspec.json.encode(fields).decode())
+
+    async def next(self) -> dict[str, Any]:
+        while not self._waiting:
+            async with asyncio.timeout(WAIT_S):
+                frame = await self.connection.recv()
+            assert isinstance(frame, str)
+            self.frames.append(frame)
+            self._waiting = frame.split("\n")
+        return dict(msgspec.json.decode(self._waiting.pop(0)))
+
+    async def until(self, **fields: Any) -> list[dict[str, Any]]:
+        """Lines up to and including the first that has all these fields."""
+        seen: list[dict[str, Any]] = []
+        while True:
+            seen.append(await self.next())
+            if all(seen[-1].get(name) == value for name, value in fields.items()):
+                return seen
+
+
+@asynccontextmanager
+async def serving(
+    data: Path,
+    script: Choice | Sequence[Step] = HELLO,
+    *,
+    clock: Clock | None = None,
+    log: EventLog | None = None,
+    public_hosts: tuple[str, ...] = (),
+    port: int = 0,
+) -> AsyncIterator[Served]:
+    from palaver.log.memory import MemoryLog
+
+    log = log or MemoryLog()
+    agent = ScriptedBackend(script)
+    records = [AgentRecord(id=name, name=name.title(), backend="scripted") for name in ("default", "other")]
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        config = Config(data=data, home=data, port=listener.getsockname()[1], public_hosts=public_hosts)
+        roster = Roster(records, {"scripted": Source(lambda: agent)})
+        async with open_app(config, clock=clock, log=log, roster=roster) as app:
+            ready = asyncio.Event()
+            server = Listener(app.asgi, app.streams, config, grace_s=2, started=ready.set)
+            running = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                async with asyncio.timeout(WAIT_S):
+                    await ready.wait()
+                url, token = f"http://127.0.0.1:{config.port}", (data / "token").read_text().strip()
+                headers = {"Authorization": f"Bearer {token}"}
+                async with httpx.AsyncClient(base_url=url, headers=headers, timeout=WAIT_S) as http:
+                    yield Served(url, token, http, agent, app)
+            finally:
+                server.stop()
+                async with asyncio.timeout(WAIT_S):
+                    await running
