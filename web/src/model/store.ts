@@ -6,57 +6,27 @@
  * Changes that come from the network are gathered and shown at most 30 times a second; changes by the person at once.
  */
 
-import type { Accepted, Command, CreateConversation, Part, State, WireError } from "../protocol/events.gen";
-import type { AgentEntry, Credentials, Session, Upload, WaitingRequest } from "../protocol/wire";
-import type { OutboxEntry } from "../transport/commands";
+import type { Accepted, Command, CreateConversation, Listing, Part, State, WireError } from "../protocol/events.gen";
+import type { AnyEvent } from "../protocol/guards";
+import type { Credentials, Upload } from "../protocol/wire";
+import { asApiError } from "../transport/api";
+import { backoffMs } from "../transport/backoff";
+import { type CommandBody, Outbox, type OutboxEntry, type OutboxListener } from "../transport/commands";
 import type { Connection } from "../transport/connection";
+import { Feed, type FeedListener } from "../transport/feed";
 import type { Ports } from "../transport/ports";
-import type { Announcement } from "./announce";
-import type { ConversationList } from "./listing";
-import type { MarkdownBook } from "./markdown";
-import type { Row } from "./rows";
-import type { Search } from "./search";
+import { Announcer } from "./announce";
+import { Conversation } from "./conversation";
+import { Drafts } from "./drafts";
+import { EMPTY_LIST } from "./listing";
+import { ListBook } from "./listbook";
+import { PAGE_SIZE } from "./pages";
+import { NO_SEARCH } from "./search";
+import type { OpenConversation, SessionState, Snapshot } from "./snapshot";
+import { Seen } from "./unread";
 
-export interface SessionState {
-  readonly phase: "checking" | "signed_in" | "signed_out" | "unreachable";
-  readonly session: Session | null;
-  /** Why the last sign-in was refused. */
-  readonly error: WireError | null;
-}
-
-export interface OpenConversation {
-  readonly id: string;
-  /** `missing`: deleted, or never there. */
-  readonly phase: "loading" | "ready" | "missing" | "failed";
-  readonly error: WireError | null;
-  /** The fold. Older pages are in `state.messages` too; `state.offset` says how many are still on the server. */
-  readonly state: State;
-  readonly rows: readonly Row[];
-  readonly older: "more" | "loading" | "failed" | "start";
-  /** How often older rows were put before the first: set virtua's `shift` on the render where it changes. */
-  readonly prependCount: number;
-  readonly outbox: readonly OutboxEntry[];
-  /** The composer's text: typed here, or left on another device. */
-  readonly draft: string;
-  readonly selected: string | null;
-  /** Texts of blocks by row key. */
-  readonly markdown: MarkdownBook;
-}
-
-export interface Snapshot {
-  readonly connection: Connection;
-  readonly session: SessionState;
-  readonly list: ConversationList;
-  readonly open: ReadonlyMap<string, OpenConversation>;
-  readonly outbox: readonly OutboxEntry[];
-  /** By row key (or any key of the view's own): true open, false closed; absent takes the view's default. */
-  readonly disclosure: ReadonlyMap<string, boolean>;
-  readonly search: Search;
-  readonly requests: { readonly phase: "idle" | "loading" | "ready" | "failed"; readonly items: readonly WaitingRequest[] };
-  readonly agents: { readonly phase: "idle" | "loading" | "ready" | "failed"; readonly items: readonly AgentEntry[] };
-  /** The latest thing for the live region; a new object each time there is something to say. */
-  readonly announcement: { readonly id: number; readonly items: readonly Announcement[] };
-}
+export type { CommandBody } from "../transport/commands";
+export type { OpenConversation, SessionState, Snapshot } from "./snapshot";
 
 export interface SendOptions {
   /** `boundary` steers the running turn; the default queues behind it. */
@@ -65,9 +35,6 @@ export interface SendOptions {
   agent?: string;
   mode?: string;
 }
-
-/** A command without its id: the outbox chooses that. */
-export type CommandBody = Command extends infer One ? (One extends Command ? Omit<One, "client_request_id"> : never) : never;
 
 export interface Store {
   subscribe: (listener: () => void) => () => void;
@@ -107,12 +74,593 @@ export interface Store {
   loadAgents(): Promise<void>;
   search(query: string, conversation?: string | null): void;
 
+  /** The text of a composer, of a conversation that is open or of a key of the view's own. */
+  draft(conversation: string): string;
   setDraft(conversation: string, text: string): void;
   setDisclosed(key: string, open: boolean): void;
   select(conversation: string, key: string | null): void;
   setAnnouncements(sentences: boolean): void;
 }
 
-export function openStore(_ports: Ports): Store {
-  throw new Error("stub");
+/** 30 times a second: the eye sees a stream, and the main thread has two frames of three for itself. */
+const FLUSH_MS = 33;
+
+/** Somebody who goes back at once finds the conversation live; somebody who left does not keep it streaming. */
+const LINGER_MS = 5_000;
+
+/** Closed conversations kept in memory, to reopen without a fetch of the whole. */
+const KEEP_CLOSED = 6;
+
+const LIST_SIZE = 50;
+
+/** A pause in typing. */
+const TYPING_MS = 200;
+
+/** Each saved draft is an event on disk, so not every pause. */
+const DRAFT_MS = 1_500;
+
+const CREATE_TRIES = 4;
+
+/** Pages asked for again because the history was changed meanwhile; a fourth time the fault is ours. */
+const PAGE_TRIES = 3;
+
+export function openStore(ports: Ports): Store {
+  return new PageStore(ports);
+}
+
+class PageStore implements Store, FeedListener, OutboxListener {
+  private readonly ports: Ports;
+  private readonly feed: Feed;
+  private readonly outbox: Outbox;
+  private readonly drafts: Drafts;
+  private readonly list: ListBook;
+  private readonly conversations = new Map<string, Conversation>();
+  private readonly listeners = new Set<() => void>();
+  private readonly timers = new Map<string, () => void>();
+  private selected: ReadonlyMap<string, string | null> = new Map();
+  private visible: string | null = null;
+  private announcer = new Announcer();
+  private saysSentences = true;
+  private dirtyList = false;
+  private readonly dirty = new Set<Conversation>();
+  private flushedAt = -Infinity;
+  private cancelFlush: (() => void) | null = null;
+  private searching: AbortController | null = null;
+  private checking = false;
+  private snapshot: Snapshot;
+
+  constructor(ports: Ports) {
+    this.ports = ports;
+    this.feed = new Feed(ports, this);
+    this.outbox = new Outbox(ports, this);
+    this.drafts = new Drafts(ports.tab);
+    this.list = new ListBook(new Seen(ports.device));
+    this.snapshot = {
+      connection: { kind: "connecting" },
+      session: { phase: "checking", session: null, error: null },
+      list: EMPTY_LIST,
+      open: new Map(),
+      outbox: this.outbox.current,
+      disclosure: new Map(),
+      search: NO_SEARCH,
+      requests: { phase: "idle", items: [] },
+      agents: { phase: "idle", items: [] },
+      announcement: { id: 0, items: [] },
+    };
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  getSnapshot = (): Snapshot => this.snapshot;
+
+  // -- showing
+
+  private publish(change: Partial<Snapshot>): void {
+    this.snapshot = { ...this.snapshot, ...change };
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Shows what came from the network, soon and with whatever else comes until then. */
+  private schedule(): void {
+    if (this.cancelFlush !== null) return;
+    const wait = this.flushedAt + FLUSH_MS - this.ports.now();
+    const atFrame = () => {
+      this.cancelFlush = this.ports.frame(() => this.flush());
+    };
+    if (wait > 0) this.cancelFlush = this.ports.after(wait, atFrame);
+    else atFrame();
+  }
+
+  private flush(): void {
+    this.cancelFlush?.();
+    this.cancelFlush = null;
+    this.flushedAt = this.ports.now();
+    for (const conversation of this.dirty) this.fold(conversation);
+    this.dirty.clear();
+    const open = this.openViews();
+    const list = this.dirtyList ? this.list.view(this.ports.dayOf(this.ports.now())) : this.snapshot.list;
+    this.dirtyList = false;
+    this.publish({ open, list, outbox: this.outbox.current, ...this.announced() });
+  }
+
+  private fold(conversation: Conversation): void {
+    const seen = conversation.flush();
+    const { seq, draft } = conversation.current;
+    this.outbox.progress(conversation.id, seq, seen);
+    this.drafts.synced(conversation.id, draft);
+    if (conversation.id === this.visible) {
+      this.list.show(conversation.id, seq);
+      this.dirtyList = true;
+    }
+  }
+
+  private openViews(): ReadonlyMap<string, OpenConversation> {
+    const known = this.snapshot.open;
+    const views = [...this.conversations.values()]
+      .filter((conversation) => conversation.openCount > 0)
+      .map((conversation) => this.viewOf(conversation));
+    const same = views.length === known.size && views.every((view) => known.get(view.id) === view);
+    return same ? known : new Map(views.map((view) => [view.id, view]));
+  }
+
+  private viewOf(conversation: Conversation): OpenConversation {
+    const { id } = conversation;
+    const mine = this.outbox.current.filter((entry) => entry.conversation === id);
+    const known = this.snapshot.open.get(id)?.outbox ?? [];
+    const same = known.length === mine.length && known.every((entry, at) => entry === mine[at]);
+    return conversation.view({ outbox: same ? known : mine, draft: this.draft(id), selected: this.selected.get(id) ?? null });
+  }
+
+  private announced(): Partial<Snapshot> {
+    const conversation = this.visible === null ? undefined : this.conversations.get(this.visible);
+    if (conversation?.isReady !== true) return {};
+    const items = this.announcer.say(conversation.current, this.ports.now());
+    const next = this.announcer.nextAt;
+    if (next !== null) this.later("announce", Math.max(0, next - this.ports.now()), () => this.schedule());
+    return items.length > 0 ? { announcement: { id: this.snapshot.announcement.id + 1, items } } : {};
+  }
+
+  /** Runs once after a delay; asking again under the same name begins anew. */
+  private later(name: string, delayMs: number, run: () => void): void {
+    this.timers.get(name)?.();
+    const cancel = this.ports.after(delayMs, () => {
+      this.timers.delete(name);
+      run();
+    });
+    this.timers.set(name, cancel);
+  }
+
+  private forget(name: string): void {
+    this.timers.get(name)?.();
+    this.timers.delete(name);
+  }
+
+  // -- who we are
+
+  start(): void {
+    void this.checkSession(0);
+  }
+
+  stop(): void {
+    this.feed.stop();
+    for (const name of [...this.timers.keys()]) this.forget(name);
+    this.cancelFlush?.();
+    this.cancelFlush = null;
+  }
+
+  private async checkSession(attempt: number): Promise<void> {
+    if (this.checking) return;
+    this.checking = true;
+    try {
+      const session = await this.ports.api.session();
+      this.enter({ phase: "signed_in", session, error: null });
+    } catch (cause) {
+      const { signedOut, error } = asApiError(cause);
+      if (signedOut) this.leave(null);
+      else {
+        if (this.snapshot.session.phase !== "signed_in") {
+          this.publish({ session: { phase: "unreachable", session: null, error } });
+        }
+        this.later("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
+      }
+    } finally {
+      this.checking = false;
+    }
+  }
+
+  private enter(session: SessionState): void {
+    this.publish({ session });
+    this.feed.start();
+  }
+
+  private leave(error: WireError | null): void {
+    this.feed.signOut();
+    this.publish({ session: { phase: "signed_out", session: null, error } });
+  }
+
+  async signIn(credentials: Credentials): Promise<boolean> {
+    this.publish({ session: { phase: "checking", session: null, error: null } });
+    try {
+      const session = await this.ports.api.signIn(credentials);
+      this.enter({ phase: "signed_in", session, error: null });
+      this.feed.reconnectNow();
+      return true;
+    } catch (cause) {
+      this.publish({ session: { phase: "signed_out", session: null, error: asApiError(cause).error } });
+      return false;
+    }
+  }
+
+  async signOut(): Promise<void> {
+    await this.ports.api.signOut().catch(() => undefined);
+    for (const id of this.conversations.keys()) this.feed.unfollow(id);
+    this.conversations.clear();
+    this.list.clear();
+    this.dirtyList = true;
+    this.leave(null);
+    this.flush();
+  }
+
+  reconnectNow(): void {
+    if (this.snapshot.session.phase === "unreachable") {
+      this.forget("session");
+      void this.checkSession(0);
+    } else this.feed.reconnectNow();
+  }
+
+  // -- what the feed says
+
+  onConnection(connection: Connection): void {
+    this.outbox.setConnected(this.feed.isReady);
+    if (connection.kind === "signed_out" && this.snapshot.session.phase === "signed_in") {
+      this.publish({ connection, session: { phase: "signed_out", session: null, error: null } });
+    } else this.publish({ connection });
+  }
+
+  onReady(): void {
+    if (!this.list.isLoaded) void this.loadList();
+    for (const conversation of this.conversations.values()) {
+      conversation.retry();
+      if (conversation.openCount > 0) this.feed.follow(conversation.id, conversation.heldSeq);
+      this.syncDraft(conversation.id);
+    }
+  }
+
+  onUnanswered(): void {
+    void this.checkSession(0);
+  }
+
+  onEvents(id: string, events: AnyEvent[]): void {
+    const conversation = this.conversations.get(id);
+    if (conversation === undefined) return;
+    conversation.take(events);
+    this.dirty.add(conversation);
+    this.schedule();
+  }
+
+  onSnapshot(id: string, state: State): void {
+    const conversation = this.conversations.get(id);
+    if (conversation === undefined) return;
+    if (conversation.adopt(state)) void this.refreshPages(conversation, state);
+    this.dirty.add(conversation);
+    this.schedule();
+  }
+
+  onCaughtUp(): void {
+    this.schedule();
+  }
+
+  onListed(items: Listing[]): void {
+    this.list.merge(items);
+    this.dirtyList = true;
+    if (this.snapshot.requests.phase === "ready") this.later("requests", TYPING_MS, () => void this.loadRequests());
+    this.schedule();
+  }
+
+  onRefused(id: string, error: WireError): void {
+    this.conversations.get(id)?.refuse(error);
+    this.schedule();
+  }
+
+  onOutbox(outbox: readonly OutboxEntry[]): void {
+    // Not before the constructor is done.
+    if (this.snapshot === undefined) return;
+    this.publish({ outbox, open: this.openViews() });
+  }
+
+  onSignedOut(): void {
+    this.leave(null);
+  }
+
+  appliedSeq(id: string): number | null {
+    const conversation = this.conversations.get(id);
+    return conversation !== undefined && conversation.openCount > 0 ? conversation.current.seq : null;
+  }
+
+  // -- conversations
+
+  openConversation(id: string): void {
+    this.forget(`close:${id}`);
+    let conversation = this.conversations.get(id);
+    if (conversation === undefined) conversation = new Conversation(id, this.ports.dayOf);
+    // Put at the end: the first is the one left for longest.
+    this.conversations.delete(id);
+    this.conversations.set(id, conversation);
+    conversation.openCount += 1;
+    conversation.retry();
+    this.feed.follow(id, conversation.heldSeq);
+    this.publish({ open: this.openViews() });
+  }
+
+  closeConversation(id: string): void {
+    const conversation = this.conversations.get(id);
+    if (conversation === undefined) return;
+    conversation.openCount = Math.max(0, conversation.openCount - 1);
+    if (conversation.openCount > 0) return;
+    this.syncDraft(id);
+    this.publish({ open: this.openViews() });
+    this.later(`close:${id}`, LINGER_MS, () => this.leaveConversation(id));
+  }
+
+  private leaveConversation(id: string): void {
+    this.feed.unfollow(id);
+    const closed = [...this.conversations.values()].filter((conversation) => conversation.openCount === 0);
+    for (const { id: oldest } of closed.slice(0, Math.max(0, closed.length - KEEP_CLOSED))) {
+      this.feed.unfollow(oldest);
+      this.conversations.delete(oldest);
+    }
+  }
+
+  setVisible(id: string | null): void {
+    if (id === this.visible) return;
+    this.visible = id;
+    this.announcer = new Announcer({ sentences: this.saysSentences });
+    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.current.seq ?? this.list.seqOf(id)));
+    this.dirtyList = true;
+    this.flush();
+  }
+
+  async loadOlder(id: string): Promise<void> {
+    for (let tries = 0; tries < PAGE_TRIES; tries++) {
+      if (await this.loadPage(id)) return;
+    }
+  }
+
+  /** Whether that is done with, one way or the other. */
+  private async loadPage(id: string): Promise<boolean> {
+    const conversation = this.conversations.get(id);
+    const before = conversation?.beginPage() ?? null;
+    if (conversation === undefined || before === null) return true;
+    this.flush();
+    try {
+      const { items } = await this.ports.api.messages(id, before, PAGE_SIZE);
+      const merged = conversation.endPage(items, before);
+      this.flush();
+      return merged;
+    } catch (cause) {
+      conversation.failPage();
+      if (asApiError(cause).signedOut) this.leave(null);
+      this.flush();
+      return true;
+    }
+  }
+
+  /** Pages held over a hole are read again in quiet: what the hole changed in them is not known. */
+  private async refreshPages(conversation: Conversation, snapshot: State): Promise<void> {
+    let before: number | null = snapshot.messages[0]?.seq ?? null;
+    try {
+      while (before !== null) {
+        const { items } = await this.ports.api.messages(conversation.id, before, PAGE_SIZE);
+        conversation.flush();
+        before = conversation.refreshPage(items, before);
+        this.schedule();
+      }
+    } catch {
+      // The next snapshot or page tries again; what is held is at worst as old as it was.
+    }
+  }
+
+  async reveal(id: string, seq: number): Promise<string | null> {
+    const conversation = this.conversations.get(id);
+    if (conversation === undefined) return null;
+    for (;;) {
+      const { messages, offset } = conversation.current;
+      const first = messages[0];
+      if ((first !== undefined && first.seq <= seq) || offset === 0) break;
+      await this.loadOlder(id);
+      if (conversation.current.messages[0]?.seq === first?.seq) break;
+    }
+    this.flush();
+    const rows = this.snapshot.open.get(id)?.rows ?? [];
+    return rows.find((row) => row.seq === seq && row.kind !== "day")?.key ?? null;
+  }
+
+  // -- commands
+
+  command(conversation: string, body: CommandBody): string {
+    return this.outbox.add(conversation, body);
+  }
+
+  send(conversation: string, content: string | Part[], options: SendOptions = {}): string {
+    return this.command(conversation, { type: "send_message", content, ...options });
+  }
+
+  answered(commandId: string): Promise<Accepted> {
+    return this.outbox.answered(commandId);
+  }
+
+  retry(commandId: string): void {
+    this.outbox.retry(commandId);
+  }
+
+  discard(commandId: string): void {
+    this.outbox.discard(commandId);
+  }
+
+  async create(body: CreateConversation): Promise<Accepted> {
+    const known = { id: this.ports.newId(), client_request_id: this.ports.newId(), ...body };
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.ports.api.create(known);
+      } catch (cause) {
+        const error = asApiError(cause);
+        if (error.signedOut) this.leave(null);
+        if (!error.retryable || tries === CREATE_TRIES) throw error;
+        await new Promise<void>((resolve) => this.ports.after(backoffMs(tries, this.ports.random), resolve));
+      }
+    }
+  }
+
+  async upload(file: Blob, name: string): Promise<Upload> {
+    return this.ports.api.upload(file, name);
+  }
+
+  // -- the list
+
+  private async loadList(): Promise<void> {
+    try {
+      this.list.takeFirstPage(await this.ports.api.conversations({ limit: LIST_SIZE }));
+    } catch (cause) {
+      const error = asApiError(cause);
+      if (error.signedOut) this.leave(null);
+      this.list.fail(error.error);
+    }
+    this.dirtyList = true;
+    this.flush();
+  }
+
+  async loadMoreConversations(): Promise<void> {
+    const cursor = this.list.beginMore();
+    if (cursor === null) return;
+    const { query } = this.list;
+    this.showList();
+    try {
+      this.list.endMore(await this.ports.api.conversations({ limit: LIST_SIZE, cursor, query }), query);
+    } catch {
+      this.list.endMore(null, query);
+    }
+    this.showList();
+  }
+
+  filterConversations(query: string): void {
+    const text = query.trim();
+    this.list.filter(text);
+    this.showList();
+    if (text === "") this.forget("filter");
+    else this.later("filter", TYPING_MS, () => void this.findConversations(text));
+  }
+
+  private async findConversations(query: string): Promise<void> {
+    try {
+      this.list.takeFound(await this.ports.api.conversations({ limit: LIST_SIZE, query }), query);
+    } catch {
+      // What is at hand is filtered already; the banner says that the server does not answer.
+    }
+    this.showList();
+  }
+
+  showArchived(shown: boolean): void {
+    this.list.showArchived(shown);
+    this.showList();
+  }
+
+  private showList(): void {
+    this.dirtyList = true;
+    this.flush();
+  }
+
+  async loadRequests(): Promise<void> {
+    const { items } = this.snapshot.requests;
+    if (items.length === 0) this.publish({ requests: { phase: "loading", items } });
+    try {
+      this.publish({ requests: { phase: "ready", items: await this.ports.api.requests() } });
+    } catch {
+      this.publish({ requests: { phase: "failed", items } });
+    }
+  }
+
+  async loadAgents(): Promise<void> {
+    const { items } = this.snapshot.agents;
+    if (items.length === 0) this.publish({ agents: { phase: "loading", items } });
+    try {
+      this.publish({ agents: { phase: "ready", items: await this.ports.api.agents() } });
+    } catch {
+      this.publish({ agents: { phase: "failed", items } });
+    }
+  }
+
+  search(query: string, conversation: string | null = null): void {
+    this.searching?.abort();
+    this.searching = null;
+    const text = query.trim();
+    if (text === "") {
+      this.forget("search");
+      this.publish({ search: { ...NO_SEARCH, query, conversation } });
+      return;
+    }
+    this.publish({ search: { ...this.snapshot.search, phase: "typing", query, conversation, error: null } });
+    this.later("search", TYPING_MS, () => void this.find(text));
+  }
+
+  private async find(q: string): Promise<void> {
+    const searching = new AbortController();
+    this.searching = searching;
+    const { search } = this.snapshot;
+    this.publish({ search: { ...search, phase: "loading" } });
+    const where = search.conversation === null ? {} : { conversation: search.conversation };
+    try {
+      const hits = await this.ports.api.search({ q, ...where }, searching.signal);
+      if (this.searching === searching) this.publish({ search: { ...search, phase: "ready", hits } });
+    } catch (cause) {
+      const { error } = asApiError(cause);
+      if (this.searching === searching) this.publish({ search: { ...search, phase: "failed", hits: [], error } });
+    }
+  }
+
+  // -- what the person does to the page
+
+  draft(conversation: string): string {
+    return this.drafts.text(conversation, this.conversations.get(conversation)?.current.draft ?? "");
+  }
+
+  setDraft(conversation: string, text: string): void {
+    this.drafts.set(conversation, text);
+    this.publish({ open: this.openViews() });
+    if (this.conversations.has(conversation)) {
+      this.later(`draft:${conversation}`, DRAFT_MS, () => this.syncDraft(conversation));
+    }
+  }
+
+  /** Lets the person's other devices know. Lossy on purpose: the next pause, close or connection tries again. */
+  private syncDraft(id: string): void {
+    this.forget(`draft:${id}`);
+    const text = this.drafts.unsynced(id);
+    const conversation = this.conversations.get(id);
+    if (text === null || conversation?.isReady !== true || !this.feed.isReady) return;
+    if (text === conversation.current.draft) {
+      this.drafts.synced(id, text);
+      return;
+    }
+    const client_request_id = this.ports.newId();
+    const command: Command =
+      text === "" ? { type: "clear_draft", client_request_id } : { type: "set_draft", text, client_request_id };
+    this.ports.api.command(id, command).catch(() => undefined);
+  }
+
+  setDisclosed(key: string, open: boolean): void {
+    this.publish({ disclosure: new Map(this.snapshot.disclosure).set(key, open) });
+  }
+
+  select(conversation: string, key: string | null): void {
+    this.selected = new Map(this.selected).set(conversation, key);
+    this.publish({ open: this.openViews() });
+  }
+
+  setAnnouncements(sentences: boolean): void {
+    this.saysSentences = sentences;
+    this.announcer = new Announcer({ sentences });
+  }
 }

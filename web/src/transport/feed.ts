@@ -178,8 +178,8 @@ export class Feed {
   }
 
   private ping(): void {
-    this.send({ type: "ping", nonce: this.ports.newId() });
     this.watch(PING_MS);
+    this.send({ type: "ping", nonce: this.ports.newId() });
   }
 
   private watch(silenceMs: number): void {

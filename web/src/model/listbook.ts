@@ -1,0 +1,127 @@
+/**
+ * The list of conversations as it is known so far: rows by id, what is filtered, what is unread, where the next page is.
+ *
+ * Owned by the store, which does the asking. Gives a view that keeps its identity while nothing in it changes.
+ */
+
+import type { Listing, WireError } from "../protocol/events.gen";
+import type { ListPage } from "../protocol/wire";
+import { type ConversationList, EMPTY_LIST, groupOf, grouped, merged } from "./listing";
+import type { Seen } from "./unread";
+
+export class ListBook {
+  private readonly seen: Seen;
+  private byId: ReadonlyMap<string, Listing> = new Map();
+  private phase: ConversationList["phase"] = "loading";
+  private error: WireError | null = null;
+  private nextCursor: string | null = null;
+  private loadingMore = false;
+  private archived = false;
+  private text = "";
+  /** What the server found for the text, and where it would find more. */
+  private found: ReadonlySet<string> = new Set();
+  private foundCursor: string | null = null;
+  private visible: string | null = null;
+  private last: ConversationList = EMPTY_LIST;
+
+  constructor(seen: Seen) {
+    this.seen = seen;
+  }
+
+  get query(): string {
+    return this.text;
+  }
+
+  get isLoaded(): boolean {
+    return this.phase === "ready";
+  }
+
+  seqOf(conversation: string): number {
+    return this.byId.get(conversation)?.seq ?? 0;
+  }
+
+  clear(): void {
+    this.byId = new Map();
+    this.phase = "loading";
+    this.nextCursor = null;
+  }
+
+  merge(rows: readonly Listing[]): void {
+    this.byId = merged(this.byId, rows);
+  }
+
+  takeFirstPage(page: ListPage): void {
+    this.merge(page.items);
+    this.nextCursor = page.next_cursor;
+    this.phase = "ready";
+    this.error = null;
+    this.seen.begin(this.byId.values());
+  }
+
+  fail(error: WireError): void {
+    if (this.phase !== "ready") this.phase = "failed";
+    this.error = error;
+  }
+
+  /** Where the next page begins, or null when there is none or it is on its way. */
+  beginMore(): string | null {
+    const cursor = this.loadingMore ? null : this.text === "" ? this.nextCursor : this.foundCursor;
+    this.loadingMore = cursor !== null || this.loadingMore;
+    return cursor;
+  }
+
+  endMore(page: ListPage | null, query: string): void {
+    this.loadingMore = false;
+    if (page === null) return;
+    if (query === "") this.nextCursor = page.next_cursor;
+    else if (query === this.text) this.takeFound(page, query);
+    this.merge(page.items);
+  }
+
+  filter(query: string): void {
+    this.text = query;
+    this.found = new Set();
+    this.foundCursor = null;
+  }
+
+  takeFound(page: ListPage, query: string): void {
+    if (query !== this.text) return;
+    this.merge(page.items);
+    this.found = new Set([...this.found, ...page.items.map((item) => item.id)]);
+    this.foundCursor = page.next_cursor;
+  }
+
+  showArchived(shown: boolean): void {
+    this.archived = shown;
+  }
+
+  /** The reader looks at this one, up to `seq`. */
+  show(conversation: string | null, seq = 0): void {
+    this.visible = conversation;
+    if (conversation !== null) this.seen.mark(conversation, seq);
+  }
+
+  /** `today`: midnight in the reader's time zone. */
+  view(today: number): ConversationList {
+    const { byId, phase, error, loadingMore, text: query, archived: showArchived } = this;
+    const hasMore = (query === "" ? this.nextCursor : this.foundCursor) !== null;
+    const rows = [...byId.values()];
+    const unread = new Set(rows.filter((row) => this.isUnread(row)).map((row) => row.id));
+    const groups = grouped(byId, { query, found: this.found, archived: showArchived, today });
+    const waitingCount = rows.filter((row) => groupOf(row, today) === "waiting").length;
+    const view = { phase, error, byId, groups, query, showArchived, hasMore, loadingMore, unread, waitingCount };
+    this.last = {
+      ...view,
+      unread: sameSet(this.last.unread, unread) ? this.last.unread : unread,
+    };
+    return this.last;
+  }
+
+  private isUnread(row: Listing): boolean {
+    return row.id !== this.visible && !row.archived && this.seen.isUnread(row);
+  }
+}
+
+function sameSet(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  return one.size === other.size && [...one].every((item) => other.has(item));
+}
