@@ -5,15 +5,15 @@ The SQLite store asks its read connection through the functions below; the memor
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import apsw
 import msgspec
 
 from palaver.errors import Invalid
+from palaver.log.base import Page
 from palaver.schema.view import Listing
-
-if TYPE_CHECKING:
-    pass
 
 _listing = msgspec.json.Decoder(Listing)
 
@@ -47,3 +47,62 @@ def is_waiting(listing: Listing) -> bool:
 def is_unfinished(listing: Listing) -> bool:
     """An open turn must be settled whatever became of the conversation; the queue of a deleted one is void."""
     return listing.turn is not None or (listing.queue_size > 0 and not listing.deleted)
+
+
+# -- as SQL
+
+
+def one(connection: apsw.Connection, conversation: str) -> Listing | None:
+    row = connection.execute(
+        "SELECT l.body FROM conversations c JOIN listings l ON l.conversation = c.number WHERE c.name = ?",
+        (conversation,),
+    ).fetchone()
+    return decoded(row[0]) if row else None
+
+
+def page(
+    connection: apsw.Connection, limit: int, cursor: str | None, project: str | None, archived: bool | None
+) -> Page[Listing]:
+    behind = place_of(cursor) if cursor is not None else _TOP
+    matching = (None if archived is None else int(archived), project)
+    total = connection.execute(
+        "SELECT count(*) FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
+        "AND (?2 IS NULL OR project = ?2)",
+        matching,
+    ).get
+    rows = connection.execute(
+        "SELECT updated_at, conversation, body FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
+        "AND (?2 IS NULL OR project = ?2) AND (updated_at, conversation) < (?3, ?4) "
+        "ORDER BY updated_at DESC, conversation DESC LIMIT ?5",
+        (*matching, *behind, limit + 1),
+    )
+    found = [(Place(updated_at, number), body) for updated_at, number, body in rows]
+    shown = found[:limit]
+    next_cursor = cursor_of(shown[-1][0]) if shown and len(found) > limit else None
+    return Page([decoded(body) for _, body in shown], next_cursor, total)
+
+
+_TOP = Place((1 << 63) - 1, (1 << 63) - 1)
+"""Above every row."""
+
+
+def changed(connection: apsw.Connection, after_pos: int, limit: int) -> Sequence[Listing]:
+    rows = connection.execute("SELECT body FROM listings WHERE pos > ? ORDER BY pos LIMIT ?", (after_pos, limit))
+    return [decoded(body) for (body,) in rows]
+
+
+def waiting(connection: apsw.Connection) -> Sequence[Listing]:
+    rows = connection.execute("SELECT body FROM listings WHERE waiting = 1 ORDER BY updated_at, conversation")
+    return [decoded(body) for (body,) in rows]
+
+
+def unfinished(connection: apsw.Connection) -> Sequence[str]:
+    rows = connection.execute(
+        "SELECT c.name FROM listings l JOIN conversations c ON c.number = l.conversation "
+        "WHERE l.unfinished = 1 ORDER BY l.conversation"
+    )
+    return [name for (name,) in rows]
+
+
+def decoded(body: bytes) -> Listing:
+    return _listing.decode(body)

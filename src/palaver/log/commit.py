@@ -1,0 +1,167 @@
+"""One commit: the appends of one moment as a handful of SQL statements.
+
+Called by the writer within a transaction. All appends are judged before anything is written, so one that is refused takes
+nothing down with it; then each table gets its rows in one go. Nothing here looks into a line, and no SQL is run per event.
+"""
+
+from dataclasses import dataclass
+
+import apsw
+import msgspec
+from msgspec.structs import replace
+
+from palaver.log.base import GENESIS, Append, Appended, chained_through
+from palaver.log.listings import is_unfinished, is_waiting
+from palaver.log.refusals import body_of, claim_used, head_moved
+from palaver.schema.view import Listing
+
+REMEMBERED = 20_000
+"""Heads kept in memory: more conversations than are ever active at once, in about five megabytes."""
+
+_Row = tuple[int | str | bytes | None, ...]
+
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    number: int
+    seq: int
+    chain: bytes
+
+
+class Heads:
+    """Where each conversation and the store itself stand. Only the writer moves them, so memory is as good as the disk."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._known: dict[str, _Head] = {}
+        self.position = int(connection.execute("SELECT position FROM store").get)
+        self.numbers = int(connection.execute("SELECT coalesce(max(number), 0) FROM conversations").get)
+
+    def find(self, name: str) -> _Head | None:
+        known = self._known.get(name)
+        if known is None:
+            row = self._connection.execute(
+                "SELECT number, head, chain FROM conversations WHERE name = ?", (name,)
+            ).fetchone()
+            if row is None:
+                return None
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[name] = _Head(*row)
+        return known
+
+    def move(self, moved: dict[str, _Head], position: int, numbers: int) -> None:
+        self._known.update(moved)
+        self.position, self.numbers = position, numbers
+
+
+class Commit:
+    """Gathers appends, then writes them all. Thrown away when the transaction fails; `done` when it succeeded."""
+
+    def __init__(self, connection: apsw.Connection, heads: Heads) -> None:
+        self._connection = connection
+        self._heads = heads
+        self._position = heads.position
+        self._numbers = heads.numbers
+        self._moved: dict[str, _Head] = {}
+        self._new: set[str] = set()
+        self._segments: list[_Row] = []
+        self._listings: list[_Row] = []
+        self._claims: dict[tuple[int, str], _Row] = {}
+        self._removed: list[_Row] = []
+        self._documents: list[_Row] = []
+
+    def take(self, append: Append) -> Appended:
+        """Raises HeadMoved or ValueError; then the append is no part of this commit."""
+        name = append.conversation
+        head = self._moved.get(name) or self._heads.find(name) or _Head(self._numbers + 1, 0, GENESIS)
+        if append.after != head.seq:
+            raise head_moved(append, head.seq)
+        body = body_of(append)
+        for claim in append.claims:
+            if self._is_used(head.number, claim.client_request_id):
+                raise claim_used(append, claim.client_request_id)
+        if head.number > self._numbers:
+            self._numbers = head.number
+            self._new.add(name)
+        number, first, pos = head.number, head.seq + 1, self._position + 1
+        last = head.seq + len(append.lines)
+        chain = chained_through(head.chain, append.lines)
+        self._segments.append((pos, number, first, last, chain, body))
+        self._moved[name] = _Head(number, last, chain)
+        self._position += len(append.lines)
+        if append.listing is not None:
+            self._listings.append(_listing_row(number, replace(append.listing, pos=self._position)))
+        for claim in append.claims:
+            key = (number, claim.client_request_id)
+            self._claims[key] = (*key, claim.body_hash, first, last)
+        if append.documents or append.removed_documents:
+            self._index(number, append)
+        return Appended(first, last, pos)
+
+    def _is_used(self, number: int, client_request_id: str) -> bool:
+        if (number, client_request_id) in self._claims:
+            return True
+        found = self._connection.execute(
+            "SELECT 1 FROM claims WHERE conversation = ? AND client_request_id = ?", (number, client_request_id)
+        )
+        return found.fetchone() is not None
+
+    def _index(self, number: int, append: Append) -> None:
+        # What an earlier append of this commit added is not in the table yet when rows are removed.
+        removed = set(append.removed_documents)
+        if removed:
+            self._removed.extend((number, message) for message in removed)
+            self._documents = [row for row in self._documents if row[0] != number or row[1] not in removed]
+        self._documents.extend(
+            (number, document.message, document.seq, document.role, document.text) for document in append.documents
+        )
+
+    def write(self) -> bool:
+        """False: every append was refused, there is nothing to commit."""
+        if not self._moved:
+            return False
+        many = self._connection.executemany
+        new = [(name, head) for name, head in self._moved.items() if name in self._new]
+        old = [head for name, head in self._moved.items() if name not in self._new]
+        if new:
+            rows = ((head.number, name, head.seq, head.chain) for name, head in new)
+            many("INSERT INTO conversations (number, name, head, chain) VALUES (?, ?, ?, ?)", rows)
+        if old:
+            rows_moved = ((head.seq, head.chain, head.number) for head in old)
+            many("UPDATE conversations SET head = ?, chain = ? WHERE number = ?", rows_moved)
+        many(
+            "INSERT INTO segments (pos, conversation, first, last, chain, compacted, body) VALUES (?, ?, ?, ?, ?, 0, ?)",
+            self._segments,
+        )
+        if self._listings:
+            many("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._listings)
+        if self._claims:
+            many("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", self._claims.values())
+        if self._removed:
+            many("DELETE FROM documents WHERE conversation = ? AND message = ?", self._removed)
+        if self._documents:
+            many(
+                "INSERT INTO documents (conversation, message, seq, role, text) VALUES (?, ?, ?, ?, ?)", self._documents
+            )
+        self._connection.execute("UPDATE store SET position = ?", (self._position,))
+        return True
+
+    def done(self) -> None:
+        self._heads.move(self._moved, self._position, self._numbers)
+
+
+def _listing_row(number: int, listing: Listing) -> _Row:
+    return (
+        number,
+        listing.pos,
+        listing.updated_at,
+        int(listing.archived),
+        int(listing.deleted),
+        int(is_waiting(listing)),
+        int(is_unfinished(listing)),
+        listing.project,
+        _encoder.encode(listing),
+    )

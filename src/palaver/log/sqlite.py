@@ -1,0 +1,174 @@
+"""`SqliteLog`: the `EventLog` on one SQLite file and a folder of blobs. The default store.
+
+Opened by the composition root; called by owners, the feed and faces through `EventLog`. It only routes: what writes goes to
+the one writer thread, what reads to the reader threads, and the modules beside this one say how. Its caller's event loop
+never waits for a disk.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+
+from palaver.errors import LogUnavailable
+from palaver.log import listings, reading, snapshots, upkeep
+from palaver.log.base import (
+    Append,
+    Appended,
+    Damage,
+    Found,
+    Head,
+    Page,
+    Segment,
+    Snapshot,
+    StoredMessage,
+    Used,
+    Verified,
+)
+from palaver.log.blobs import BlobCheck, FileBlobs
+from palaver.log.database import log_error, open_writing
+from palaver.log.directory import DataDirectory, sync_directory
+from palaver.log.fulltext import search
+from palaver.log.readers import Readers
+from palaver.log.refusals import occupied
+from palaver.log.reserve import Reserve
+from palaver.log.writer import Writer
+from palaver.schema.view import Listing
+
+
+@asynccontextmanager
+async def open_sqlite_log(directory: Path) -> AsyncIterator["SqliteLog"]:
+    log = await SqliteLog.open(directory)
+    try:
+        yield log
+    finally:
+        await asyncio.shield(log.close())
+
+
+class SqliteLog:
+    """Made by `open`."""
+
+    def __init__(self, directory: DataDirectory, connection: apsw.Connection) -> None:
+        self.epoch: str = connection.execute("SELECT epoch FROM store").get
+        self._directory = directory
+        self._readers = Readers(directory.database)
+        self._writer = Writer(connection, directory.database, Reserve(directory.path))
+        self.blobs = FileBlobs(directory, self._readers, self._writer)
+        self._compacting = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, directory: Path) -> "SqliteLog":
+        """Raises ConfigurationError: held by another process, written by a newer release, not ours, not writable."""
+        held, connection = await asyncio.to_thread(_open, directory)
+        return cls(held, connection)
+
+    @property
+    def commits(self) -> int:
+        """Transactions so far: how well appends share them."""
+        return self._writer.commits
+
+    async def close(self) -> None:
+        """Finishes what was accepted. May be called twice."""
+        await self._readers.close()
+        await self._writer.close()
+        self._directory.release()
+
+    # -- writing
+
+    async def append(self, append: Append) -> Appended:
+        return await self._writer.append(append)
+
+    async def save_snapshot(self, conversation: str, snapshot: Snapshot) -> None:
+        await self._writer.run(lambda connection: snapshots.save(connection, conversation, snapshot))
+
+    async def compact(self, conversation: str, through: int) -> int:
+        async with self._compacting:  # A plan holds as long as nobody else moves segments; appends only add some.
+            plan = await self._readers.ask(upkeep.plan_compaction, conversation, through)
+            if plan is None:
+                return 0
+            await self._writer.run(lambda connection: upkeep.replace_segments(connection, plan))
+            return plan.dropped
+
+    # -- reading
+
+    async def read(self, conversation: str, after: int, limit_bytes: int = 256 << 10) -> Sequence[Segment]:
+        return await self._readers.ask(reading.read, conversation, after, limit_bytes)
+
+    async def read_all(self, after_pos: int, limit_bytes: int = 256 << 10) -> Sequence[tuple[str, Segment]]:
+        return await self._readers.ask(reading.read_all, after_pos, limit_bytes)
+
+    async def head(self, conversation: str) -> Head | None:
+        return await self._readers.ask(reading.head, conversation)
+
+    async def position(self) -> int:
+        return self._writer.position
+
+    async def used(self, conversation: str, client_request_id: str) -> Used | None:
+        return await self._readers.ask(reading.used, conversation, client_request_id)
+
+    async def load_snapshot(self, conversation: str, tail: int) -> Snapshot | None:
+        return await self._readers.ask(snapshots.load, conversation, tail)
+
+    async def messages_before(self, conversation: str, before_seq: int, limit: int) -> Sequence[StoredMessage]:
+        return await self._readers.ask(snapshots.before, conversation, before_seq, limit)
+
+    async def listing(self, conversation: str) -> Listing | None:
+        return await self._readers.ask(listings.one, conversation)
+
+    async def list(
+        self, *, limit: int = 50, cursor: str | None = None, project: str | None = None, archived: bool | None = False
+    ) -> Page[Listing]:
+        return await self._readers.ask(listings.page, limit, cursor, project, archived)
+
+    async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
+        return await self._readers.ask(listings.changed, after_pos, limit)
+
+    async def waiting(self) -> Sequence[Listing]:
+        return await self._readers.ask(listings.waiting)
+
+    async def unfinished(self) -> Sequence[str]:
+        return await self._readers.ask(listings.unfinished)
+
+    async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
+        return await self._readers.ask(search, query, limit, conversation)
+
+    # -- care
+
+    async def verify(self, conversation: str | None = None) -> Verified:
+        blobs = BlobCheck(self._directory.blobs)
+        if conversation is not None:
+            found = await self._readers.ask(upkeep.audit_one, conversation, blobs)
+            return Verified(found.conversations, found.events, found.damages)
+        conversations, events, number, damages = 0, 0, 0, list[Damage]()
+        while True:
+            found = await self._readers.ask(upkeep.audit_after, number, blobs)
+            conversations += found.conversations
+            events += found.events
+            damages.extend(found.damages)
+            number = found.last
+            if not number:
+                return Verified(conversations, events, damages)
+
+    async def backup(self, target: Path) -> None:
+        if refusal := await asyncio.to_thread(occupied, target):
+            raise refusal
+        database = self._directory.database
+        try:
+            await asyncio.to_thread(upkeep.backup, database, self._directory.blobs, target)
+        except apsw.Error as error:
+            raise log_error(error, target / database.name) from error
+        except OSError as error:
+            raise LogUnavailable(f"The backup to {target} failed: {error.strerror}. Nothing is left of it.") from error
+
+
+def _open(path: Path) -> tuple[DataDirectory, apsw.Connection]:
+    directory = DataDirectory(path)
+    try:
+        connection = open_writing(directory.database)
+        sync_directory(directory.path)
+        return directory, connection
+    except BaseException:
+        directory.release()
+        raise

@@ -1,0 +1,223 @@
+"""The one thread that writes. It owns the write connection and the checkpoints.
+
+Whatever is waiting when it looks goes into one transaction and one fsync, and all answers go back to the event loop in one
+call: under load commits grow instead of queueing. `sqlite.py` hands in appends and other work; `commit.py` says what an
+append writes.
+
+Must never: answer before COMMIT has returned, or let one failing piece of work take others down.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+import structlog
+
+from palaver.errors import HeadMoved, LogError, LogUnavailable, StorageFull
+from palaver.log.base import Append, Appended
+from palaver.log.commit import Commit, Heads
+from palaver.log.database import log_error, storage_full
+from palaver.log.reserve import Reserve
+
+T = TypeVar("T")
+
+logger = structlog.get_logger(__name__)
+
+WAITING = 4_096
+"""Pieces of work that may wait for the writer; further callers wait for a place. A conversation waits with one at a time."""
+CHECKPOINT_PAGES = 4_000
+"""16 MiB of write-ahead log: a page changed often is copied once, and a restart after a crash reads it in a blink."""
+CLOSE_S = 60.0
+"""The writer finishes what it has been given; a disk that takes longer than this is not going to."""
+
+Job = Callable[[apsw.Connection], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    task: Append | Job
+    answer: "asyncio.Future[Any]"
+
+    @property
+    def urgent(self) -> bool:
+        return isinstance(self.task, Append) and self.task.urgent
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    to: "asyncio.Future[Any]"
+    value: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """Lives on the loop that makes it; call `close` on the same loop."""
+
+    def __init__(self, connection: apsw.Connection, path: Path, reserve: Reserve) -> None:
+        self.commits = 0
+        """Transactions that wrote something, for whoever measures."""
+        self._connection = connection
+        self._path = path
+        self._reserve = reserve
+        self._heads = Heads(connection)
+        self._loop = asyncio.get_running_loop()
+        self._places = asyncio.Semaphore(WAITING)
+        self._waiting: SimpleQueue[_Work | None] = SimpleQueue()
+        self._closed = False
+        self._wal_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+        connection.set_wal_hook(self._wal_grew)
+        self._thread = threading.Thread(target=self._run, name="palaver-log-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def position(self) -> int:
+        return self._heads.position
+
+    async def append(self, append: Append) -> Appended:
+        appended: Appended = await self._submit(append)
+        return appended
+
+    async def run(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Run other work that writes, as a part of some commit."""
+        result: T = await self._submit(job)
+        return result
+
+    async def _submit(self, task: Append | Job) -> Any:
+        async with self._places:
+            if self._closed:
+                raise LogUnavailable("The log is closed.")
+            answer: asyncio.Future[Any] = self._loop.create_future()
+            self._waiting.put(_Work(task, answer))
+            return await answer
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._waiting.put(None)
+        await asyncio.to_thread(self._thread.join, CLOSE_S)
+
+    # -- on the writer's thread from here on
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            batch, open_ = self._take()
+            if batch:
+                self._handle(batch)
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._connection.close()
+
+    def _take(self) -> tuple[list[_Work], bool]:
+        """Everything that waits, at least one. False: the last there will be."""
+        batch: list[_Work] = []
+        work = self._waiting.get()
+        try:
+            while work is not None:
+                batch.append(work)
+                work = self._waiting.get_nowait()
+        except Empty:
+            return batch, True
+        return batch, False
+
+    def _handle(self, batch: Sequence[_Work]) -> None:
+        try:
+            # A caller that gave up before its turn came is taken at its word.
+            answers = self._commit([work for work in batch if not work.answer.cancelled()])
+        except Exception as error:
+            logger.exception("the log's writer failed")
+            answers = [_Answer(work.answer, error=log_error(error, self._path)) for work in batch]
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and every caller with it
+            self._loop.call_soon_threadsafe(_deliver, answers)
+        if self._wal_pages >= self._checkpoint_at:
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _commit(self, batch: Sequence[_Work]) -> list[_Answer]:
+        refused: list[_Answer] = []
+        if not self._reserve.kept():
+            # What little is left belongs to those who must write.
+            refused = [_Answer(work.answer, error=storage_full(self._path)) for work in batch if not work.urgent]
+            batch = [work for work in batch if work.urgent]
+        if len(batch) > 1:
+            try:
+                return [*refused, *self._transact(batch)]
+            except apsw.BusyError:
+                raise  # Somebody holds the database. Asking for each would only make everybody wait longer.
+            except Exception as error:  # noqa: BLE001 - whatever it was, it may concern one of them only
+                logger.warning("a commit failed, its parts are tried one by one", reason=str(error), parts=len(batch))
+        return [*refused, *(self._alone(work) for work in batch)]
+
+    def _alone(self, work: _Work) -> _Answer:
+        try:
+            return self._transact([work])[0]
+        except Exception as error:  # noqa: BLE001 - becomes the answer
+            failure = log_error(error, self._path)
+            if isinstance(failure, StorageFull) and work.urgent and self._reserve.spend():
+                return self._alone(work)
+            return _Answer(work.answer, error=failure)
+
+    def _transact(self, batch: Sequence[_Work]) -> list[_Answer]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            commit = Commit(connection, self._heads)
+            answers = [self._taken(commit, work.task, work.answer) for work in batch if isinstance(work.task, Append)]
+            wrote = commit.write()
+            for work in batch:
+                if not isinstance(work.task, Append):
+                    answers.append(self._done(work.task, work.answer))
+                    wrote = True
+            connection.execute("COMMIT")
+        except BaseException:
+            # SQLite may have rolled back by itself already.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        commit.done()
+        self.commits += wrote
+        return answers
+
+    def _taken(self, commit: Commit, append: Append, answer: "asyncio.Future[Any]") -> _Answer:
+        try:
+            return _Answer(answer, commit.take(append))
+        except (HeadMoved, ValueError) as refusal:
+            return _Answer(answer, error=refusal)
+
+    def _done(self, job: Job, answer: "asyncio.Future[Any]") -> _Answer:
+        try:
+            with self._connection:  # a savepoint
+                value = job(self._connection)
+        except LogError as refusal:
+            return _Answer(answer, error=refusal)
+        return _Answer(answer, value)
+
+    # -- the write-ahead log
+
+    def _wal_grew(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, mode: int) -> None:
+        try:
+            in_log, copied = self._connection.wal_checkpoint(mode=mode)
+        except apsw.Error as error:
+            logger.warning("a checkpoint failed, the write-ahead log grows on", reason=str(error))
+            in_log, copied = self._wal_pages, 0
+        # A reader in the way keeps the log from starting over; trying again at every commit would only cost.
+        self._checkpoint_at = CHECKPOINT_PAGES if copied >= in_log else in_log + CHECKPOINT_PAGES
+
+
+def _deliver(answers: Sequence[_Answer]) -> None:
+    for answer in answers:
+        if answer.to.done():
+            continue
+        if answer.error is None:
+            answer.to.set_result(answer.value)
+        else:
+            answer.to.set_exception(answer.error)
