@@ -99,7 +99,7 @@ export const text = {
 
   signIn: {
     heading: "Sign in to Palaver",
-    lead: "This server belongs to someone. Show that it is you.",
+    lead: "Open the link the server printed when it started, or paste an access token.",
     token: "Access token",
     tokenHint: "The text of the file “token” in Palaver's data folder, or one made with “palaver token create”.",
     submit: "Sign in",

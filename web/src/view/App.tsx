@@ -53,6 +53,8 @@ function Page() {
     document.title = text.title(waiting, title ?? null);
   }, [waiting, title]);
 
+  useEffect(() => void store.loadAgents(), [store]);
+
   useEffect(() => {
     store.setVisible(route.conversation);
   }, [store, route.conversation]);

@@ -24,10 +24,10 @@ export function PlanLine({ id, plan }: { id: string; plan: Plan | null }) {
         </span>
         <span className="tool-verb">{text.plan.heading}</span>
         <span className="tool-object">{current?.title ?? plan.summary}</span>
-        <span className="tool-result tabular">{text.plan.progress(done, plan.items.length)}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
+        <span className="tool-result tabular">{text.plan.progress(done, plan.items.length)}</span>
       </button>
       {open && <PlanItems items={plan.items} />}
     </section>

@@ -6,6 +6,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { useStore } from "../store";
 import { witness } from "../witness";
@@ -75,7 +76,7 @@ function labelOf({ kind }: Request): string {
 
 function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
   const { sending, failed, reply } = useReply(id, request);
-  const props: RequestProps = { request, agent, sending, reply };
+  const props: RequestProps = { request, agent: useAgentName(agent), sending, reply };
   return (
     <>
       {request.kind === "approval" && <Approval {...props} />}

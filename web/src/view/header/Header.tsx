@@ -3,6 +3,7 @@
 import { useEffect, useState, type ReactNode } from "react";
 import type { OpenConversation } from "../../model/store";
 import { text } from "../../text";
+import { useAgentName } from "../agents";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
@@ -45,11 +46,12 @@ interface HeaderProps {
 export function Header({ conversation, listShown, onShowList, onStop }: HeaderProps) {
   const store = useStore();
   const { id, state } = conversation;
+  const agent = useAgentName(state.agent);
   const [renaming, setRenaming] = useState(false);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
 
   const model = state.turn?.model ?? state.messages.findLast((message) => message.model !== null)?.model;
-  const meta = text.join(state.agent, model, state.project && shortPath(state.project, 2), state.archived && text.header.archived);
+  const meta = text.join(agent, model, state.project && shortPath(state.project, 2), state.archived && text.header.archived);
   const actions: MenuAction[] = [
     { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },

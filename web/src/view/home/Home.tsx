@@ -32,9 +32,6 @@ export function Home({ listShown, onShowList }: HomeProps) {
   const attachments = useAttachments("");
   const box = useRef<ComposerHandle>(null);
 
-  useEffect(() => {
-    if (agents.phase === "idle") void store.loadAgents();
-  }, [store, agents.phase]);
   useEffect(() => onAsked("compose", () => box.current?.focus()), []);
 
   const agent = agents.items.find((known) => known.id === chosen) ?? agents.items.find((known) => known.ready) ?? agents.items[0];

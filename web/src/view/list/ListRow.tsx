@@ -4,6 +4,7 @@ import { memo, useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
 import { ago, exactTime, text } from "../../text";
 import { usePageActions } from "../actions";
+import { useAgentName } from "../agents";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
@@ -40,6 +41,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   const title = item.title || text.list.untitled;
   const tone = toneOf(item);
   const state = stateOf(item, tone);
+  const agent = useAgentName(item.agent);
 
   const menu: MenuAction[] = [
     { label: text.list.rename, icon: "edit", onSelect: () => setMode("renaming") },
@@ -91,7 +93,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
           ) : (
             <span className="list-line ellipsis">{item.last_line}</span>
           )}
-          <span className="badge">{item.agent}</span>
+          <span className="badge">{agent}</span>
           {unread && <span className="unread-dot" />}
         </span>
       </a>

@@ -20,11 +20,11 @@ export function ToolGroup({ row }: { row: ToolGroupRow }) {
         </span>
         <span className="tool-verb">{said.verb}</span>
         <span className="tool-object">{said.what}</span>
-        <span className={said.failed > 0 ? "tool-result is-bad" : "tool-result"}>
-          {said.failed > 0 && text.tool.groupFailed(said.failed)}
-        </span>
         <span className="tool-chevron">
           <Icon name="chevron" />
+        </span>
+        <span className={said.failed > 0 ? "tool-result is-bad" : "tool-result"}>
+          {said.failed > 0 && text.tool.groupFailed(said.failed)}
         </span>
       </button>
       {shown.length > 0 && (

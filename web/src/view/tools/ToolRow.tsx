@@ -34,11 +34,11 @@ export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
         <span className="tool-verb">{line.verb}</span>
         <span className={line.isCode ? "tool-object mono" : "tool-object"}>{line.object}</span>
         {block.status === "running" && block.started_at !== null && <LiveTime since={block.started_at} />}
-        <span className="tool-result">
-          {block.status === "running" ? <span className="tool-peek mono">{lastOutput(block)}</span> : line.result}
-        </span>
         <span className="tool-chevron">
           <Icon name="chevron" />
+        </span>
+        <span className="tool-result">
+          {block.status === "running" ? <span className="tool-peek mono">{lastOutput(block)}</span> : line.result}
         </span>
       </button>
       {open && <ToolBody place={place} block={block} kind={line.kind} />}

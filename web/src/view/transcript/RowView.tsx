@@ -31,7 +31,7 @@ export const RowView = memo(function RowView({ row, speaker, selected }: RowView
   if (row.kind === "day") return <Day row={row} />;
   return (
     <article
-      className={selected ? `row ${row.kind} selected` : `row ${row.kind}`}
+      className={selected ? `row row-${row.kind} selected` : `row row-${row.kind}`}
       data-key={row.key}
       tabIndex={-1}
       aria-label={nameOf(row)}

@@ -18,10 +18,10 @@ export function Thinking({ row }: { row: ThinkingRow }) {
         </span>
         <span className="tool-verb">{headingOf(row)}</span>
         {live && <LiveTime since={row.ts} />}
-        <span className="tool-result">{!open && <span className="tool-peek">{live ? lastLine(block.text) : ""}</span>}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
+        <span className="tool-result">{!open && <span className="tool-peek">{live ? lastLine(block.text) : ""}</span>}</span>
       </button>
       {open && (
         <div className="tool-body">

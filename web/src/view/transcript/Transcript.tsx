@@ -9,14 +9,14 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, typ
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import type { OpenConversation } from "../../model/store";
-import { number, text } from "../../text";
+import { startOfDay, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
 import { useStore } from "../store";
 import { RowView, type ShownRow } from "./RowView";
 
 // The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
-const TOP_PX = 72;
+const TOP_PX = 56;
 // Closer to the end than this is at the end: less than a line.
 const NEAR_END_PX = 20;
 // Older messages are fetched before the reader meets the edge.
@@ -156,7 +156,11 @@ export function Transcript({ conversation, at, message }: TranscriptProps) {
 
 /** The rows to draw: without the activity line, with what is still on its way (unless it will be queued). */
 function useShownRows({ rows, outbox, state }: OpenConversation): readonly ShownRow[] {
-  const settled = useMemo(() => rows.filter((row) => row.kind !== "activity"), [rows]);
+  const settled = useMemo(() => {
+    const shown = rows.filter((row) => row.kind !== "activity");
+    // A conversation that began today needs no heading to say so.
+    return shown[0]?.kind === "day" && shown[0].day === startOfDay(Date.now()) ? shown.slice(1) : shown;
+  }, [rows]);
   const busy = state.turn !== null;
   const pending = useMemo(() => {
     if (busy) return [];
@@ -275,7 +279,6 @@ function Top({ conversation: { id, older, state } }: { conversation: OpenConvers
           </button>
         </p>
       )}
-      {older === "more" && <p>{number(state.offset)}</p>}
     </div>
   );
 }
