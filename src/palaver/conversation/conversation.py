@@ -46,7 +46,7 @@ from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn
 from palaver.core.settle import fail, finish, settle
 from palaver.core.state import find_request, open_requests
-from palaver.errors import REFUSALS, Conflict, LogError, LogUnavailable, NotFound, PalaverError
+from palaver.errors import REFUSALS, Conflict, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, EventLog, Used
 from palaver.schema.base import Origin
@@ -445,6 +445,9 @@ class Conversation:
         for stopping in batch.stopping:
             self._inbox.close()
             refuse(stopping.done, failure)
+        if isinstance(failure, HeadMoved):
+            # Somebody else wrote to this conversation, so this view of it is wrong for good. The next one reads anew.
+            raise failure
 
     async def _settle_again(self) -> None:
         await self._around.clock.sleep(RETRY_SETTLE_S)
