@@ -113,6 +113,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Characters a delta."""
     slice_bytes: int | None = None
     """Write the body in pieces of so many bytes, across the borders of lines and frames."""
+    burst: bool = False
+    """Write as much at once as gates and cuts allow."""
     delay_s: float = 0.0
     stop: Stop | None = None
     """Else what the blocks imply."""

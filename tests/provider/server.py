@@ -155,6 +155,7 @@ class ScriptedProvider:
             for step in _with_fault(wire, wire.frames(answer, body, number), answer):
                 if not await self._take(step, sent, answer):
                     break
+        await sent.flush()
         if sent.broken and request.transport is not None:
             request.transport.abort()
             return response
@@ -163,6 +164,8 @@ class ScriptedProvider:
 
     async def _take(self, step: Step, sent: "_Sender", answer: Answer) -> bool:
         """Whether more may follow."""
+        if isinstance(step, Gate | Pause):
+            await sent.flush()
         if isinstance(step, Gate):
             await self.gates.pass_through(step.name)
             return True
@@ -213,6 +216,7 @@ class _Sender:
     def __init__(self, response: web.StreamResponse, answer: Answer) -> None:
         self._response = response
         self._slice = answer.slice_bytes
+        self._burst: list[bytes] | None = [] if answer.burst else None
         self._fault = answer.fault
         self._sent_bytes = 0
         self.broken = False
@@ -227,11 +231,20 @@ class _Sender:
         if whole:
             return True
         if isinstance(fault, Hang):
+            await self.flush()
             await _for_ever()
         self.broken = isinstance(fault, Cut) and not fault.clean
         return False
 
+    async def flush(self) -> None:
+        if self._burst:
+            await self._response.write(b"".join(self._burst))
+            self._burst.clear()
+
     async def _write(self, data: bytes) -> None:
+        if self._burst is not None:
+            self._burst.append(data)
+            return
         size = self._slice or len(data) or 1
         for at in range(0, len(data), size):
             await self._response.write(data[at : at + size])

@@ -1,0 +1,306 @@
+"""The Anthropic Messages format: requests out, streams in.
+
+Used by the loop through the `Provider` seam. Also spoken by other services. Thinking goes back byte for byte with its
+signature, because the service checks it.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
+from palaver.backends.api.failure import Service
+from palaver.backends.api.provider import (
+    Began,
+    FinishReason,
+    ModelEvent,
+    ModelRequest,
+    Stopped,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    UsageSeen,
+)
+from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
+from palaver.schema.base import Usage
+from palaver.tools.base import ToolSpec
+
+DEFAULT_URL = "https://api.anthropic.com"
+DEFAULT_MODEL = "claude-sonnet-5"
+API_VERSION = "2023-06-01"
+MAX_TOKENS = 16_000
+"""The format demands a bound. Current models may write more; this one fits a long answer with its thinking."""
+LEAST_BUDGET_TOKENS = 1_024
+"""The smallest thinking budget the service takes."""
+
+FINISH_REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+}
+
+Json = dict[str, Any]
+
+
+def anthropic_provider(
+    base_url: str | None, api_key: str | None, model: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+) -> "AnthropicProvider":
+    return AnthropicProvider(base_url or DEFAULT_URL, api_key or "", model, read_timeout_s)
+
+
+class AnthropicProvider:
+    def __init__(self, base_url: str, api_key: str, model: str | None, read_timeout_s: float) -> None:
+        headers = {"anthropic-version": API_VERSION}
+        if api_key:
+            headers["x-api-key"] = api_key
+        self._endpoint = Endpoint(base_url, headers, key=api_key, read_timeout_s=read_timeout_s)
+        self._model = model
+
+    @property
+    def identity(self) -> str:
+        return f"anthropic@{self._endpoint.host}"
+
+    async def default_model(self) -> str:
+        if self._model is None:
+            listed = await self._endpoint.models()
+            if not listed:
+                return DEFAULT_MODEL
+            self._model = DEFAULT_MODEL if DEFAULT_MODEL in listed else listed[0]
+        return self._model
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        reader = _AnthropicReader(self._endpoint.service)
+        return self._endpoint.answer("/messages", request_body(request), request.model, reader)
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+
+# -- requests
+
+
+def request_body(request: ModelRequest) -> Json:
+    max_tokens = request.max_tokens or MAX_TOKENS
+    thinking = _thinking(request)
+    if thinking.get("type") == "enabled" and max_tokens <= thinking["budget_tokens"]:
+        max_tokens = thinking["budget_tokens"] + MAX_TOKENS
+    body: Json = {
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "stream": True,
+        "messages": [_message(message) for message in request.messages],
+    }
+    if request.system:
+        # What stands before a mark is read from the service's cache in the next step: tools and prompt here, the
+        # conversation so far below.
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    if thinking:
+        body["thinking"] = thinking
+    elif request.temperature is not None:
+        body["temperature"] = min(request.temperature, 1.0)
+    if effort := _effort(request):
+        body["output_config"] = {"effort": effort}
+    body["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return body
+
+
+def _thinking(request: ModelRequest) -> Json:
+    if request.thinking_budget_tokens:
+        # With a budget, an answer under way must begin with its thinking. One by another provider has none to show.
+        if _lacks_its_thinking(request.messages):
+            return {}
+        return {"type": "enabled", "budget_tokens": max(request.thinking_budget_tokens, LEAST_BUDGET_TOKENS)}
+    if _effort(request):
+        # Without the word, newer models keep their thinking from the person.
+        return {"type": "adaptive", "display": "summarized"}
+    return {}
+
+
+def _effort(request: ModelRequest) -> str | None:
+    """OpenAI's two smallest words have no counterpart here."""
+    match request.reasoning_effort:
+        case None | "" | "none":
+            return None
+        case "minimal":
+            return "low"
+        case effort:
+            return effort
+
+
+def _lacks_its_thinking(messages: tuple[PromptMessage, ...]) -> bool:
+    match messages:
+        case (*_, AssistantMessage(parts), UserMessage((Outcome(), *_))):
+            return not isinstance(parts[0], Thought)
+        case _:
+            return False
+
+
+def _tool(spec: ToolSpec) -> Json:
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+
+
+def _message(message: PromptMessage) -> Json:
+    match message:
+        case UserMessage():
+            return {"role": "user", "content": [_part(part) for part in message.parts]}
+        case AssistantMessage():
+            return {"role": "assistant", "content": [_part(part) for part in message.parts]}
+
+
+def _part(part: Outcome | Text | Image | Thought | Call) -> Json:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Image():
+            source = {"type": "base64", "media_type": part.mime, "data": part.base64}
+            return {"type": "image", "source": source}
+        case Outcome():
+            result: Json = {"type": "tool_result", "tool_use_id": part.call, "content": part.text}
+            return {**result, "is_error": True} if part.failed else result
+        case Thought(data=str()):
+            return {"type": "redacted_thinking", "data": part.data}
+        case Thought():
+            return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
+        case Call():
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.arguments}
+
+
+# -- streams. Flat structs with only what is used: an unknown field or event costs nothing and breaks nothing.
+
+
+class _Counts(Struct, frozen=True):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Start(Struct, frozen=True):
+    model: str | None = None
+    usage: _Counts | None = None
+
+
+class _Block(Struct, frozen=True):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    data: str = ""
+    id: str = ""
+    name: str = ""
+    input: Any = None
+
+
+class _Delta(Struct, frozen=True):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class _Failure(Struct, frozen=True):
+    type: str = ""
+    message: str = ""
+
+
+class _Event(Struct, frozen=True):
+    type: str = ""
+    index: int = 0
+    delta: _Delta | None = None
+    content_block: _Block | None = None
+    message: _Start | None = None
+    usage: _Counts | None = None
+    error: _Failure | None = None
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+class _AnthropicReader:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._usage = _Counts()
+        self.ended = False
+        self.stopped = False
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        event = _decoder.decode(data)
+        match event.type:
+            case "content_block_delta":
+                return [] if event.delta is None else _delta(event.index, event.delta)
+            case "content_block_start":
+                return [] if event.content_block is None else _started(event.index, event.content_block)
+            case "message_start":
+                start = event.message or _Start()
+                return [Began(start.model), *self._count(start.usage)]
+            case "message_delta":
+                found: list[ModelEvent] = [*self._count(event.usage)]
+                if event.delta is not None and event.delta.stop_reason:
+                    self.stopped = True
+                    word = event.delta.stop_reason
+                    found.append(Stopped(FINISH_REASONS.get(word, "other"), word))
+                return found
+            case "message_stop":
+                self.ended = True
+                return []
+            case "error":
+                failure = event.error or _Failure()
+                raise self._service.failed(failure.type, failure.message)
+            case _:
+                return []
+
+    def _count(self, counts: _Counts | None) -> list[UsageSeen]:
+        """Later counts replace earlier ones field by field; the service leaves out what did not change."""
+        if counts is None:
+            return []
+        old = self._usage
+        self._usage = new = _Counts(
+            *(
+                getattr(old, name) if (value := getattr(counts, name)) is None else value
+                for name in _Counts.__struct_fields__
+            )
+        )
+        cached = new.cache_read_input_tokens or 0
+        fresh = (new.input_tokens or 0) + (new.cache_creation_input_tokens or 0)
+        usage = Usage(input_tokens=fresh + cached, cached_tokens=cached, output_tokens=new.output_tokens or 0)
+        return [UsageSeen(usage)]
+
+
+def _started(index: int, block: _Block) -> list[ModelEvent]:
+    match block.type:
+        case "text":
+            return [TextPiece(index, block.text)] if block.text else []
+        case "thinking":
+            return [ThinkingPiece(index, block.thinking, block.signature or None)]
+        case "redacted_thinking":
+            return [ThinkingPiece(index, "", None, block.data)]
+        case "tool_use":
+            # Some services send all the arguments here and no fragments.
+            arguments = msgspec.json.encode(block.input).decode() if block.input else ""
+            return [ToolPiece(index, block.id, block.name, arguments)]
+        case _:
+            return []
+
+
+def _delta(index: int, delta: _Delta) -> list[ModelEvent]:
+    match delta.type:
+        case "text_delta":
+            return [TextPiece(index, delta.text)]
+        case "thinking_delta":
+            return [ThinkingPiece(index, delta.thinking)]
+        case "input_json_delta":
+            return [ToolPiece(index, arguments=delta.partial_json)]
+        case "signature_delta":
+            return [ThinkingPiece(index, "", delta.signature)]
+        case _:
+            return []

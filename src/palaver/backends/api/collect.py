@@ -1,0 +1,243 @@
+"""From the pieces of one answer to canonical events: blocks numbered, fragments passed on, each block finished once.
+
+Used by the step, one collector an attempt. No input or output. The answer begins with its first piece, so that an attempt
+which fails before it leaves no trace in the transcript; calls are made only when the answer is whole.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from palaver.backends.api.provider import (
+    Began,
+    ModelEvent,
+    Stopped,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    UsageSeen,
+)
+from palaver.schema.base import Usage
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    KnownEvent,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolInputDelta,
+)
+
+DELTA_CHARS = 32_768
+"""The longest fragment in one event: an event may hold 256 KiB, and a character up to six bytes of JSON."""
+
+
+@dataclass(slots=True)
+class _Prose:
+    """The text or thinking that is being written."""
+
+    kind: Literal["text", "thinking"]
+    index: int
+    block: int
+    began_ms: int
+    parts: list[str] = field(default_factory=list[str])
+    signature: str | None = None
+    data: str | None = None
+
+
+@dataclass(slots=True)
+class _Calling:
+    """A call whose arguments are being written."""
+
+    block: int
+    call: str
+    id: str | None = None
+    name: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+    opaque: Any = None
+
+
+class Collector:
+    def __init__(
+        self,
+        *,
+        message: str,
+        model: str,
+        provider: str,
+        new_id: Callable[[], str],
+        now_ms: Callable[[], int],
+        replaces: str | None = None,
+    ) -> None:
+        self.message = message
+        self.started = False
+        self.stopped: Stopped | None = None
+        self.usage: Usage | None = None
+        self._model = model
+        self._provider = provider
+        self._new_id = new_id
+        self._now_ms = now_ms
+        self._replaces = replaces
+        self._blocks = 0
+        self._prose: _Prose | None = None
+        self._calls: list[_Calling] = []
+        self._calls_by_index: dict[int, _Calling] = {}
+
+    @property
+    def made_calls(self) -> bool:
+        return bool(self._calls)
+
+    def take(self, event: ModelEvent) -> list[KnownEvent]:
+        match event:
+            case TextPiece():
+                return self._text(event) if event.text else []
+            case ThinkingPiece():
+                return self._thinking(event)
+            case ToolPiece():
+                return self._call(event)
+            case Began():
+                self._model = event.model or self._model
+            case UsageSeen():
+                self.usage = event.usage
+            case Stopped():
+                self.stopped = event
+            case _:
+                assert_never(event)
+        return []
+
+    def finish(self) -> list[KnownEvent]:
+        """The answer is whole."""
+        return [*self._begin(), *self._close_prose(), *map(self._called, self._calls), self._finished(self.reason)]
+
+    def cut(self) -> list[KnownEvent]:
+        """The answer broke off: what was said stays, marked; no call of it was made."""
+        return [*self._close_prose(interrupted=True), self._finished("cut", interrupted=True)]
+
+    @property
+    def reason(self) -> str:
+        """Some services call it a plain stop when they made calls."""
+        reason = self.stopped.reason if self.stopped else "other"
+        return "tool_calls" if self._calls and reason in ("stop", "other") else reason
+
+    # -- the answer
+
+    def _begin(self) -> list[KnownEvent]:
+        if self.started:
+            return []
+        self.started = True
+        return [AnswerStarted(message=self.message, model=self._model, replaces=self._replaces)]
+
+    def _finished(self, reason: str, *, interrupted: bool = False) -> AnswerFinished:
+        return AnswerFinished(
+            message=self.message,
+            finish_reason=reason,
+            usage=self.usage,
+            model=self._model,
+            interrupted=interrupted,
+        )
+
+    # -- text and thinking
+
+    def _text(self, piece: TextPiece) -> list[KnownEvent]:
+        prose = self._prose
+        events: list[KnownEvent] = []
+        if prose is None or prose.kind != "text" or prose.index != piece.index:
+            events, prose = self._open_prose("text", piece.index)
+        prose.parts.append(piece.text)
+        events.extend(TextDelta(message=self.message, block=prose.block, text=text) for text in _fragments(piece.text))
+        return events
+
+    def _thinking(self, piece: ThinkingPiece) -> list[KnownEvent]:
+        prose = self._prose
+        events: list[KnownEvent] = []
+        if prose is None or prose.kind != "thinking" or prose.index != piece.index:
+            events, prose = self._open_prose("thinking", piece.index)
+        prose.signature = piece.signature or prose.signature
+        prose.data = piece.data or prose.data
+        if piece.text:
+            prose.parts.append(piece.text)
+            events.extend(
+                ThinkingDelta(message=self.message, block=prose.block, text=text) for text in _fragments(piece.text)
+            )
+        return events
+
+    def _open_prose(self, kind: Literal["text", "thinking"], index: int) -> tuple[list[KnownEvent], _Prose]:
+        events = [*self._begin(), *self._close_prose()]
+        self._prose = _Prose(kind, index, self._next_block(), self._now_ms())
+        return events, self._prose
+
+    def _close_prose(self, *, interrupted: bool = False) -> list[KnownEvent]:
+        prose, self._prose = self._prose, None
+        if prose is None:
+            return []
+        text = "".join(prose.parts)
+        if prose.kind == "text":
+            return [TextFinished(message=self.message, block=prose.block, text=text, interrupted=interrupted)]
+        kept = {"by": self._provider} if prose.data is None else {"by": self._provider, "data": prose.data}
+        return [
+            ThinkingFinished(
+                message=self.message,
+                block=prose.block,
+                text=text,
+                interrupted=interrupted,
+                redacted=prose.data is not None,
+                signature=prose.signature,
+                provider=kept,
+                duration_ms=max(0, self._now_ms() - prose.began_ms),
+            )
+        ]
+
+    # -- calls
+
+    def _call(self, piece: ToolPiece) -> list[KnownEvent]:
+        events = [*self._begin(), *self._close_prose()]
+        calling = self._calls_by_index.get(piece.index)
+        # Some services give every call of an answer the same index, and only the id tells them apart.
+        if calling is None or (piece.id and calling.id and piece.id != calling.id):
+            calling = _Calling(self._next_block(), self._new_id())
+            self._calls.append(calling)
+            self._calls_by_index[piece.index] = calling
+        calling.id = calling.id or piece.id
+        calling.name = calling.name or piece.name or ""
+        calling.opaque = piece.opaque if calling.opaque is None else calling.opaque
+        if piece.arguments:
+            calling.arguments.append(piece.arguments)
+        events.extend(
+            ToolInputDelta(message=self.message, block=calling.block, call=calling.call, name=calling.name, text=text)
+            for text in (_fragments(piece.arguments) if piece.arguments else [""] if piece.name else [])
+        )
+        return events
+
+    def _called(self, calling: _Calling) -> ToolCalled:
+        kept = {"by": self._provider, "id": calling.id, "opaque": calling.opaque}
+        return ToolCalled(
+            message=self.message,
+            block=calling.block,
+            call=calling.call,
+            name=calling.name,
+            input=parsed("".join(calling.arguments)),
+            provider={key: value for key, value in kept.items() if value is not None},
+        )
+
+    def _next_block(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+
+def parsed(arguments: str) -> Any:
+    """The arguments as JSON; as they stand when they are none, so that nobody mistakes them for an object."""
+    if not arguments.strip():
+        return {}
+    try:
+        return msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+
+
+def _fragments(text: str) -> list[str]:
+    if len(text) <= DELTA_CHARS:
+        return [text]
+    return [text[at : at + DELTA_CHARS] for at in range(0, len(text), DELTA_CHARS)]

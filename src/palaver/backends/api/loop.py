@@ -1,0 +1,181 @@
+"""The built-in agent as a backend: prepare → linearize → stream → collect → tools → again.
+
+Chosen by the composition root for agents with backend `api`. Each step starts from the committed history alone, so a turn
+that goes on after a restart takes the same way as one that never stopped: finish what is open, take what was delivered,
+ask the model.
+"""
+
+import random
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from palaver.backends.api.calls import Calls
+from palaver.backends.api.grants import Grants
+from palaver.backends.api.provider import ModelRequest, Provider
+from palaver.backends.api.retry import RetryPolicy
+from palaver.backends.api.settings import Settings, settings_of
+from palaver.backends.api.step import Step
+from palaver.backends.base import Capabilities, Turn
+from palaver.context.linearize import linearize
+from palaver.context.prepare import Surroundings, system_prompt
+from palaver.schema.base import Usage
+from palaver.schema.errors import ErrorCode, WireError
+from palaver.schema.events import AnswerFinished, KnownEvent, TurnFinished
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import Outcome
+from palaver.tools.policy import Mode, as_mode
+from palaver.tools.toolbox import Toolbox
+
+STEP_LIMIT = 100
+"""Model calls a turn. An agent that needs more is most likely going in circles; a person can send it on."""
+
+SYSTEMS = {"darwin": "macOS", "linux": "Linux", "win32": "Windows"}
+
+ProviderFor = Callable[[AgentRecord, Mapping[str, Any]], Provider]
+"""The provider an agent talks to with these parameters. The same settings must give the same object: it holds connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How every turn of a backend behaves."""
+
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    chance: Callable[[], float] = random.random
+    """Between 0 and 1, for pauses that differ."""
+    step_limit: int = STEP_LIMIT
+    system: str = SYSTEMS.get(sys.platform, sys.platform)
+
+
+class ApiBackend:
+    name = "api"
+
+    def __init__(self, provider_for: ProviderFor, toolbox: Toolbox, conduct: Conduct | None = None) -> None:
+        self._provider_for = provider_for
+        self._toolbox = toolbox
+        self._conduct = conduct or Conduct()
+        self._grants = Grants()
+        self._providers: dict[int, Provider] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            deltas=True, thinking=True, steer=True, approvals=True, resume=True, fork=True, images=True, usage=True
+        )
+
+    async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
+        provider = self._provider_for(turn.agent, {**turn.agent.params, **turn.params})
+        self._providers[id(provider)] = provider
+        allowed = turn.agent.allowed_tools
+        toolbox = self._toolbox.only(allowed) if allowed else self._toolbox
+        loop = _Loop(turn, provider, toolbox, self._grants, self._conduct)
+        async with aclosing(loop.events()) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        providers = list(self._providers.values())
+        self._providers.clear()
+        for provider in providers:
+            await provider.close()
+
+
+class _Loop:
+    """One turn."""
+
+    def __init__(self, turn: Turn, provider: Provider, toolbox: Toolbox, grants: Grants, conduct: Conduct) -> None:
+        self._turn = turn
+        self._provider = provider
+        self._toolbox = toolbox
+        self._grants = grants
+        self._conduct = conduct
+        self._calls = Calls(turn, toolbox, self._mode, grants)
+        self._began_ms = turn.now_ms()
+        self._usage = Usage()
+
+    def _settings(self) -> Settings:
+        """As they are now: a person may change them while the turn runs."""
+        return settings_of({**self._turn.agent.params, **self._turn.params})
+
+    def _mode(self) -> Mode:
+        """The message's own mode first, then the conversation's, then the agent's."""
+        active = self._turn.state.turn
+        return as_mode((active.mode if active else None) or self._settings().mode or self._turn.agent.mode)
+
+    async def events(self) -> AsyncGenerator[KnownEvent, None]:
+        turn, calls = self._turn, self._calls
+        await self._grants.rebuild(turn.state, self._toolbox, turn.project)
+        steps, answered = 0, False
+        while True:
+            # From here on only what is on disk counts, whoever wrote it and whenever.
+            await turn.committed()
+            async with aclosing(calls.finish_open()) as events:
+                async for event in events:
+                    yield event
+            if calls.forbidden:
+                yield self._finished("failed", "forbidden", calls.forbidden)
+                return
+            if calls.stopped:
+                yield self._finished("interrupted", summary=calls.stopped)
+                return
+            delivered = await turn.deliveries()
+            if answered and not delivered:
+                yield self._finished("completed")
+                return
+            if steps >= self._conduct.step_limit:
+                yield self._finished("limited", "limit_reached", _too_many(steps))
+                return
+            steps += 1
+            request = await self._request()
+            step = Step(turn, self._provider, request, self._conduct.retry, self._conduct.chance)
+            async with aclosing(step.events()) as events:
+                async for event in events:
+                    if isinstance(event, AnswerFinished) and event.usage is not None:
+                        self._usage += event.usage
+                    yield event
+            answered = not step.made_calls and step.reason != "pause"
+            if answered and step.reason == "length":
+                yield self._finished("limited", "limit_reached", TOO_LONG)
+                return
+            if answered and step.reason == "refusal":
+                yield self._finished("failed", "provider_refused", DECLINED)
+                return
+
+    async def _request(self) -> ModelRequest:
+        turn, settings = self._turn, self._settings()
+        await turn.committed()
+        tools = self._toolbox.specs(self._mode())
+        today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
+        around = Surroundings(turn.project, self._conduct.system, today, has_tools=bool(tools))
+        return ModelRequest(
+            model=settings.model or turn.agent.model or await self._provider.default_model(),
+            system=system_prompt(turn.agent, around),
+            messages=await linearize(turn.history, provider=self._provider.identity, load=turn.load_blob),
+            tools=tools,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            thinking_budget_tokens=settings.thinking_budget,
+            reasoning_effort=settings.reasoning_effort,
+        )
+
+    def _finished(
+        self, outcome: Outcome, code: ErrorCode | None = None, message: str = "", summary: str | None = None
+    ) -> TurnFinished:
+        return TurnFinished(
+            outcome=outcome,
+            usage=self._usage,
+            duration_ms=max(0, self._turn.now_ms() - self._began_ms),
+            error=WireError(code=code, message=message) if code else None,
+            summary=summary,
+        )
+
+
+TOO_LONG = "The answer reached its limit and breaks off. Ask the agent to go on, or raise `max_tokens`."
+DECLINED = "The model declined to answer this. Say it differently, or choose another model."
+
+
+def _too_many(steps: int) -> str:
+    return f"The agent took {steps} steps without coming to an end, which is the limit of a turn. Tell it to go on, or stop it."

@@ -1,0 +1,264 @@
+"""The OpenAI Chat Completions format: requests out, streams in.
+
+Used by the loop through the `Provider` seam. Spoken by nearly every local and hosted service, each with its own habits: what
+is read here is lenient, what is sent is what they all take.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
+from palaver.backends.api.failure import Service
+from palaver.backends.api.provider import (
+    Began,
+    FinishReason,
+    ModelEvent,
+    ModelRequest,
+    Stopped,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    UsageSeen,
+)
+from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
+from palaver.schema.base import Usage
+from palaver.tools.base import ToolSpec
+
+DEFAULT_URL = "https://api.openai.com"
+DEFAULT_MODEL = "gpt-5.4"
+
+FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "refusal",
+}
+
+THINKING, TEXT, FIRST_CALL = 0, 1, 2
+"""The format has no block indices: reasoning, text, then the calls by their own index."""
+
+Json = dict[str, Any]
+
+
+def openai_provider(
+    base_url: str | None, api_key: str | None, model: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+) -> "OpenAiProvider":
+    return OpenAiProvider(base_url or DEFAULT_URL, api_key or "", model, read_timeout_s)
+
+
+class OpenAiProvider:
+    def __init__(self, base_url: str, api_key: str, model: str | None, read_timeout_s: float) -> None:
+        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._endpoint = Endpoint(base_url, headers, key=api_key, read_timeout_s=read_timeout_s)
+        self._model = model
+
+    @property
+    def identity(self) -> str:
+        return f"openai@{self._endpoint.host}"
+
+    async def default_model(self) -> str:
+        if self._model is None:
+            listed = await self._endpoint.models()
+            if not listed:
+                return DEFAULT_MODEL
+            self._model = DEFAULT_MODEL if DEFAULT_MODEL in listed else listed[0]
+        return self._model
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        reader = _OpenAiReader(self._endpoint.service)
+        # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
+        is_openai = self._endpoint.host.endswith(("openai.com", "azure.com"))
+        body = request_body(request, "max_completion_tokens" if is_openai else "max_tokens")
+        return self._endpoint.answer("/chat/completions", body, request.model, reader)
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+
+# -- requests
+
+
+def request_body(request: ModelRequest, bound: str = "max_tokens") -> Json:
+    messages: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
+    for message in request.messages:
+        messages.extend(_messages(message))
+    body: Json = {
+        "model": request.model,
+        "messages": messages,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    if request.max_tokens is not None:
+        body[bound] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.reasoning_effort:
+        body["reasoning_effort"] = request.reasoning_effort
+    return body
+
+
+def _tool(spec: ToolSpec) -> Json:
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    return {"type": "function", "function": function}
+
+
+def _messages(message: PromptMessage) -> list[Json]:
+    match message:
+        case UserMessage():
+            results: list[Json] = [
+                {"role": "tool", "tool_call_id": part.call, "content": part.text}
+                for part in message.parts
+                if isinstance(part, Outcome)
+            ]
+            said = [_said(part) for part in message.parts if not isinstance(part, Outcome)]
+            return [*results, {"role": "user", "content": _plain(said)}] if said else results
+        case AssistantMessage():
+            return [_answer(message)]
+
+
+def _said(part: Text | Image) -> Json:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.base64}"}}
+
+
+def _plain(parts: list[Json]) -> str | list[Json]:
+    """One text is a plain string: small servers know nothing else."""
+    only = parts[0] if len(parts) == 1 else {}
+    return only["text"] if only.get("type") == "text" else parts
+
+
+def _answer(message: AssistantMessage) -> Json:
+    text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text))
+    calls = [_call(part) for part in message.parts if isinstance(part, Call)]
+    answer: Json = {"role": "assistant", "content": text or None}
+    if calls:
+        answer["tool_calls"] = calls
+        # Services that think aloud want the thoughts that led to a call back, and only those.
+        if thoughts := "\n".join(part.text for part in message.parts if isinstance(part, Thought)):
+            answer["reasoning_content"] = thoughts
+    return answer
+
+
+def _call(call: Call) -> Json:
+    arguments = msgspec.json.encode(call.arguments).decode()
+    made: Json = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {**made, "extra_content": call.opaque} if call.opaque is not None else made
+
+
+# -- streams. Flat structs with only what is used: an unknown field costs nothing and breaks nothing.
+
+
+class _Function(Struct, frozen=True):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallDelta(Struct, frozen=True):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+    extra_content: Any = None
+
+
+class _Delta(Struct, frozen=True):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+
+
+class _Choice(Struct, frozen=True):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _InputDetails(Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class _Counts(Struct, frozen=True):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+
+
+class _Chunk(Struct, frozen=True):
+    model: str | None = None
+    choices: list[_Choice] = []
+    usage: _Counts | None = None
+    error: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+
+class _OpenAiReader:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._began = False
+        self.ended = False
+        self.stopped = False
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        if data.strip() == b"[DONE]":
+            self.ended = True
+            return []
+        chunk = _decoder.decode(data)
+        if chunk.error is not None:
+            raise self._failure(chunk.error)
+        found: list[ModelEvent] = []
+        if not self._began:
+            self._began = True
+            found.append(Began(chunk.model))
+        for choice in chunk.choices[:1]:
+            if choice.delta is not None:
+                _pieces(choice.delta, found)
+            if choice.finish_reason:
+                self.stopped = True
+                word = choice.finish_reason
+                found.append(Stopped(FINISH_REASONS.get(word, "other"), word))
+        if chunk.usage is not None:
+            found.append(_usage(chunk.usage))
+        return found
+
+    def _failure(self, error: Any) -> Exception:
+        fields = error if isinstance(error, dict) else {"message": str(error)}
+        return self._service.failed(str(fields.get("type") or ""), str(fields.get("message") or ""))
+
+
+def _pieces(delta: _Delta, found: list[ModelEvent]) -> None:
+    if thought := delta.reasoning_content or delta.reasoning:
+        found.append(ThinkingPiece(THINKING, thought))
+    if text := delta.content or delta.refusal:
+        found.append(TextPiece(TEXT, text))
+    for at, call in enumerate(delta.tool_calls or ()):
+        function = call.function or _Function()
+        index = FIRST_CALL + (at if call.index is None else call.index)
+        found.append(ToolPiece(index, call.id, function.name, function.arguments or "", call.extra_content))
+
+
+def _usage(counts: _Counts) -> UsageSeen:
+    details, spent = counts.prompt_tokens_details, counts.completion_tokens_details
+    return UsageSeen(
+        Usage(
+            input_tokens=counts.prompt_tokens or 0,
+            output_tokens=counts.completion_tokens or 0,
+            cached_tokens=(details.cached_tokens or 0) if details else 0,
+            reasoning_tokens=(spent.reasoning_tokens or 0) if spent else 0,
+        )
+    )
