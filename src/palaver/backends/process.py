@@ -20,15 +20,16 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import structlog
 
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
 
+T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
 
 MARK = "PALAVER_RUN"
@@ -109,6 +110,7 @@ class Child:
         self.name = name
         self.pid = 0
         self.stderr_tail = b""
+        """The end of a drained stderr; complete once the run has been left."""
         self._mark = mark
         self._ladder = ladder
         self._control = control
@@ -117,6 +119,7 @@ class Child:
         self._ended: asyncio.Future[Ended] = loop.create_future()
         self._tree_gone = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._draining: asyncio.Task[None] | None = None
 
     async def write(self, data: bytes) -> None:
         """Waits while the program does not read. A program that ended swallows what is written; its end says why."""
@@ -128,7 +131,7 @@ class Child:
     def close_stdin(self) -> None:
         self._stdin().close()
 
-    async def lines(self, limit_bytes: int = LINE_LIMIT_BYTES) -> AsyncIterator[bytes]:
+    async def lines(self, limit_bytes: int = LINE_LIMIT_BYTES) -> AsyncGenerator[bytes, None]:
         """Each line of stdout without its newline; an unfinished last line too. Split at newline bytes only."""
         stdout = self._reader("stdout")
         waiting = bytearray()
@@ -145,7 +148,7 @@ class Child:
         if waiting:
             yield bytes(waiting)
 
-    async def chunks(self) -> AsyncIterator[tuple[Stream, bytes]]:
+    async def chunks(self) -> AsyncGenerator[tuple[Stream, bytes], None]:
         """Both streams as they come, to the end of both. Needs `drain_stderr=False`."""
         waiting: asyncio.Queue[tuple[Stream, bytes]] = asyncio.Queue(CHUNKS_WAITING)
         for stream in get_args(Stream):
@@ -179,6 +182,7 @@ class Child:
         self._hold(self._follow(control))
         if drain_stderr:
             self._hold(self._drain_stderr())
+            self._draining = self._tasks[-1]
         # Only now may the program begin: from here on a cancellation goes through the ladder.
         self._say("go")
         try:
@@ -191,6 +195,9 @@ class Child:
 
     async def _close(self) -> None:
         await self.stop()
+        if self._draining is not None:
+            # Nobody is left to write, so the end is near, and with it the reason why a program failed.
+            await asyncio.wait([self._draining], timeout=GIVE_UP_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -284,7 +291,7 @@ async def spawn(
         await child._start(control_in, drain_stderr)
         yield child
     finally:
-        await _to_the_end(child._close())
+        await to_the_end(child._close())
         transport.close()
 
 
@@ -309,8 +316,8 @@ async def _start_warden(
         raise Exited(f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.") from error
 
 
-async def _to_the_end(work: Coroutine[None, None, None]) -> None:
-    """Clean-up that a second cancellation does not cut short. The work bounds its own time."""
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Work that a cancellation does not cut short, only follows. The work bounds its own time."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -318,9 +325,10 @@ async def _to_the_end(work: Coroutine[None, None, None]) -> None:
             await asyncio.wait([task])
         except asyncio.CancelledError as cancellation:
             cancelled = cancellation
-    task.result()
     if cancelled is not None:
+        task.exception()
         raise cancelled
+    return task.result()
 
 
 def _not_started(name: str, number: int) -> NotInstalled | Exited:

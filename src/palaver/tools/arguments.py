@@ -23,6 +23,10 @@ def parameters_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
 
 def decode(arguments: Mapping[str, Any], kind: type[T]) -> T:
     try:
+        msgspec.json.encode(arguments)
+    except (TypeError, UnicodeError) as error:
+        raise Invalid("The arguments are not valid JSON text.") from error
+    try:
         return msgspec.convert(arguments, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid(f"The arguments do not fit: {error}.") from error

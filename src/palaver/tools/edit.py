@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from palaver.backends.process import to_the_end
 from palaver.errors import CallerError, Conflict, Invalid, NotFound
+from palaver.schema.view import FileChange
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.paths import Root
@@ -53,19 +54,18 @@ class Edit:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             # Not cut short: a file is either changed and said to be, or left alone.
-            change = await to_the_end(asyncio.to_thread(_apply, arguments, Root(place.root)))
+            change, done = await to_the_end(asyncio.to_thread(_apply, arguments, Root(place.root)))
         except CallerError as error:
             return failed(error)
-        done = change.file_change()
         output = f"Edited {change.path}: {done.additions} lines added, {done.deletions} removed."
         return ToolResult(ok=True, output=output, changes=(done,))
 
 
-def _apply(arguments: Mapping[str, Any], root: Root) -> Change:
+def _apply(arguments: Mapping[str, Any], root: Root) -> tuple[Change, FileChange]:
     asked = decode(arguments, EditArguments)
     change = _change(asked, root)
     root.replace(asked.path, change.after)
-    return change
+    return change, change.file_change()
 
 
 def _change(asked: EditArguments, root: Root) -> Change:

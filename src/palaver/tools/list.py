@@ -75,4 +75,5 @@ def _entries(root: Root, path: str) -> list[str]:
                     others.append(f"{entry.name} -> {os.readlink(entry.name, dir_fd=folder)}")
             else:
                 others.append(entry.name)
-    return sorted(folders) + sorted(others)
+    # A name on disk need not be UTF-8; what we say of it must be.
+    return [name.encode(errors="surrogateescape").decode(errors="replace") for name in sorted(folders) + sorted(others)]

@@ -189,14 +189,19 @@ class _Walk:
 
     def _found(self, name: str) -> Found:
         names = self._names if name == "." else [*self._names, name]
-        return Found(self._folders[-1], name, "/".join(names) or ".")
+        return Found(self._folders[-1], name, _readable("/".join(names) or "."))
 
     def _found_below_nothing(self, name: str) -> Found:
         # What does not exist holds no links: the rest is taken as it is written, but never upwards.
         rest = [name, *reversed(self._waiting)]
         if ".." in rest:
             raise NotFound(f"There is no {name} in {'/'.join(self._names) or 'the project folder'}.")
-        return Found(self._folders[-1], rest[-1], "/".join([*self._names, *rest]))
+        return Found(self._folders[-1], rest[-1], _readable("/".join([*self._names, *rest])))
+
+
+def _readable(path: str) -> str:
+    """A name on disk need not be UTF-8; what we say of it must be."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _link(folder: int, name: str) -> str | None:

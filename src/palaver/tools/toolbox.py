@@ -6,20 +6,35 @@ when what would happen is no longer what was allowed. Nothing here asks a person
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import structlog
+
+from palaver.errors import PalaverError
 from palaver.tools.base import Proposal, Tool, ToolResult, ToolSpec, Workplace
-from palaver.tools.policy import Grant, Mode, Policy, Verdict
+from palaver.tools.edit import Edit
+from palaver.tools.glob import Glob
+from palaver.tools.grep import Grep
+from palaver.tools.list import List
+from palaver.tools.policy import Grant, Mode, Policy, Rule, Verdict
+from palaver.tools.read import Read
+from palaver.tools.redact import Redactor
+from palaver.tools.sandbox import Sandbox, probe, unsandboxed
+from palaver.tools.shell import Shell
+from palaver.tools.write import Write
+
+logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     tools: Mapping[str, Tool]
     policy: Policy = field(default_factory=Policy)
-    sandbox: str = "none: runs as you, process tree killed on stop"
+    sandbox: str = field(default_factory=lambda: unsandboxed().words)
     """What holds a running tool, in words for the person who approves."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The server's own, read once by the composition root. See `Workplace.environment`."""
@@ -27,6 +42,10 @@ class Toolbox:
     def only(self, names: Iterable[str]) -> "Toolbox":
         """The same box with these tools alone (an agent's `allowed_tools`). Unknown names are ignored."""
         return replace(self, tools={name: self.tools[name] for name in names if name in self.tools})
+
+    def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
+        """The same box with more tools (an MCP server's, say). A name that is taken stays with the tool that has it."""
+        return replace(self, tools={**{tool.spec.name: tool for tool in tools}, **self.tools})
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
         """What the model is told of. Plan mode leaves out what can only edit."""
@@ -38,8 +57,16 @@ class Toolbox:
         tool = self.tools.get(name)
         if tool is None:
             return _unknown_tool(name, self.tools)
-        # In a thread: a proposal reads the files it would change.
-        return await asyncio.to_thread(tool.propose, arguments, root)
+        try:
+            # In a thread: a proposal reads the files it would change.
+            proposal = await asyncio.to_thread(tool.propose, arguments, root)
+        except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
+            return _broken(name, failure)
+        if isinstance(proposal, ToolResult):
+            return _redacted(proposal, Redactor(self.environment))
+        redact = Redactor(self.environment).redact
+        preview = proposal.preview and redact(proposal.preview)
+        return replace(proposal, title=redact(proposal.title), preview=preview)
 
     def verdict(self, name: str, proposal: Proposal, mode: Mode, grants: Iterable[Grant] = ()) -> Verdict:
         return self.policy.verdict(self.tools[name].spec, proposal, mode, grants)
@@ -50,7 +77,7 @@ class Toolbox:
         """Run the call to its result. Cancelling ends everything it started before the cancellation goes on.
 
         With `approved_hash`, what would happen now must still be what was allowed; else the result has the error code
-        `changed`, nothing has run, and the caller asks again.
+        `changed`, nothing has run, and the caller asks again. A failed result may still carry output.
         """
         tool = self.tools.get(name)
         if tool is None:
@@ -65,7 +92,45 @@ class Toolbox:
                     error_code="changed",
                     error="What this call would change is no longer what was approved; nothing was done. Try again.",
                 )
-        return await tool.run(arguments, replace(place, environment={**self.environment, **place.environment}))
+        place = replace(place, environment={**self.environment, **place.environment})
+        try:
+            return _redacted(await tool.run(arguments, place), Redactor(place.environment))
+        except PalaverError:
+            # Not the tool's: the log or the conversation behind `place` failed.
+            raise
+        except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
+            return _broken(name, failure)
+
+
+def built_in_tools(sandbox: Sandbox) -> tuple[Tool, ...]:
+    return (Read(), List(), Glob(), Grep(), Edit(), Write(), Shell(sandbox))
+
+
+async def open_toolbox(
+    environment: Mapping[str, str],
+    *,
+    rules: Sequence[Rule] = (),
+    full_enabled: bool = False,
+    hidden: Sequence[Path] = (),
+) -> Toolbox:
+    """The built-in tools with the strongest sandbox that works here. `hidden` is what no sandboxed command may see."""
+    sandbox = await probe(environment, hidden)
+    policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
+    tools = {tool.spec.name: tool for tool in built_in_tools(sandbox)}
+    return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment)
+
+
+def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:
+    """What a result says beside its output, which the tool itself redacted before it cut it."""
+    changes = tuple(
+        msgspec.structs.replace(change, diff=change.diff and redactor.redact(change.diff)) for change in result.changes
+    )
+    return replace(result, error=result.error and redactor.redact(result.error), changes=changes)
+
+
+def _broken(name: str, failure: Exception) -> ToolResult:
+    logger.exception("a tool failed in an unforeseen way", tool=name)
+    return ToolResult(ok=False, error=f"{name} failed in an unforeseen way ({type(failure).__name__}: {failure}).")
 
 
 def _unknown_tool(name: str, known: Iterable[str]) -> ToolResult:
