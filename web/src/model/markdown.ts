@@ -190,7 +190,8 @@ function partOf(tokens: Token[], env: Env, key: number, growing: boolean): Markd
 /** An ended fence has two lines more than its content. Where indented code ends only the next block tells. */
 function isEnded(token: Token): boolean {
   if (token.type !== "fence" || token.map === null) return false;
-  return token.map[1] - token.map[0] === token.content.split("\n").length - 1 + 2;
+  const lines = token.content.split("\n").length - (token.content === "" || token.content.endsWith("\n") ? 1 : 0);
+  return token.map[1] - token.map[0] === lines + 2;
 }
 
 function isTop(token: Token): boolean {
