@@ -31,6 +31,7 @@ from palaver.faces.server import ServerParts
 from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
+from palaver.log.sqlite import open_sqlite_log
 
 logger = structlog.get_logger(__name__)
 
@@ -62,8 +63,7 @@ async def open_app(
     prepare_data(config.data)
     async with AsyncExitStack() as stack:
         if log is None:
-            log = await _open_log(config, clock)
-            stack.push_async_callback(log.close)
+            log = await stack.enter_async_context(open_sqlite_log(config.data))
         if roster is None:
             roster = await stack.enter_async_context(closing(roster_for(config, clock)))
         ids = Ids(clock)
@@ -92,12 +92,6 @@ async def open_app(
         await stack.enter_async_context(_held(_watch_keys(app, clock), "watch the tokens"))
         yield app
         server.streams.close()
-
-
-async def _open_log(config: Config, clock: Clock) -> EventLog:
-    from palaver.log.sqlite import open_sqlite
-
-    return await open_sqlite(config.data)
 
 
 @asynccontextmanager

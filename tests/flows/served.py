@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,14 @@ class Served:
     """Signed in with the token."""
     agent: ScriptedBackend
     app: App
-    sockets: list[ClientConnection] = field(default_factory=list)
 
     @property
     def host(self) -> str:
         return self.url.removeprefix("http://")
+
+    def browser(self) -> httpx.AsyncClient:
+        """A client without the token, that keeps cookies."""
+        return httpx.AsyncClient(base_url=self.url, timeout=WAIT_S)
 
     async def create(self, **fields: Any) -> str:
         answer = await self.http.post("/api/conversations", json=fields)
@@ -63,6 +66,12 @@ class Served:
         answer = await self.http.get(f"/api/conversations/{conversation}/snapshot")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
+
+    async def deserted(self, streams: int = 0) -> None:
+        """Waits until no more than so many streams are open: a server learns of a reader's end a moment after it."""
+        async with asyncio.timeout(WAIT_S):
+            while self.app.streams.count > streams or (not streams and self.app.feed.readers):
+                await self.http.get("/api/health")
 
     async def settled(self, conversation: str, after: int = 0) -> list[dict[str, Any]]:
         """All events after a seq, once the agent rests."""
@@ -165,9 +174,6 @@ async def serving(
     public_hosts: tuple[str, ...] = (),
     port: int = 0,
 ) -> AsyncIterator[Served]:
-    from palaver.log.memory import MemoryLog
-
-    log = log or MemoryLog()
     agent = ScriptedBackend(script)
     records = [AgentRecord(id=name, name=name.title(), backend="scripted") for name in ("default", "other")]
     with socket.socket() as listener:

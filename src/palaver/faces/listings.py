@@ -92,7 +92,7 @@ class Listings:
 
     async def _watch(self) -> None:
         # Whoever follows from before this reads for himself; nobody wants all rows since the beginning.
-        self._pos = max(self._pos, await self._log.position())
+        self._move_to(max(self._pos, await self._log.position()))
         while True:
             # Listening before looking: what is committed in between wakes us again.
             woken = asyncio.ensure_future(self._feed.anything())
@@ -109,6 +109,9 @@ class Listings:
         while rows := await self._log.changed(self._pos, ROWS_A_BATCH):
             listed = Listed(self._pos, rows[-1].pos, rows)
             self._batches.append((listed, listed.line()))
-            self._pos = listed.pos
-            self._moved.set()
-            self._moved = asyncio.Event()
+            self._move_to(listed.pos)
+
+    def _move_to(self, pos: int) -> None:
+        self._pos = pos
+        self._moved.set()
+        self._moved = asyncio.Event()

@@ -1,0 +1,116 @@
+"""Signing in: a one-time code or a token for a cookie that survives restarts, and signing out."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from palaver.clock import ManualClock
+from tests.flows.served import Served, serving
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_code_signs_in_once(server: Served) -> None:
+    code = server.app.keys.new_code()
+    async with server.browser() as first, server.browser() as second:
+        before = await first.get("/api/session")
+        signed_in = await first.post("/api/session", json={"code": code})
+        after = await first.get("/api/session")
+        again = await second.post("/api/session", json={"code": code})
+
+    assert len(code) == 32
+    assert (before.status_code, signed_in.status_code, again.status_code) == (401, 200, 401)
+    assert after.json() == {
+        "user": "owner",
+        "role": "owner",
+        "roles": ["admin", "decide", "read", "send"],
+        "version": "0.1.0",
+        "server": "Palaver",
+    }
+
+
+async def test_cookie_is_kept_from_scripts_and_other_sites_and_named_after_the_port(server: Served) -> None:
+    async with server.browser() as page:
+        answer = await page.post("/api/session", json={"token": server.token})
+
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith(f"palaver_{server.host.rpartition(':')[2]}=")
+    assert {"HttpOnly", "Path=/", "SameSite=strict"} <= set(cookie.split("; "))
+    assert server.token not in cookie
+
+
+async def test_code_is_void_after_a_minute(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with serving(tmp_path, clock=clock) as server:
+        code = server.app.keys.new_code()
+        await clock.advance(60)
+        async with server.browser() as page:
+            answer = await page.post("/api/session", json={"code": code})
+
+    assert answer.status_code == 401
+    assert "minute" in answer.json()["message"]
+
+
+async def test_owner_can_ask_for_another_code(server: Served) -> None:
+    made = await server.http.post("/api/session/code")
+    async with server.browser() as page:
+        answer = await page.post("/api/session", json={"code": made.json()["code"]})
+
+    assert (made.status_code, answer.status_code) == (201, 200)
+
+
+async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        port = int(server.host.rpartition(":")[2])
+        async with server.browser() as page:
+            cookies = (await page.post("/api/session", json={"code": server.app.keys.new_code()})).cookies
+
+    async with serving(tmp_path, port=port) as server, server.browser() as page:
+        page.cookies = cookies
+        answer = await page.get("/api/conversations")
+
+    assert answer.status_code == 200
+
+
+async def test_signing_out_voids_the_cookie_itself(server: Served) -> None:
+    async with server.browser() as page, server.browser() as thief:
+        await page.post("/api/session", json={"token": server.token})
+        thief.cookies = httpx.Cookies(page.cookies)
+        before = await thief.get("/api/session")
+        signed_out = await page.delete("/api/session")
+        after = [await page.get("/api/session"), await thief.get("/api/session")]
+
+    assert (before.status_code, signed_out.status_code) == (200, 204)
+    assert [answer.status_code for answer in after] == [401, 401]
+
+
+async def test_changed_cookie_is_no_cookie(server: Served) -> None:
+    async with server.browser() as page:
+        await page.post("/api/session", json={"token": server.token})
+        name, value = next(iter(page.cookies.items()))
+        answers = [
+            await page.get("/api/session", headers={"Cookie": f"{name}={changed}"})
+            for changed in (value[:-1], value + "A", "owner." + value.partition(".")[2], "", "..", value.upper())
+        ]
+
+    assert [answer.status_code for answer in answers] == [401] * 6
+
+
+@pytest.mark.parametrize("body", [{}, {"code": "a", "token": "b"}, {"code": 5}])
+async def test_sign_in_without_one_credential_is_refused_as_such(server: Served, body: dict[str, object]) -> None:
+    async with server.browser() as page:
+        answer = await page.post("/api/session", json=body)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+async def test_wrong_tries_are_limited_for_a_minute(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with serving(tmp_path, clock=clock) as server, server.browser() as page:
+        tries = [(await page.post("/api/session", json={"code": f"{number:032}"})).status_code for number in range(12)]
+        await clock.advance(61)
+        later = (await page.post("/api/session", json={"token": "wrong"})).status_code
+
+    assert tries == [401] * 10 + [429] * 2
+    assert later == 401
