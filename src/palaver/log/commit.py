@@ -4,7 +4,7 @@ Called by the writer within a transaction. All appends are judged before anythin
 nothing down with it; then each table gets its rows in one go. Nothing here looks into a line, and no SQL is run per event.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -23,8 +23,7 @@ _Row = tuple[int | str | bytes | None, ...]
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     number: int
     seq: int
     chain: bytes

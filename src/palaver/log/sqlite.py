@@ -78,7 +78,8 @@ class SqliteLog:
     # -- writing
 
     async def append(self, append: Append) -> Appended:
-        return await self._writer.append(append)
+        appended: Appended = await self._writer.submit(append)
+        return appended
 
     async def save_snapshot(self, conversation: str, snapshot: Snapshot) -> None:
         await self._writer.run(lambda connection: snapshots.save(connection, conversation, snapshot))

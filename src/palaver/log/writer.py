@@ -11,16 +11,15 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 import structlog
 
 from palaver.errors import HeadMoved, LogError, LogUnavailable, StorageFull
-from palaver.log.base import Append, Appended
+from palaver.log.base import Append
 from palaver.log.commit import Commit, Heads
 from palaver.log.database import log_error, storage_full
 from palaver.log.reserve import Reserve
@@ -29,8 +28,8 @@ T = TypeVar("T")
 
 logger = structlog.get_logger(__name__)
 
-WAITING = 4_096
-"""Pieces of work that may wait for the writer; further callers wait for a place. A conversation waits with one at a time."""
+WAITING = 65_536
+"""Pieces of work that may wait; more are refused. Every conversation waits with one at a time, so this is a broken disk."""
 CHECKPOINT_PAGES = 4_000
 """16 MiB of write-ahead log: a page changed often is copied once, and a restart after a crash reads it in a blink."""
 CLOSE_S = 60.0
@@ -39,8 +38,7 @@ CLOSE_S = 60.0
 Job = Callable[[apsw.Connection], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     task: Append | Job
     answer: "asyncio.Future[Any]"
 
@@ -49,8 +47,7 @@ class _Work:
         return isinstance(self.task, Append) and self.task.urgent
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     to: "asyncio.Future[Any]"
     value: Any = None
     error: Exception | None = None
@@ -67,8 +64,10 @@ class Writer:
         self._reserve = reserve
         self._heads = Heads(connection)
         self._loop = asyncio.get_running_loop()
-        self._places = asyncio.Semaphore(WAITING)
-        self._waiting: SimpleQueue[_Work | None] = SimpleQueue()
+        self._gathered: list[_Work] = []
+        """Given in this turn of the loop; handed over at its end, all at once."""
+        self._handed_over: SimpleQueue[list[_Work] | None] = SimpleQueue()
+        self._waiting = 0
         self._closed = False
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
@@ -80,28 +79,43 @@ class Writer:
     def position(self) -> int:
         return self._heads.position
 
-    async def append(self, append: Append) -> Appended:
-        appended: Appended = await self._submit(append)
-        return appended
+    def submit(self, task: Append | Job) -> "asyncio.Future[Any]":
+        """An append, or other work that writes and becomes a part of some commit. Answered once that is on disk."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        if self._closed or self._waiting >= WAITING:
+            answer.set_exception(LogUnavailable("The log is closed." if self._closed else "The disk cannot keep up."))
+            return answer
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(_Work(task, answer))
+        self._waiting += 1
+        return answer
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._handed_over.put(self._gathered)
+            self._gathered = []
 
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
-        """Run other work that writes, as a part of some commit."""
-        result: T = await self._submit(job)
+        result: T = await self.submit(job)
         return result
-
-    async def _submit(self, task: Append | Job) -> Any:
-        async with self._places:
-            if self._closed:
-                raise LogUnavailable("The log is closed.")
-            answer: asyncio.Future[Any] = self._loop.create_future()
-            self._waiting.put(_Work(task, answer))
-            return await answer
 
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._waiting.put(None)
+            self._hand_over()
+            self._handed_over.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_S)
+
+    def _deliver(self, answers: Sequence[_Answer], handled: int) -> None:
+        self._waiting -= handled
+        for to, value, error in answers:
+            if to.done():
+                continue
+            if error is None:
+                to.set_result(value)
+            else:
+                to.set_exception(error)
 
     # -- on the writer's thread from here on
 
@@ -117,28 +131,29 @@ class Writer:
     def _take(self) -> tuple[list[_Work], bool]:
         """Everything that waits, at least one. False: the last there will be."""
         batch: list[_Work] = []
-        work = self._waiting.get()
+        given = self._handed_over.get()
         try:
-            while work is not None:
-                batch.append(work)
-                work = self._waiting.get_nowait()
+            while given is not None:
+                batch.extend(given)
+                given = self._handed_over.get_nowait()
         except Empty:
             return batch, True
         return batch, False
 
     def _handle(self, batch: Sequence[_Work]) -> None:
         try:
-            # A caller that gave up before its turn came is taken at its word.
-            answers = self._commit([work for work in batch if not work.answer.cancelled()])
+            answers = self._commit(batch)
         except Exception as error:
             logger.exception("the log's writer failed")
             answers = [_Answer(work.answer, error=log_error(error, self._path)) for work in batch]
         with contextlib.suppress(RuntimeError):  # the loop is gone, and every caller with it
-            self._loop.call_soon_threadsafe(_deliver, answers)
+            self._loop.call_soon_threadsafe(self._deliver, answers, len(batch))
         if self._wal_pages >= self._checkpoint_at:
             self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _commit(self, batch: Sequence[_Work]) -> list[_Answer]:
+        # A caller that gave up before its turn came is taken at its word.
+        batch = [work for work in batch if not work.answer.cancelled()]
         refused: list[_Answer] = []
         if not self._reserve.kept():
             # What little is left belongs to those who must write.
@@ -211,13 +226,3 @@ class Writer:
             in_log, copied = self._wal_pages, 0
         # A reader in the way keeps the log from starting over; trying again at every commit would only cost.
         self._checkpoint_at = CHECKPOINT_PAGES if copied >= in_log else in_log + CHECKPOINT_PAGES
-
-
-def _deliver(answers: Sequence[_Answer]) -> None:
-    for answer in answers:
-        if answer.to.done():
-            continue
-        if answer.error is None:
-            answer.to.set_result(answer.value)
-        else:
-            answer.to.set_exception(answer.error)
