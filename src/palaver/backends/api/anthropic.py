@@ -75,7 +75,7 @@ class AnthropicProvider:
         return self._model
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        reader = _AnthropicReader(self._endpoint.service)
+        reader = AnthropicReader(self._endpoint.service)
         return self._endpoint.answer("/messages", request_body(request), request.model, reader)
 
     async def close(self) -> None:
@@ -226,7 +226,7 @@ class _Event(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(_Event)
 
 
-class _AnthropicReader:
+class AnthropicReader:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._usage = _Counts()

@@ -69,7 +69,7 @@ class OpenAiProvider:
         return self._model
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        reader = _OpenAiReader(self._endpoint.service)
+        reader = OpenAiReader(self._endpoint.service)
         # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
         is_openai = self._endpoint.host.endswith(("openai.com", "azure.com"))
         body = request_body(request, "max_completion_tokens" if is_openai else "max_tokens")
@@ -207,7 +207,7 @@ class _Chunk(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(_Chunk)
 
 
-class _OpenAiReader:
+class OpenAiReader:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._began = False

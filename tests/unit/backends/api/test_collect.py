@@ -1,0 +1,175 @@
+"""From the pieces of an answer to events."""
+
+import itertools
+
+from palaver.backends.api.collect import DELTA_CHARS, Collector, parsed
+from palaver.backends.api.provider import (
+    Began,
+    ModelEvent,
+    Stopped,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    UsageSeen,
+    joined,
+)
+from palaver.schema.base import Usage
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    KnownEvent,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolInputDelta,
+)
+
+STOP = Stopped("stop", "end_turn")
+
+
+def collector(replaces: str | None = None) -> Collector:
+    numbers = itertools.count(1)
+    return Collector(
+        message="m",
+        model="asked",
+        provider="p@host",
+        new_id=lambda: f"call-{next(numbers)}",
+        now_ms=lambda: 1000,
+        replaces=replaces,
+    )
+
+
+def collected(*pieces: ModelEvent) -> list[KnownEvent]:
+    answer = collector()
+    events = [event for piece in pieces for event in answer.take(piece)]
+    return [*events, *answer.finish()]
+
+
+def test_answer_begins_with_its_first_piece() -> None:
+    answer = collector(replaces="old")
+    assert answer.take(Began("served")) == []
+    assert answer.take(UsageSeen(Usage(input_tokens=1))) == []
+    assert not answer.started
+    assert answer.take(TextPiece(0, "a")) == [
+        AnswerStarted(message="m", model="served", replaces="old"),
+        TextDelta(message="m", block=0, text="a"),
+    ]
+
+
+def test_blocks_are_numbered_in_order_and_finished_once() -> None:
+    events = collected(
+        ThinkingPiece(0, "hm"),
+        ThinkingPiece(0, "", "sig"),
+        TextPiece(1, "a"),
+        TextPiece(1, "b"),
+        ToolPiece(2, "t1", "read", "{}"),
+        TextPiece(3, "c"),
+        STOP,
+    )
+    assert events == [
+        AnswerStarted(message="m", model="asked"),
+        ThinkingDelta(message="m", block=0, text="hm"),
+        ThinkingFinished(message="m", block=0, text="hm", signature="sig", provider={"by": "p@host"}, duration_ms=0),
+        TextDelta(message="m", block=1, text="a"),
+        TextDelta(message="m", block=1, text="b"),
+        TextFinished(message="m", block=1, text="ab"),
+        ToolInputDelta(message="m", block=2, call="call-1", name="read", text="{}"),
+        TextDelta(message="m", block=3, text="c"),
+        TextFinished(message="m", block=3, text="c"),
+        ToolCalled(message="m", block=2, call="call-1", name="read", input={}, provider={"by": "p@host", "id": "t1"}),
+        AnswerFinished(message="m", finish_reason="tool_calls", model="asked"),
+    ]
+
+
+def test_thinking_that_is_kept_secret_keeps_its_data() -> None:
+    (finished,) = [
+        event for event in collected(ThinkingPiece(0, "", None, "x+/=")) if isinstance(event, ThinkingFinished)
+    ]
+    assert finished.redacted
+    assert finished.provider == {"by": "p@host", "data": "x+/="}
+
+
+def test_thinking_without_words_keeps_its_signature() -> None:
+    events = collected(ThinkingPiece(0, ""), ThinkingPiece(0, "", "sig"), TextPiece(1, "a"))
+    assert isinstance(events[1], ThinkingFinished)
+    assert (events[1].text, events[1].signature) == ("", "sig")
+
+
+def test_text_after_other_text_of_the_same_index_is_a_new_block() -> None:
+    """Some services think, speak, and think again, all under one index."""
+    events = collected(ThinkingPiece(0, "a"), TextPiece(1, "b"), ThinkingPiece(0, "c"))
+    assert [(event.block, event.text) for event in events if isinstance(event, ThinkingFinished)] == [
+        (0, "a"),
+        (2, "c"),
+    ]
+
+
+def test_arguments_in_fragments_make_one_call() -> None:
+    events = collected(
+        ToolPiece(5, "t1", "read"),
+        ToolPiece(5, arguments='{"pa'),
+        ToolPiece(6, "t2", "list"),
+        ToolPiece(5, arguments='th":1}'),
+    )
+    calls = [event for event in events if isinstance(event, ToolCalled)]
+    assert [(call.call, call.name, call.input) for call in calls] == [
+        ("call-1", "read", {"path": 1}),
+        ("call-2", "list", {}),
+    ]
+
+
+def test_calls_under_one_index_are_told_apart_by_their_ids() -> None:
+    events = collected(ToolPiece(0, "t1", "read", "{}"), ToolPiece(0, "t2", "list", "{}"))
+    assert [event.name for event in events if isinstance(event, ToolCalled)] == ["read", "list"]
+
+
+def test_opaque_data_of_a_call_is_kept() -> None:
+    (called,) = [event for event in collected(ToolPiece(0, "t", "read", "", {"s": 1})) if isinstance(event, ToolCalled)]
+    assert called.provider == {"by": "p@host", "id": "t", "opaque": {"s": 1}}
+
+
+def test_cut_answer_keeps_its_text_marked_and_makes_no_call() -> None:
+    answer = collector()
+    for piece in (ToolPiece(0, "t", "read", "{"), TextPiece(1, "half"), UsageSeen(Usage(output_tokens=3))):
+        answer.take(piece)
+    assert answer.cut() == [
+        TextFinished(message="m", block=1, text="half", interrupted=True),
+        AnswerFinished(message="m", finish_reason="cut", usage=Usage(output_tokens=3), model="asked", interrupted=True),
+    ]
+
+
+def test_fragment_too_long_for_an_event_is_split() -> None:
+    text = "x" * (DELTA_CHARS + 1)
+    deltas = [event.text for event in collected(TextPiece(0, text)) if isinstance(event, TextDelta)]
+    assert [len(delta) for delta in deltas] == [DELTA_CHARS, 1]
+
+
+def test_arguments_that_are_not_json_stay_as_they_are() -> None:
+    assert parsed('{"a": ') == '{"a": '
+    assert parsed("") == {}
+    assert parsed(" \n") == {}
+    assert parsed("[" * 100_000) == "[" * 100_000
+
+
+def test_pieces_that_arrive_together_are_joined_by_block() -> None:
+    pieces: list[ModelEvent] = [
+        TextPiece(0, "a"),
+        TextPiece(0, "b"),
+        ThinkingPiece(1, "c"),
+        ThinkingPiece(1, "d"),
+        ThinkingPiece(1, "", "sig"),
+        ToolPiece(2, "t", "read", "{"),
+        ToolPiece(2, arguments="}"),
+        ToolPiece(2, "u", "read", "{}"),
+        TextPiece(3, "e"),
+    ]
+    assert joined(pieces) == [
+        TextPiece(0, "ab"),
+        ThinkingPiece(1, "cd"),
+        ThinkingPiece(1, "", "sig"),
+        ToolPiece(2, "t", "read", "{}"),
+        ToolPiece(2, "u", "read", "{}"),
+        TextPiece(3, "e"),
+    ]

@@ -1,0 +1,121 @@
+"""What the readers of both formats make of streams, also of the odd ones that other services send."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from palaver.backends.api.anthropic import AnthropicReader
+from palaver.backends.api.failure import Service
+from palaver.backends.api.openai import OpenAiReader
+from palaver.backends.api.provider import Began, ModelEvent, Stopped, TextPiece, ThinkingPiece, ToolPiece, UsageSeen
+from palaver.errors import ProviderRefused, ProviderUnavailable
+from palaver.schema.base import Usage
+
+SERVICE = Service("https://host/v1")
+
+
+def anthropic(*events: dict[str, Any]) -> list[ModelEvent]:
+    reader = AnthropicReader(SERVICE)
+    return [piece for event in events for piece in reader.read(msgspec.json.encode(event))]
+
+
+def openai(*chunks: dict[str, Any]) -> list[ModelEvent]:
+    reader = OpenAiReader(SERVICE)
+    found = [piece for chunk in chunks for piece in reader.read(msgspec.json.encode(chunk))]
+    return [piece for piece in found if not isinstance(piece, Began)]
+
+
+def delta(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": None}]}
+
+
+def test_anthropic_counts_cached_tokens_as_input_and_later_counts_as_the_whole() -> None:
+    start = {"input_tokens": 3, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 7, "output_tokens": 1}
+    events = anthropic(
+        {"type": "message_start", "message": {"model": "m", "usage": start}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 20}},
+    )
+    assert events[0] == Began("m")
+    assert events[-2] == UsageSeen(Usage(input_tokens=60, cached_tokens=50, output_tokens=20))
+    assert events[-1] == Stopped("stop", "end_turn")
+
+
+def test_anthropic_arguments_that_come_whole_are_taken() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "read", "input": {"path": "a"}}
+    assert anthropic({"type": "content_block_start", "index": 1, "content_block": block}) == [
+        ToolPiece(1, "t", "read", '{"path":"a"}')
+    ]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "ping"},
+        {"type": "new_kind", "future": {"a": [1]}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "server_tool_use"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {}}},
+        {"type": "content_block_delta", "index": 0},
+        {},
+    ],
+)
+def test_anthropic_events_of_tomorrow_are_passed_over(event: dict[str, Any]) -> None:
+    assert anthropic(event) == []
+
+
+def test_anthropic_unknown_stop_reason_is_kept_by_its_word() -> None:
+    assert anthropic({"type": "message_delta", "delta": {"stop_reason": "tired"}}) == [Stopped("other", "tired")]
+
+
+def test_anthropic_error_in_a_stream_raises() -> None:
+    with pytest.raises(ProviderUnavailable, match="busy"):
+        anthropic({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+
+
+def test_openai_reads_reasoning_under_either_name() -> None:
+    assert openai(delta(reasoning_content="a"), delta(reasoning="b"), delta(content="c")) == [
+        ThinkingPiece(0, "a"),
+        ThinkingPiece(0, "b"),
+        TextPiece(1, "c"),
+    ]
+
+
+def test_openai_calls_without_index_are_numbered_by_place() -> None:
+    calls = [
+        {"id": "a", "function": {"name": "read", "arguments": "{}"}},
+        {"id": "b", "function": {"name": "list", "arguments": None}},
+    ]
+    assert openai(delta(tool_calls=calls)) == [ToolPiece(2, "a", "read", "{}"), ToolPiece(3, "b", "list", "")]
+
+
+def test_openai_nulls_and_absent_parts_are_nothing() -> None:
+    assert openai(delta(content=None, tool_calls=None, role="assistant"), {"choices": []}, {}) == []
+
+
+def test_openai_usage_counts_what_was_cached_and_reasoned() -> None:
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 4,
+        "prompt_tokens_details": {"cached_tokens": 5},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    assert openai({"choices": [], "usage": usage}) == [
+        UsageSeen(Usage(input_tokens=9, output_tokens=4, cached_tokens=5, reasoning_tokens=2))
+    ]
+
+
+def test_openai_end_marker_ends_and_only_a_finish_reason_makes_whole() -> None:
+    reader = OpenAiReader(SERVICE)
+    reader.read(b" [DONE]")
+    assert (reader.ended, reader.stopped) == (True, False)
+
+
+@pytest.mark.parametrize("error", ["out of memory", {"message": "out of memory", "code": 500}])
+def test_openai_error_in_a_stream_raises(error: Any) -> None:
+    with pytest.raises(ProviderUnavailable, match="out of memory"):
+        openai({"error": error})
+
+
+def test_openai_refused_request_in_a_stream_is_final() -> None:
+    with pytest.raises(ProviderRefused):
+        openai({"error": {"message": "no", "type": "invalid_request_error"}})
