@@ -1,8 +1,8 @@
-/** What the view sees: one immutable snapshot of everything. A part that did not change keeps its identity. */
+/** What the view sees, one immutable snapshot of everything; and what it may do, the store's methods. Holds types only. */
 
-import type { State, WireError } from "../protocol/events.gen";
-import type { AgentEntry, Session, WaitingRequest } from "../protocol/wire";
-import type { OutboxEntry } from "../transport/commands";
+import type { Accepted, CreateConversation, Part, State, WireError } from "../protocol/events.gen";
+import type { AgentEntry, Credentials, Session, Upload, WaitingRequest } from "../protocol/wire";
+import type { CommandBody, OutboxEntry } from "../transport/commands";
 import type { Connection } from "../transport/connection";
 import type { Announcement } from "./announce";
 import type { ConversationList } from "./listing";
@@ -41,6 +41,7 @@ export interface Loaded<Item> {
   readonly items: readonly Item[];
 }
 
+/** A part that did not change keeps its identity. */
 export interface Snapshot {
   readonly connection: Connection;
   readonly session: SessionState;
@@ -54,4 +55,58 @@ export interface Snapshot {
   readonly agents: Loaded<AgentEntry>;
   /** The latest thing for the live region; a new object each time there is something to say. */
   readonly announcement: { readonly id: number; readonly items: readonly Announcement[] };
+}
+
+export interface SendOptions {
+  /** `boundary` steers the running turn; the default queues behind it. */
+  delivery?: "turn" | "boundary";
+  priority?: boolean;
+  agent?: string;
+  mode?: string;
+}
+
+export interface Store {
+  subscribe: (listener: () => void) => () => void;
+  getSnapshot: () => Snapshot;
+
+  /** Asks who we are and connects. */
+  start(): void;
+  stop(): void;
+  reconnectNow(): void;
+  signIn(credentials: Credentials): Promise<boolean>;
+  signOut(): Promise<void>;
+
+  /** Follow a conversation. Nested opens are counted; the state stays for a while after the last close. */
+  openConversation(id: string): void;
+  closeConversation(id: string): void;
+  /** Tell which conversation the reader is looking at (null: none): it is never unread. */
+  setVisible(id: string | null): void;
+  loadOlder(id: string): Promise<void>;
+  /** Load older pages until the message that began at `seq` is there. The key of its first row, or null. */
+  reveal(id: string, seq: number): Promise<string | null>;
+
+  /** Puts any command into the outbox. The result is its client request id. */
+  command(conversation: string, body: CommandBody): string;
+  send(conversation: string, content: string | Part[], options?: SendOptions): string;
+  /** Settles when the server answered: the answer, or the refusal as ApiError. */
+  answered(commandId: string): Promise<Accepted>;
+  retry(commandId: string): void;
+  discard(commandId: string): void;
+  /** With a fresh id inside, so it may be repeated. */
+  create(body: CreateConversation): Promise<Accepted>;
+  upload(file: Blob, name: string): Promise<Upload>;
+
+  loadMoreConversations(): Promise<void>;
+  filterConversations(query: string): void;
+  showArchived(shown: boolean): void;
+  loadRequests(): Promise<void>;
+  loadAgents(): Promise<void>;
+  search(query: string, conversation?: string | null): void;
+
+  /** The text of a composer, of a conversation that is open or of a key of the view's own. */
+  draft(conversation: string): string;
+  setDraft(conversation: string, text: string): void;
+  setDisclosed(key: string, open: boolean): void;
+  select(conversation: string, key: string | null): void;
+  setAnnouncements(sentences: boolean): void;
 }

@@ -20,81 +20,21 @@ import { Conversation } from "./conversation";
 import { Drafts } from "./drafts";
 import { EMPTY_LIST } from "./listing";
 import { ListBook } from "./listbook";
+import { Lookups } from "./lookups";
+import { Alarms, Pace } from "./pace";
 import { PAGE_SIZE } from "./pages";
 import { NO_SEARCH } from "./search";
-import type { OpenConversation, SessionState, Snapshot } from "./snapshot";
+import type { OpenConversation, SendOptions, SessionState, Snapshot, Store } from "./snapshot";
 import { Seen } from "./unread";
 
 export type { CommandBody } from "../transport/commands";
-export type { OpenConversation, SessionState, Snapshot } from "./snapshot";
-
-export interface SendOptions {
-  /** `boundary` steers the running turn; the default queues behind it. */
-  delivery?: "turn" | "boundary";
-  priority?: boolean;
-  agent?: string;
-  mode?: string;
-}
-
-export interface Store {
-  subscribe: (listener: () => void) => () => void;
-  getSnapshot: () => Snapshot;
-
-  /** Asks who we are and connects. */
-  start(): void;
-  stop(): void;
-  reconnectNow(): void;
-  signIn(credentials: Credentials): Promise<boolean>;
-  signOut(): Promise<void>;
-
-  /** Follow a conversation. Nested opens are counted; the state stays for a while after the last close. */
-  openConversation(id: string): void;
-  closeConversation(id: string): void;
-  /** Tell which conversation the reader is looking at (null: none): it is never unread. */
-  setVisible(id: string | null): void;
-  loadOlder(id: string): Promise<void>;
-  /** Load older pages until the message that began at `seq` is there. The key of its first row, or null. */
-  reveal(id: string, seq: number): Promise<string | null>;
-
-  /** Puts any command into the outbox. The result is its client request id. */
-  command(conversation: string, body: CommandBody): string;
-  send(conversation: string, content: string | Part[], options?: SendOptions): string;
-  /** Settles when the server answered: the answer, or the refusal as ApiError. */
-  answered(commandId: string): Promise<Accepted>;
-  retry(commandId: string): void;
-  discard(commandId: string): void;
-  /** With a fresh id inside, so it may be repeated. */
-  create(body: CreateConversation): Promise<Accepted>;
-  upload(file: Blob, name: string): Promise<Upload>;
-
-  loadMoreConversations(): Promise<void>;
-  filterConversations(query: string): void;
-  showArchived(shown: boolean): void;
-  loadRequests(): Promise<void>;
-  loadAgents(): Promise<void>;
-  search(query: string, conversation?: string | null): void;
-
-  /** The text of a composer, of a conversation that is open or of a key of the view's own. */
-  draft(conversation: string): string;
-  setDraft(conversation: string, text: string): void;
-  setDisclosed(key: string, open: boolean): void;
-  select(conversation: string, key: string | null): void;
-  setAnnouncements(sentences: boolean): void;
-}
-
-/** 30 times a second: the eye sees a stream, and the main thread has two frames of three for itself. */
-const FLUSH_MS = 33;
+export type { OpenConversation, SendOptions, SessionState, Snapshot, Store } from "./snapshot";
 
 /** Somebody who goes back at once finds the conversation live; somebody who left does not keep it streaming. */
 const LINGER_MS = 5_000;
 
 /** Closed conversations kept in memory, to reopen without a fetch of the whole. */
 const KEEP_CLOSED = 6;
-
-const LIST_SIZE = 50;
-
-/** A pause in typing. */
-const TYPING_MS = 200;
 
 /** Each saved draft is an event on disk, so not every pause. */
 const DRAFT_MS = 1_500;
@@ -114,18 +54,17 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private readonly outbox: Outbox;
   private readonly drafts: Drafts;
   private readonly list: ListBook;
+  private readonly alarms: Alarms;
+  private readonly pace: Pace;
+  private readonly lookups: Lookups;
   private readonly conversations = new Map<string, Conversation>();
   private readonly listeners = new Set<() => void>();
-  private readonly timers = new Map<string, () => void>();
   private selected: ReadonlyMap<string, string | null> = new Map();
   private visible: string | null = null;
   private announcer = new Announcer();
   private saysSentences = true;
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
-  private flushedAt = -Infinity;
-  private cancelFlush: (() => void) | null = null;
-  private searching: AbortController | null = null;
   private checking = false;
   private snapshot: Snapshot;
 
@@ -135,6 +74,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.outbox = new Outbox(ports, this);
     this.drafts = new Drafts(ports.tab);
     this.list = new ListBook(new Seen(ports.device));
+    this.alarms = new Alarms(ports);
+    this.pace = new Pace(ports, () => this.flush());
+    this.lookups = new Lookups(ports, this.list, this.alarms, this);
     this.snapshot = {
       connection: { kind: "connecting" },
       session: { phase: "checking", session: null, error: null },
@@ -158,26 +100,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   // -- showing
 
-  private publish(change: Partial<Snapshot>): void {
+  publish(change: Partial<Snapshot>): void {
     this.snapshot = { ...this.snapshot, ...change };
     for (const listener of this.listeners) listener();
   }
 
-  /** Shows what came from the network, soon and with whatever else comes until then. */
-  private schedule(): void {
-    if (this.cancelFlush !== null) return;
-    const wait = this.flushedAt + FLUSH_MS - this.ports.now();
-    const atFrame = () => {
-      this.cancelFlush = this.ports.frame(() => this.flush());
-    };
-    if (wait > 0) this.cancelFlush = this.ports.after(wait, atFrame);
-    else atFrame();
-  }
-
   private flush(): void {
-    this.cancelFlush?.();
-    this.cancelFlush = null;
-    this.flushedAt = this.ports.now();
+    this.pace.begin();
     for (const conversation of this.dirty) this.fold(conversation);
     this.dirty.clear();
     const open = this.openViews();
@@ -219,23 +148,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (conversation?.isReady !== true) return {};
     const items = this.announcer.say(conversation.current, this.ports.now());
     const next = this.announcer.nextAt;
-    if (next !== null) this.later("announce", Math.max(0, next - this.ports.now()), () => this.schedule());
+    if (next !== null) this.alarms.set("announce", Math.max(0, next - this.ports.now()), () => this.pace.soon());
     return items.length > 0 ? { announcement: { id: this.snapshot.announcement.id + 1, items } } : {};
-  }
-
-  /** Runs once after a delay; asking again under the same name begins anew. */
-  private later(name: string, delayMs: number, run: () => void): void {
-    this.timers.get(name)?.();
-    const cancel = this.ports.after(delayMs, () => {
-      this.timers.delete(name);
-      run();
-    });
-    this.timers.set(name, cancel);
-  }
-
-  private forget(name: string): void {
-    this.timers.get(name)?.();
-    this.timers.delete(name);
   }
 
   // -- who we are
@@ -246,9 +160,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   stop(): void {
     this.feed.stop();
-    for (const name of [...this.timers.keys()]) this.forget(name);
-    this.cancelFlush?.();
-    this.cancelFlush = null;
+    this.alarms.clearAll();
+    this.pace.cancel();
   }
 
   private async checkSession(attempt: number): Promise<void> {
@@ -264,7 +177,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
         if (this.snapshot.session.phase !== "signed_in") {
           this.publish({ session: { phase: "unreachable", session: null, error } });
         }
-        this.later("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
+        this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
       }
     } finally {
       this.checking = false;
@@ -276,7 +189,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.feed.start();
   }
 
-  private leave(error: WireError | null): void {
+  leave(error: WireError | null): void {
     this.feed.signOut();
     this.publish({ session: { phase: "signed_out", session: null, error } });
   }
@@ -306,7 +219,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   reconnectNow(): void {
     if (this.snapshot.session.phase === "unreachable") {
-      this.forget("session");
+      this.alarms.clear("session");
       void this.checkSession(0);
     } else this.feed.reconnectNow();
   }
@@ -321,7 +234,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   onReady(): void {
-    if (!this.list.isLoaded) void this.loadList();
+    if (!this.list.isLoaded) void this.lookups.loadConversations();
     for (const conversation of this.conversations.values()) {
       conversation.retry();
       if (conversation.openCount > 0) this.feed.follow(conversation.id, conversation.heldSeq);
@@ -338,7 +251,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (conversation === undefined) return;
     conversation.take(events);
     this.dirty.add(conversation);
-    this.schedule();
+    this.pace.soon();
   }
 
   onSnapshot(id: string, state: State): void {
@@ -346,23 +259,23 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (conversation === undefined) return;
     if (conversation.adopt(state)) void this.refreshPages(conversation, state);
     this.dirty.add(conversation);
-    this.schedule();
+    this.pace.soon();
   }
 
   onCaughtUp(): void {
-    this.schedule();
+    this.pace.soon();
   }
 
   onListed(items: Listing[]): void {
     this.list.merge(items);
     this.dirtyList = true;
-    if (this.snapshot.requests.phase === "ready") this.later("requests", TYPING_MS, () => void this.loadRequests());
-    this.schedule();
+    this.lookups.requestsMayHaveChanged();
+    this.pace.soon();
   }
 
   onRefused(id: string, error: WireError): void {
     this.conversations.get(id)?.refuse(error);
-    this.schedule();
+    this.pace.soon();
   }
 
   onOutbox(outbox: readonly OutboxEntry[]): void {
@@ -383,7 +296,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   // -- conversations
 
   openConversation(id: string): void {
-    this.forget(`close:${id}`);
+    this.alarms.clear(`close:${id}`);
     let conversation = this.conversations.get(id);
     if (conversation === undefined) conversation = new Conversation(id, this.ports.dayOf);
     // Put at the end: the first is the one left for longest.
@@ -402,7 +315,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (conversation.openCount > 0) return;
     this.syncDraft(id);
     this.publish({ open: this.openViews() });
-    this.later(`close:${id}`, LINGER_MS, () => this.leaveConversation(id));
+    this.alarms.set(`close:${id}`, LINGER_MS, () => this.leaveConversation(id));
   }
 
   private leaveConversation(id: string): void {
@@ -456,7 +369,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
         const { items } = await this.ports.api.messages(conversation.id, before, PAGE_SIZE);
         conversation.flush();
         before = conversation.refreshPage(items, before);
-        this.schedule();
+        this.pace.soon();
       }
     } catch {
       // The next snapshot or page tries again; what is held is at worst as old as it was.
@@ -518,48 +431,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
     return this.ports.api.upload(file, name);
   }
 
-  // -- the list
+  // -- asking the server
 
-  private async loadList(): Promise<void> {
-    try {
-      this.list.takeFirstPage(await this.ports.api.conversations({ limit: LIST_SIZE }));
-    } catch (cause) {
-      const error = asApiError(cause);
-      if (error.signedOut) this.leave(null);
-      this.list.fail(error.error);
-    }
-    this.dirtyList = true;
-    this.flush();
-  }
-
-  async loadMoreConversations(): Promise<void> {
-    const cursor = this.list.beginMore();
-    if (cursor === null) return;
-    const { query } = this.list;
-    this.showList();
-    try {
-      this.list.endMore(await this.ports.api.conversations({ limit: LIST_SIZE, cursor, query }), query);
-    } catch {
-      this.list.endMore(null, query);
-    }
-    this.showList();
+  loadMoreConversations(): Promise<void> {
+    return this.lookups.loadMoreConversations();
   }
 
   filterConversations(query: string): void {
-    const text = query.trim();
-    this.list.filter(text);
-    this.showList();
-    if (text === "") this.forget("filter");
-    else this.later("filter", TYPING_MS, () => void this.findConversations(text));
-  }
-
-  private async findConversations(query: string): Promise<void> {
-    try {
-      this.list.takeFound(await this.ports.api.conversations({ limit: LIST_SIZE, query }), query);
-    } catch {
-      // What is at hand is filtered already; the banner says that the server does not answer.
-    }
-    this.showList();
+    this.lookups.filterConversations(query);
   }
 
   showArchived(shown: boolean): void {
@@ -567,57 +446,21 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.showList();
   }
 
-  private showList(): void {
-    this.dirtyList = true;
-    this.flush();
+  loadRequests(): Promise<void> {
+    return this.lookups.loadRequests();
   }
 
-  async loadRequests(): Promise<void> {
-    const { items } = this.snapshot.requests;
-    if (items.length === 0) this.publish({ requests: { phase: "loading", items } });
-    try {
-      this.publish({ requests: { phase: "ready", items: await this.ports.api.requests() } });
-    } catch {
-      this.publish({ requests: { phase: "failed", items } });
-    }
-  }
-
-  async loadAgents(): Promise<void> {
-    const { items } = this.snapshot.agents;
-    if (items.length === 0) this.publish({ agents: { phase: "loading", items } });
-    try {
-      this.publish({ agents: { phase: "ready", items: await this.ports.api.agents() } });
-    } catch {
-      this.publish({ agents: { phase: "failed", items } });
-    }
+  loadAgents(): Promise<void> {
+    return this.lookups.loadAgents();
   }
 
   search(query: string, conversation: string | null = null): void {
-    this.searching?.abort();
-    this.searching = null;
-    const text = query.trim();
-    if (text === "") {
-      this.forget("search");
-      this.publish({ search: { ...NO_SEARCH, query, conversation } });
-      return;
-    }
-    this.publish({ search: { ...this.snapshot.search, phase: "typing", query, conversation, error: null } });
-    this.later("search", TYPING_MS, () => void this.find(text));
+    this.lookups.search(query, conversation);
   }
 
-  private async find(q: string): Promise<void> {
-    const searching = new AbortController();
-    this.searching = searching;
-    const { search } = this.snapshot;
-    this.publish({ search: { ...search, phase: "loading" } });
-    const where = search.conversation === null ? {} : { conversation: search.conversation };
-    try {
-      const hits = await this.ports.api.search({ q, ...where }, searching.signal);
-      if (this.searching === searching) this.publish({ search: { ...search, phase: "ready", hits } });
-    } catch (cause) {
-      const { error } = asApiError(cause);
-      if (this.searching === searching) this.publish({ search: { ...search, phase: "failed", hits: [], error } });
-    }
+  showList(): void {
+    this.dirtyList = true;
+    this.flush();
   }
 
   // -- what the person does to the page
@@ -630,13 +473,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.drafts.set(conversation, text);
     this.publish({ open: this.openViews() });
     if (this.conversations.has(conversation)) {
-      this.later(`draft:${conversation}`, DRAFT_MS, () => this.syncDraft(conversation));
+      this.alarms.set(`draft:${conversation}`, DRAFT_MS, () => this.syncDraft(conversation));
     }
   }
 
   /** Lets the person's other devices know. Lossy on purpose: the next pause, close or connection tries again. */
   private syncDraft(id: string): void {
-    this.forget(`draft:${id}`);
+    this.alarms.clear(`draft:${id}`);
     const text = this.drafts.unsynced(id);
     const conversation = this.conversations.get(id);
     if (text === null || conversation?.isReady !== true || !this.feed.isReady) return;
