@@ -3,7 +3,7 @@
  * keys) and the keys that work everywhere; knows nothing of what a conversation holds.
  */
 
-import { Suspense, lazy, useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useState } from "react";
 import { text } from "../text";
 import { Announcer } from "./announcer/Announcer";
 import { ConnectionBanner } from "./connection/ConnectionBanner";
@@ -11,17 +11,12 @@ import { Conversation } from "./conversation/Conversation";
 import { Dialog, layerIsOpen } from "./controls/Dialog";
 import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
-import { Home } from "./home/Home";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
+import { fetchTheRest, Home, KeyHelp, Palette, SignIn } from "./later";
 import { addressOf, goTo, useRoute } from "./route";
-import { SignIn } from "./signin/SignIn";
 import { usePick, useStore } from "./store";
 import { ActionsContext, type PageActions } from "./actions";
-
-// Opened on demand, so fetched on demand.
-const Palette = lazy(() => import("./palette/Palette"));
-const KeyHelp = lazy(() => import("./palette/KeyHelp"));
 
 type Layer = "palette" | "keys" | "list" | null;
 
@@ -33,7 +28,13 @@ export function App() {
   const isIn = session.phase === "signed_in" || (wasIn && session.phase !== "signed_out");
   return (
     <Crash>
-      {isIn ? <Page /> : <SignIn session={session} wasIn={wasIn} />}
+      {isIn ? (
+        <Page />
+      ) : (
+        <Suspense fallback={null}>
+          <SignIn session={session} wasIn={wasIn} />
+        </Suspense>
+      )}
       <Announcer />
     </Crash>
   );
@@ -54,6 +55,7 @@ function Page() {
   }, [waiting, title]);
 
   useEffect(() => void store.loadAgents(), [store]);
+  useEffect(fetchTheRest, []);
 
   useEffect(() => {
     store.setVisible(route.conversation);
@@ -99,7 +101,9 @@ function Page() {
         <div className="stage">
           <ConnectionBanner />
           {route.conversation === null ? (
-            <Home onShowList={toggleList} listShown={sideShown && !narrow} />
+            <Suspense fallback={null}>
+              <Home onShowList={toggleList} listShown={sideShown && !narrow} />
+            </Suspense>
           ) : (
             <Conversation
               key={route.conversation}

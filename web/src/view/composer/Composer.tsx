@@ -1,31 +1,34 @@
 /** Writing into a conversation: send at rest, queue while the agent works, steer where it can be steered, stop always. */
 
-import { useEffect, useRef, type KeyboardEvent } from "react";
-import type { OpenConversation } from "../../model/store";
+import { memo, useEffect, useRef, type KeyboardEvent } from "react";
 import { text } from "../../text";
 import { useScope } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
 import { commandKey, onAsked } from "../keys";
-import { usePick, useStore } from "../store";
+import { usePick, usePicked, useStore } from "../store";
 import { contentOf, useAttachments } from "./attachments";
 import { ComposerBox, type ComposerHandle } from "./ComposerBox";
 import { Mode } from "./Mode";
 
 interface ComposerProps {
-  conversation: OpenConversation;
+  id: string;
   onStop: () => void;
 }
 
-export function Composer({ conversation, onStop }: ComposerProps) {
+const NO_PARAMS = {};
+
+export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
   const store = useStore();
   const { setEditingQueued } = useScope();
-  const { id, state, draft } = conversation;
+  const draft = usePicked(id, (known) => known.draft) ?? "";
+  const params = usePicked(id, ({ state }) => state.params) ?? NO_PARAMS;
+  const lastQueued = usePicked(id, ({ state }) => state.queue.at(-1)?.id) ?? null;
+  const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
+  const steerable = usePicked(id, ({ state }) => state.turn?.steerable) ?? false;
   const attachments = useAttachments(id);
   const box = useRef<ComposerHandle>(null);
   const connected = usePick(({ connection }) => connection.kind === "open" || connection.kind === "catching_up" || connection.kind === "version_mismatch");
   const trouble = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
-  const busy = state.turn !== null;
-  const steerable = state.turn?.steerable ?? false;
 
   useEffect(() => onAsked("compose", () => box.current?.focus()), []);
 
@@ -42,10 +45,9 @@ export function Composer({ conversation, onStop }: ComposerProps) {
       if (ready) send(busy && steerable ? "boundary" : "turn");
       return true;
     }
-    const last = state.queue.at(-1);
-    if (event.key === "ArrowUp" && draft === "" && last) {
+    if (event.key === "ArrowUp" && draft === "" && lastQueued !== null) {
       event.preventDefault();
-      setEditingQueued(last.id);
+      setEditingQueued(lastQueued);
       return true;
     }
     return false;
@@ -63,7 +65,7 @@ export function Composer({ conversation, onStop }: ComposerProps) {
         onKey={onKey}
         onSend={() => send("turn")}
         notice={!connected && trouble ? text.composer.offline : null}
-        tools={<Mode id={id} params={state.params} />}
+        tools={<Mode id={id} params={params} />}
         buttons={(canSend) => (
           <>
             {busy && steerable && canSend && (
@@ -99,4 +101,4 @@ export function Composer({ conversation, onStop }: ComposerProps) {
       />
     </div>
   );
-}
+});

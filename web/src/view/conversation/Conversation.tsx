@@ -1,35 +1,35 @@
 /** One conversation on the page: header, transcript, and the dock with everything that waits or is being written. */
 
-import { Suspense, lazy, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
-import type { OpenConversation } from "../../model/store";
+import { Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
 import { Activity } from "../dock/Activity";
 import { PlanLine } from "../dock/PlanLine";
-import { QueueStrip } from "../dock/QueueStrip";
-import { RequestDock } from "../dock/RequestDock";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
+import { Find, QueueStrip, RequestDock } from "../later";
 import { usePicked, useStore } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { witness } from "../witness";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
 
-const Find = lazy(() => import("../find/Find"));
-
-interface ConversationProps {
-  id: string;
-  at: number | null;
-  message: string | null;
+interface FrameProps {
   listShown: boolean;
   onShowList: () => void;
 }
 
+interface ConversationProps extends FrameProps {
+  id: string;
+  at: number | null;
+  message: string | null;
+}
+
 export function Conversation({ id, at, message, listShown, onShowList }: ConversationProps) {
   const store = useStore();
-  const conversation = usePicked(id, (known) => known);
+  const phase = usePicked(id, (known) => (known.state.deleted ? "missing" : known.phase)) ?? "loading";
+  const error = usePicked(id, (known) => known.error);
 
   useEffect(() => {
     store.openConversation(id);
@@ -37,54 +37,47 @@ export function Conversation({ id, at, message, listShown, onShowList }: Convers
   }, [store, id]);
 
   const frame = { listShown, onShowList };
-  if (conversation === undefined || conversation.phase === "loading") {
-    return (
-      <Notice {...frame}>
-        <p role="status">{text.transcript.loading}</p>
-      </Notice>
-    );
+  switch (phase) {
+    case "loading":
+      return (
+        <Notice {...frame}>
+          <p role="status">{text.transcript.loading}</p>
+        </Notice>
+      );
+    case "missing":
+      return <Missing {...frame} />;
+    case "failed":
+      return (
+        <Notice {...frame}>
+          <p role="alert">
+            {text.transcript.failed} {error?.message}
+          </p>
+          <button type="button" className="button" onClick={() => store.reconnectNow()}>
+            {text.transcript.retry}
+          </button>
+        </Notice>
+      );
+    case "ready":
+      return <Ready id={id} at={at} message={message} {...frame} />;
   }
-  if (conversation.phase === "missing" || conversation.state.deleted) return <Missing {...frame} />;
-  if (conversation.phase === "failed") {
-    return (
-      <Notice {...frame}>
-        <p role="alert">
-          {text.transcript.failed} {conversation.error?.message}
-        </p>
-        <button type="button" className="button" onClick={() => store.reconnectNow()}>
-          {text.transcript.retry}
-        </button>
-      </Notice>
-    );
-  }
-  return <Ready conversation={conversation} at={at} message={message} {...frame} />;
 }
 
-interface FrameProps {
-  listShown: boolean;
-  onShowList: () => void;
-}
-
-interface ReadyProps extends FrameProps {
-  conversation: OpenConversation;
-  at: number | null;
-  message: string | null;
-}
-
-function Ready({ conversation, at, message, listShown, onShowList }: ReadyProps) {
-  const { id, state } = conversation;
+/**
+ * What is drawn here does not change with every token: each part picks what it shows from the store by itself, so that
+ * only the transcript and the activity line follow the stream.
+ */
+function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
   const [editing, setEditing] = useState<Editing | null>(null);
   const [editingQueued, setEditingQueued] = useState<string | null>(null);
   const [finding, setFinding] = useState(false);
-  const scope = useMemo(
-    () => ({ id, editing, setEditing, editingQueued, setEditingQueued }),
-    [id, editing, editingQueued],
-  );
+  const scope = useMemo(() => ({ id, editing, setEditing, editingQueued, setEditingQueued }), [id, editing, editingQueued]);
+  const turn = usePicked(id, ({ state }) => state.turn?.id ?? null);
+  const hasRequests = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
   const stop = useStop(id);
 
   useEffect(() => {
-    if (state.turn) witness.saw(state.turn.id);
-  }, [state.turn?.id]);
+    if (turn) witness.saw(turn);
+  }, [turn]);
 
   useEffect(() => onAsked("find", () => setFinding(true)), []);
   useEffect(() => {
@@ -105,21 +98,23 @@ function Ready({ conversation, at, message, listShown, onShowList }: ReadyProps)
   return (
     <ConversationIdContext value={id}>
       <ScopeContext value={scope}>
-        <Header conversation={conversation} listShown={listShown} onShowList={onShowList} onStop={stop} />
+        <Header id={id} listShown={listShown} onShowList={onShowList} onStop={stop} />
         <main className="talk">
           {finding && (
             <Suspense fallback={null}>
-              <Find conversation={conversation} onClose={() => setFinding(false)} />
+              <Find id={id} onClose={() => setFinding(false)} />
             </Suspense>
           )}
-          <Transcript conversation={conversation} at={at} message={message} />
+          <Transcript id={id} at={at} message={message} />
           <div className="dock">
             <div className="dock-column">
-              <Activity conversation={conversation} />
-              <PlanLine id={id} plan={state.plan} />
-              <RequestDock id={id} requests={state.requests} agent={state.agent} />
-              <QueueStrip conversation={conversation} />
-              <Composer conversation={conversation} onStop={stop} />
+              <Activity id={id} />
+              <PlanLine id={id} />
+              <Suspense fallback={null}>
+                {hasRequests && <RequestDock id={id} />}
+                <QueueStrip id={id} />
+              </Suspense>
+              <Composer id={id} onStop={stop} />
             </div>
           </div>
         </main>

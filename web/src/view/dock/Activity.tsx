@@ -5,14 +5,16 @@ import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
 import { elapsed, text } from "../../text";
 import { useSeconds } from "../controls/now";
+import { usePicked } from "../store";
 import { sayTool } from "../tools/say";
 
 // Silence that is worth a word. Tools and people may take longer; they are shown as what they are.
 const STALLED_MS = 30_000;
 
-export function Activity({ conversation }: { conversation: OpenConversation }) {
-  const { turn } = conversation.state;
-  return turn ? <Line conversation={conversation} turn={turn} /> : null;
+export function Activity({ id }: { id: string }) {
+  const conversation = usePicked(id, (known) => (known.state.turn ? known : undefined));
+  const turn = conversation?.state.turn;
+  return conversation && turn ? <Line conversation={conversation} turn={turn} /> : null;
 }
 
 function Line({ conversation, turn }: { conversation: OpenConversation; turn: Turn }) {

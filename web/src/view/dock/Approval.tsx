@@ -52,12 +52,12 @@ export function Approval({ request, agent, sending, reply }: RequestProps) {
       <h2 className="request-heading">
         <Icon name="shield" />
         <span>{text.approval.asks(agent, whatOf(request))}</span>
-        {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
       <Exactly request={request} />
       <p className="request-risk">
         {request.risk && <span className="is-wait">{request.risk}</span>}
         <span>{sandboxOf(request)}</span>
+        {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       {noting ? (
         <NoteForm

@@ -1,11 +1,12 @@
 /** The plan under way, in one line above the composer; it opens to its steps. */
 
-import type { Plan, PlanItem } from "../../protocol/events.gen";
+import type { PlanItem } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
-import { useDisclosed } from "../store";
+import { useDisclosed, usePicked } from "../store";
 
-export function PlanLine({ id, plan }: { id: string; plan: Plan | null }) {
+export function PlanLine({ id }: { id: string }) {
+  const plan = usePicked(id, ({ state }) => state.plan) ?? null;
   const [open, setOpen] = useDisclosed(`plan:${id}`);
   if (plan === null || plan.status === "planned" || plan.items.length === 0) return null;
   const done = plan.items.filter((item) => item.status === "done" || item.status === "skipped").length;

@@ -4,30 +4,35 @@
  */
 
 import { useEffect, useRef, useState } from "react";
-import type { OpenConversation } from "../../model/store";
 import type { Part, QueueItem } from "../../protocol/events.gen";
 import { text } from "../../text";
+import type { OutboxEntry } from "../../transport/commands";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
-import { useStore } from "../store";
+import { usePicked, useStore } from "../store";
 import { PendingState } from "../transcript/UserMessage";
 import { faceOf } from "../witness";
 
 // Time to change one's mind.
 const UNDO_MS = 5000;
 
+const NONE: readonly QueueItem[] = [];
+const NOTHING_SENT: readonly OutboxEntry[] = [];
+
 export function wordsOf(content: readonly Part[]): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
-export function QueueStrip({ conversation }: { conversation: OpenConversation }) {
-  const { id, state, outbox } = conversation;
+export default function QueueStrip({ id }: { id: string }) {
+  const queue = usePicked(id, ({ state }) => state.queue) ?? NONE;
+  const outbox = usePicked(id, (known) => known.outbox) ?? NOTHING_SENT;
+  const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const { editingQueued, setEditingQueued } = useScope();
   const [removed, setRemoved] = useState<QueueItem | null>(null);
   const store = useStore();
-  const pending = state.turn
-    ? outbox.filter(({ command, accepted }) => command.type === "send_message" && !state.queue.some((item) => item.id === accepted?.id))
+  const pending = busy
+    ? outbox.filter(({ command, accepted }) => command.type === "send_message" && !queue.some((item) => item.id === accepted?.id))
     : [];
   useEffect(() => {
     if (removed === null) return;
@@ -35,11 +40,11 @@ export function QueueStrip({ conversation }: { conversation: OpenConversation })
     return () => clearTimeout(timer);
   }, [removed]);
 
-  if (state.queue.length === 0 && pending.length === 0 && removed === null) return null;
+  if (queue.length === 0 && pending.length === 0 && removed === null) return null;
   return (
     <section className="queue" aria-label={text.queue.label} data-region tabIndex={-1}>
       <ol className="queue-list">
-        {state.queue.map((item, at) => (
+        {queue.map((item, at) => (
           <li key={item.id} className={item.held ? "queue-item is-held" : "queue-item"}>
             {editingQueued === item.id ? (
               <EditQueued id={id} item={item} onDone={() => setEditingQueued(null)} />
@@ -129,14 +134,20 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
   const [value, setValue] = useState(() => wordsOf(item.content));
   const field = useRef<HTMLTextAreaElement>(null);
   const settled = useRef(false);
+  const latest = useRef(value);
+  latest.current = value;
   useAutoGrow(field, value);
 
   useEffect(() => {
     store.command(id, { type: "edit_queued", item: item.id, held: true });
     settled.current = false;
     return () => {
-      // Left without an answer (another conversation was opened): it must not stay held for ever.
-      if (!settled.current) store.command(id, { type: "edit_queued", item: item.id, held: false });
+      if (settled.current) return;
+      const waits = store.getSnapshot().open.get(id)?.state.queue.some((known) => known.id === item.id);
+      // Left without an answer (another conversation was opened): it must not stay held for ever. And if it left the queue
+      // under the editor, what was written is not lost.
+      if (waits) store.command(id, { type: "edit_queued", item: item.id, held: false });
+      else if (store.getSnapshot().open.get(id)?.draft === "") store.setDraft(id, latest.current);
     };
   }, [store, id, item.id]);
 

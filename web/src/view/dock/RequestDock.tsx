@@ -8,7 +8,7 @@ import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
-import { useStore } from "../store";
+import { usePicked, useStore } from "../store";
 import { witness } from "../witness";
 import { Approval } from "./Approval";
 import { PlanRequest } from "./PlanRequest";
@@ -32,13 +32,11 @@ export interface RequestProps {
   reply: (reply: Reply) => void;
 }
 
-interface RequestDockProps {
-  id: string;
-  agent: string;
-  requests: readonly Request[];
-}
+const NONE: readonly Request[] = [];
 
-export function RequestDock({ id, agent, requests }: RequestDockProps) {
+export default function RequestDock({ id }: { id: string }) {
+  const agent = usePicked(id, ({ state }) => state.agent) ?? "";
+  const requests = usePicked(id, ({ state }) => state.requests) ?? NONE;
   const open = requests.filter((request) => request.status === "open");
   const [wanted, setWanted] = useState<string | null>(null);
   const at = Math.max(

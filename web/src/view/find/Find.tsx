@@ -5,32 +5,35 @@
 
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { findInMessages } from "../../model/search";
-import type { OpenConversation } from "../../model/store";
+import type { Message } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";
-import { usePick, useStore } from "../store";
+import { usePick, usePicked, useStore } from "../store";
 import { useMarkedWords } from "./marks";
 
+const NONE: readonly Message[] = [];
+
 interface FindProps {
-  conversation: OpenConversation;
+  id: string;
   onClose: () => void;
 }
 
 // A word of one letter is everywhere.
 const SHORTEST = 2;
 
-export default function Find({ conversation, onClose }: FindProps) {
+export default function Find({ id, onClose }: FindProps) {
   const store = useStore();
   const actions = usePageActions();
-  const { id, state } = conversation;
+  const messages = usePicked(id, ({ state }) => state.messages) ?? NONE;
+  const hasOlder = usePicked(id, ({ state }) => state.offset > 0) ?? false;
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
   const field = useRef<HTMLInputElement>(null);
   const wanted = useDeferredValue(query.trim());
   const hits = useMemo(
-    () => (wanted.length < SHORTEST ? [] : findInMessages(state.messages, wanted)),
-    [state.messages, wanted],
+    () => (wanted.length < SHORTEST ? [] : findInMessages(messages, wanted)),
+    [messages, wanted],
   );
   const search = usePick((snapshot) => snapshot.search);
   useMarkedWords(wanted.length < SHORTEST ? "" : wanted);
@@ -52,7 +55,7 @@ export default function Find({ conversation, onClose }: FindProps) {
     event.stopPropagation();
   };
 
-  const askServer = state.offset > 0 && wanted.length >= SHORTEST;
+  const askServer = hasOlder && wanted.length >= SHORTEST;
   const isAsked = search.conversation === id && search.query === wanted && search.phase !== "idle";
   return (
     <div className="find" role="search" onKeyDown={onKeyDown}>

@@ -1,14 +1,13 @@
 /** The top of a conversation: its title to change, who answers and where, what it is doing, and Stop. */
 
-import { useEffect, useState, type ReactNode } from "react";
-import type { OpenConversation } from "../../model/store";
+import { memo, useEffect, useState, type ReactNode } from "react";
 import { text } from "../../text";
 import { useAgentName } from "../agents";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask, onAsked } from "../keys";
-import { useStore } from "../store";
+import { usePicked, useStore } from "../store";
 import { shortPath } from "../tools/say";
 import { Meter } from "./Meter";
 
@@ -37,28 +36,31 @@ export function HeaderFrame({ listShown, onShowList, children }: FrameProps) {
 }
 
 interface HeaderProps {
-  conversation: OpenConversation;
+  id: string;
   listShown: boolean;
   onShowList: () => void;
   onStop: () => void;
 }
 
-export function Header({ conversation, listShown, onShowList, onStop }: HeaderProps) {
+export const Header = memo(function Header({ id, listShown, onShowList, onStop }: HeaderProps) {
   const store = useStore();
-  const { id, state } = conversation;
-  const agent = useAgentName(state.agent);
+  const title = usePicked(id, ({ state }) => state.title) ?? "";
+  const agent = useAgentName(usePicked(id, ({ state }) => state.agent) ?? "");
+  const model = usePicked(id, ({ state }) => state.turn?.model ?? state.messages.findLast((message) => message.model !== null)?.model);
+  const project = usePicked(id, ({ state }) => state.project) ?? null;
+  const archived = usePicked(id, ({ state }) => state.archived) ?? false;
+  const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const [renaming, setRenaming] = useState(false);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
 
-  const model = state.turn?.model ?? state.messages.findLast((message) => message.model !== null)?.model;
-  const meta = text.join(agent, model, state.project && shortPath(state.project, 2), state.archived && text.header.archived);
+  const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived);
   const actions: MenuAction[] = [
     { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
     {
-      label: state.archived ? text.list.unarchive : text.list.archive,
+      label: archived ? text.list.unarchive : text.list.archive,
       icon: "archive",
-      onSelect: () => store.command(id, { type: "update_conversation", archived: !state.archived }),
+      onSelect: () => store.command(id, { type: "update_conversation", archived: !archived }),
     },
     { label: text.header.copyId, icon: "copy", onSelect: () => void copyText(id) },
   ];
@@ -68,26 +70,26 @@ export function Header({ conversation, listShown, onShowList, onStop }: HeaderPr
       <div className="bar-title">
         {renaming ? (
           <TitleField
-            title={state.title}
-            onDone={(title) => {
+            title={title}
+            onDone={(changed) => {
               setRenaming(false);
-              if (title !== null && title !== state.title) store.command(id, { type: "update_conversation", title });
+              if (changed !== null && changed !== title) store.command(id, { type: "update_conversation", title: changed });
             }}
           />
         ) : (
           <h1 className="bar-heading">
             <button type="button" className="title-button ellipsis" title={text.header.rename} onClick={() => setRenaming(true)}>
-              {state.title || text.list.untitled}
+              {title || text.list.untitled}
             </button>
           </h1>
         )}
-        <p className="bar-meta ellipsis" title={state.project ?? undefined}>
+        <p className="bar-meta ellipsis" title={project ?? undefined}>
           {meta}
         </p>
       </div>
-      <Status conversation={conversation} />
-      <Meter state={state} />
-      {state.turn && (
+      <StatusWords id={id} />
+      <Meter id={id} />
+      {busy && (
         <button type="button" className="button small bar-stop" onClick={onStop}>
           <Icon name="stop" />
           {text.header.stop}
@@ -98,7 +100,7 @@ export function Header({ conversation, listShown, onShowList, onStop }: HeaderPr
       </Menu>
     </HeaderFrame>
   );
-}
+});
 
 const TONE = {
   idle: null,
@@ -111,13 +113,14 @@ const TONE = {
   error: "bad",
 } as const;
 
-function Status({ conversation: { state } }: { conversation: OpenConversation }) {
-  const tone = TONE[state.status];
+function StatusWords({ id }: { id: string }) {
+  const status = usePicked(id, ({ state }) => state.status) ?? "idle";
+  const tone = TONE[status];
   if (tone === null) return null;
   return (
     <p className={`bar-status is-${tone}`}>
       <span className={`dot is-${tone}`} />
-      <span className="bar-status-words">{text.header.status[state.status]}</span>
+      <span className="bar-status-words">{text.header.status[status]}</span>
     </p>
   );
 }

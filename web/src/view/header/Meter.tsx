@@ -3,15 +3,20 @@
 import { useId, useRef } from "react";
 import type { State } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { usePicked } from "../store";
 
+const NOTHING_USED: State["usage"] = {};
 const RADIUS = 6.5;
 const ROUND = 2 * Math.PI * RADIUS;
 
-export function Meter({ state }: { state: State }) {
+export function Meter({ id: conversation }: { id: string }) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  const { context, usage, cost_usd, files } = state;
+  const context = usePicked(conversation, ({ state }) => state.context) ?? null;
+  const usage = usePicked(conversation, ({ state }) => state.usage) ?? NOTHING_USED;
+  const cost_usd = usePicked(conversation, ({ state }) => state.cost_usd) ?? 0;
+  const files = usePicked(conversation, ({ state }) => state.files) ?? [];
   const spent = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
   if (context === null && spent === 0 && files.length === 0) return null;
 

@@ -19,7 +19,7 @@ interface HomeProps {
   onShowList: () => void;
 }
 
-export function Home({ listShown, onShowList }: HomeProps) {
+export default function Home({ listShown, onShowList }: HomeProps) {
   const store = useStore();
   const agents = usePick((snapshot) => snapshot.agents);
   const isEmpty = usePick(({ list }) => list.phase === "ready" && list.byId.size === 0);

@@ -6,7 +6,7 @@ import { text } from "../../text";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 
-export function SignIn({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
+export default function SignIn({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
   return (
     <main className="door">
       <div className="door-card">

@@ -16,12 +16,11 @@ import { Terminal } from "../terminal/Terminal";
 import { argument, isOpen, type ToolKind } from "./say";
 
 interface ToolBodyProps {
-  place: string;
   block: ToolBlock;
   kind: ToolKind;
 }
 
-export function ToolBody({ block, kind }: ToolBodyProps) {
+export default function ToolBody({ block, kind }: ToolBodyProps) {
   return (
     <div className="tool-body">
       <Subject block={block} kind={kind} />

@@ -1,13 +1,13 @@
 /** A tool call: verb, object and result in one line; opens to what went in, what came out and how long it took. */
 
-import { memo } from "react";
+import { memo, Suspense } from "react";
 import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
+import { ToolBody } from "../later";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { sayTool } from "./say";
-import { ToolBody } from "./ToolBody";
 
 interface ToolRowProps {
   place: string;
@@ -41,7 +41,11 @@ export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
           {block.status === "running" ? <span className="tool-peek mono">{lastOutput(block)}</span> : line.result}
         </span>
       </button>
-      {open && <ToolBody place={place} block={block} kind={line.kind} />}
+      {open && (
+        <Suspense fallback={null}>
+          <ToolBody block={block} kind={line.kind} />
+        </Suspense>
+      )}
     </div>
   );
 });

@@ -5,14 +5,14 @@
  * The rules of following are the model's (`follow`); this tells it what the reader did and does what it says.
  */
 
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import type { OpenConversation } from "../../model/store";
 import { startOfDay, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
-import { useStore } from "../store";
+import { usePicked, useStore } from "../store";
 import { RowView, type ShownRow } from "./RowView";
 
 // The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
@@ -27,13 +27,24 @@ const BUFFER_PX = 800;
 const INTENT_MS = 800;
 
 interface TranscriptProps {
-  conversation: OpenConversation;
+  id: string;
   /** Open at this event instead of the end. */
   at: number | null;
   message: string | null;
 }
 
-export function Transcript({ conversation, at, message }: TranscriptProps) {
+export const Transcript = memo(function Transcript({ id, at, message }: TranscriptProps) {
+  const conversation = usePicked(id, (known) => known);
+  return conversation ? <Scroller conversation={conversation} at={at} message={message} /> : null;
+});
+
+interface ScrollerProps {
+  conversation: OpenConversation;
+  at: number | null;
+  message: string | null;
+}
+
+function Scroller({ conversation, at, message }: ScrollerProps) {
   const store = useStore();
   const { id, older, prependCount, selected } = conversation;
   const rows = useShownRows(conversation);

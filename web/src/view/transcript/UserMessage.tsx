@@ -1,6 +1,6 @@
 /** What a person wrote: on its way, refused, or in the log. It can be edited in place, which answers again from there. */
 
-import { memo, useRef, type ReactNode } from "react";
+import { memo, Suspense, type ReactNode } from "react";
 import type { UserRow } from "../../model/rows";
 import type { Part } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, text } from "../../text";
@@ -10,7 +10,7 @@ import { useConversationId, useScope } from "../conversation/scope";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
-import { useAutoGrow } from "../composer/grow";
+import { EditMessage } from "../later";
 import { useDisclosed, usePick, usePicked, useStore } from "../store";
 import { faceOf } from "../witness";
 
@@ -22,7 +22,13 @@ export function UserMessage({ row }: { row: UserRow }) {
   const { editing, setEditing } = useScope();
   const busy = usePicked(useConversationId(), ({ state }) => state.turn !== null) ?? false;
   const { message } = row;
-  if (editing?.messageId === message.id) return <EditMessage row={row} />;
+  if (editing?.messageId === message.id) {
+    return (
+      <Suspense fallback={null}>
+        <EditMessage row={row} />
+      </Suspense>
+    );
+  }
 
   const actions: MenuAction[] = [{ label: text.message.copy, icon: "copy", onSelect: () => void copyText(row.text) }];
   if (!busy) {
@@ -114,56 +120,6 @@ export function Picture({ url }: { url: string }) {
     );
   }
   return <img className="picture" src={url} alt={text.message.image} loading="lazy" decoding="async" />;
-}
-
-function EditMessage({ row }: { row: UserRow }) {
-  const store = useStore();
-  const { id, editing, setEditing } = useScope();
-  const field = useRef<HTMLTextAreaElement>(null);
-  const value = editing?.text ?? "";
-  useAutoGrow(field, value);
-
-  const send = (): void => {
-    if (value.trim() === "" && row.images.length === 0) return;
-    const images = row.images.map((url): Part => ({ type: "image_url", image_url: { url } }));
-    const content: string | Part[] = images.length === 0 ? value : [{ type: "text", text: value }, ...images];
-    store.command(id, { type: "edit_message", message: row.message.id, content, regenerate: true });
-    setEditing(null);
-  };
-
-  return (
-    <div className="user editing">
-      <textarea
-        ref={field}
-        className="bare-field user-edit"
-        aria-label={text.message.editLabel}
-        autoFocus
-        rows={1}
-        value={value}
-        onChange={(event) => setEditing({ messageId: row.message.id, text: event.target.value })}
-        onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing) return;
-          if (event.key === "Escape") {
-            event.stopPropagation();
-            setEditing(null);
-          } else if (event.key === "Enter" && !event.shiftKey) {
-            event.preventDefault();
-            send();
-          }
-        }}
-      />
-      <Images urls={row.images} />
-      <div className="edit-bar">
-        <span className="hint">{text.message.editHint}</span>
-        <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
-          {text.message.cancel}
-        </button>
-        <button type="button" className="button primary small" onClick={send}>
-          {text.message.editSend}
-        </button>
-      </div>
-    </div>
-  );
 }
 
 /** A message that is not in the log yet: on its way, waiting for the connection, or refused. */

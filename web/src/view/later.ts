@@ -1,0 +1,40 @@
+/**
+ * Parts of the page that are not needed for its first picture: fetched when the browser has nothing else to do, or at once
+ * when they are wanted earlier.
+ */
+
+import { lazy } from "react";
+
+const parts = {
+  requests: () => import("./dock/RequestDock"),
+  queue: () => import("./dock/QueueStrip"),
+  toolBody: () => import("./tools/ToolBody"),
+  editMessage: () => import("./transcript/EditMessage"),
+  palette: () => import("./palette/Palette"),
+  keys: () => import("./palette/KeyHelp"),
+  find: () => import("./find/Find"),
+  home: () => import("./home/Home"),
+};
+
+export const RequestDock = lazy(parts.requests);
+export const QueueStrip = lazy(parts.queue);
+export const ToolBody = lazy(parts.toolBody);
+export const EditMessage = lazy(parts.editMessage);
+export const Palette = lazy(parts.palette);
+export const KeyHelp = lazy(parts.keys);
+export const Find = lazy(parts.find);
+export const Home = lazy(parts.home);
+export const SignIn = lazy(() => import("./signin/SignIn"));
+
+// Safari has no idle callback; a moment after the first picture is idle enough.
+const SOON_MS = 1500;
+
+/** Fetch the rest while nothing happens, so that it is there when it is wanted, connection or not. */
+export function fetchTheRest(): void {
+  const fetchAll = (): void => {
+    // A part that cannot be fetched now is fetched when it is wanted; failing there is visible, failing here is not news.
+    for (const part of Object.values(parts)) part().catch(() => undefined);
+  };
+  if ("requestIdleCallback" in window) requestIdleCallback(fetchAll, { timeout: SOON_MS });
+  else setTimeout(fetchAll, SOON_MS);
+}

@@ -1,0 +1,60 @@
+/** A message of one's own, being changed in its place. Sending it drops what follows, and the agent answers again. */
+
+import { useRef } from "react";
+import type { UserRow } from "../../model/rows";
+import type { Part } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { useAutoGrow } from "../composer/grow";
+import { useScope } from "../conversation/scope";
+import { useStore } from "../store";
+import { Images } from "./UserMessage";
+
+export default function EditMessage({ row }: { row: UserRow }) {
+  const store = useStore();
+  const { id, editing, setEditing } = useScope();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const value = editing?.text ?? "";
+  useAutoGrow(field, value);
+
+  const send = (): void => {
+    if (value.trim() === "" && row.images.length === 0) return;
+    const images = row.images.map((url): Part => ({ type: "image_url", image_url: { url } }));
+    const content: string | Part[] = images.length === 0 ? value : [{ type: "text", text: value }, ...images];
+    store.command(id, { type: "edit_message", message: row.message.id, content, regenerate: true });
+    setEditing(null);
+  };
+
+  return (
+    <div className="user editing">
+      <textarea
+        ref={field}
+        className="bare-field user-edit"
+        aria-label={text.message.editLabel}
+        autoFocus
+        rows={1}
+        value={value}
+        onChange={(event) => setEditing({ messageId: row.message.id, text: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return;
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            setEditing(null);
+          } else if (event.key === "Enter" && !event.shiftKey) {
+            event.preventDefault();
+            send();
+          }
+        }}
+      />
+      <Images urls={row.images} />
+      <div className="edit-bar">
+        <span className="hint">{text.message.editHint}</span>
+        <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
+          {text.message.cancel}
+        </button>
+        <button type="button" className="button primary small" onClick={send}>
+          {text.message.editSend}
+        </button>
+      </div>
+    </div>
+  );
+}
