@@ -213,7 +213,7 @@ class Player:
     def _close_answer(self, finish_reason: str) -> _Moves:
         if self._message is None:
             return
-        usage = Usage(input_tokens=_tokens_in(self._turn.history), output_tokens=self._tokens)
+        usage = Usage(input_tokens=tokens_in(self._turn.history), output_tokens=self._tokens)
         self._usage += usage
         message, self._message = self._message, None
         yield AnswerFinished(message=message, finish_reason=finish_reason, usage=usage, model=self._model)
@@ -324,7 +324,10 @@ class Player:
         live: list[Output] = [("stdout", piece) if isinstance(piece, str) else piece for piece in tool.live]
         for stream, text in live:
             yield ToolOutputDelta(call=call, text=text, stream=stream)
-            yield from self._pace(len(fragments(text)))
+            if tool.takes_s:
+                yield Sleep(tool.takes_s / len(live))
+        if tool.takes_s and not live:
+            yield Sleep(tool.takes_s)
         if tool.wait:
             yield Gate(tool.wait)
         output = "".join(text for _, text in live) if tool.output is None else tool.output
@@ -417,7 +420,7 @@ def _hash(tool: Tool) -> str:
     return sha256(bound.encode()).hexdigest()
 
 
-def _tokens_in(history: Sequence[Message]) -> int:
+def tokens_in(history: Sequence[Message]) -> int:
     chars = 0
     for message in history:
         for block in message.blocks:

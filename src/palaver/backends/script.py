@@ -12,7 +12,7 @@ from palaver.errors import AgentError
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer
 from palaver.schema.events import KnownEvent, RequestResolved
-from palaver.schema.view import Activity, FileChange, Message, Outcome, Plan, Question, Retry
+from palaver.schema.view import Activity, FileChange, Outcome, Plan, Question, Retry
 
 Output = tuple[Literal["stdout", "stderr"], str]
 
@@ -42,6 +42,8 @@ class Tool:
     asks: bool = False
     live: tuple[str | Output, ...] = ()
     """What is seen while it runs, a piece at a time."""
+    takes_s: float = 0.0
+    """On the turn's clock; its pieces come evenly spread."""
     wait: str | None = None
     """A gate that holds the tool while it runs, after its live output."""
     error: str | None = None
@@ -157,7 +159,8 @@ class Prompt:
     text: str
     image_count: int = 0
     earlier_turns: int = 0
-    messages: tuple[Message, ...] = ()
+    history_tokens: int = 0
+    """Estimated, as scripts count."""
 
 
 Choice = Callable[[Prompt], Script]

@@ -11,7 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.player import Back, Commit, Delivered, Deliveries, Gate, Player, Request, Sleep, following
+from palaver.backends.player import (
+    Back,
+    Commit,
+    Delivered,
+    Deliveries,
+    Gate,
+    Player,
+    Request,
+    Sleep,
+    following,
+    tokens_in,
+)
 from palaver.backends.script import Choice, Prompt, Step
 from palaver.errors import TimedOut
 from palaver.schema.events import KnownEvent
@@ -99,6 +110,7 @@ def prompt_of(turn: Turn) -> Prompt:
         text="\n".join(block.text for block in blocks if isinstance(block, TextBlock)),
         image_count=sum(isinstance(block, ImageBlock) for block in blocks),
         earlier_turns=len({message.turn for message in turn.history if message.turn} - {turn.id}),
+        history_tokens=tokens_in(turn.history),
     )
 
 
