@@ -7,10 +7,12 @@
 import type { Message, State, WireError } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
 import { EMPTY_STATE, fold } from "./fold";
-import { MarkdownBook } from "./markdown";
 import { olderThan, PAGE_SIZE, touchesUnheld, withHeldPages, withPage } from "./pages";
+import { PlainBook } from "./plain";
 import { RowBook } from "./rows";
-import type { OpenConversation } from "./snapshot";
+import type { OpenConversation, TextBook } from "./snapshot";
+
+const NO_TEXTS = new PlainBook();
 
 type Beside = Pick<OpenConversation, "outbox" | "draft" | "selected">;
 
@@ -27,7 +29,8 @@ export class Conversation {
   private pageIsStale = false;
   private prependCount = 0;
   private readonly rowBook: RowBook;
-  private readonly markdown = new MarkdownBook();
+  /** Null until the renderer is loaded. */
+  private markdown: TextBook | null = null;
   private last: OpenConversation | null = null;
 
   constructor(id: string, dayOf: (ts: number) => number) {
@@ -41,12 +44,21 @@ export class Conversation {
     return this.phase === "ready" ? (this.pending.at(-1)?.seq ?? this.state.seq) : null;
   }
 
+  /** How its texts are rendered, once that is known. */
+  useTexts(book: TextBook): void {
+    this.markdown ??= book;
+  }
+
   get current(): State {
     return this.state;
   }
 
   get isReady(): boolean {
     return this.phase === "ready";
+  }
+
+  get isMissing(): boolean {
+    return this.phase === "missing";
   }
 
   // -- what the feed says
@@ -110,7 +122,6 @@ export class Conversation {
 
   /** False: the conversation changed meanwhile, ask again. */
   endPage(items: readonly Message[], before: number): boolean {
-    this.flush();
     this.page = "idle";
     if (this.pageIsStale) return false;
     const first = this.state.messages[0]?.seq;
@@ -135,10 +146,12 @@ export class Conversation {
 
   /** The same object when nothing in it changed. */
   view(beside: Beside): OpenConversation {
-    const { state, error, prependCount, markdown } = this;
+    const { state, error, prependCount } = this;
     const older = this.page === "idle" ? (state.offset > 0 ? "more" : "start") : this.page;
-    const phase = state.deleted ? "missing" : this.phase;
-    const rows = this.rowBook.rows(state);
+    // Rows shown before their text can be rendered would change their height under the reader.
+    const markdown = this.markdown ?? NO_TEXTS;
+    const phase = state.deleted ? "missing" : this.markdown === null && this.phase === "ready" ? "loading" : this.phase;
+    const rows = this.last?.state === state ? this.last.rows : this.rowBook.rows(state);
     const view = { id: this.id, phase, error, state, rows, older, prependCount, markdown, ...beside } as const;
     if (this.last === null || !isSame(this.last, view)) this.last = view;
     return this.last;

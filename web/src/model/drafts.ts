@@ -40,6 +40,11 @@ export class Drafts {
     this.save();
   }
 
+  clear(): void {
+    this.typed.clear();
+    this.save();
+  }
+
   private save(): void {
     this.storage.set(STORED_UNDER, this.typed.size > 0 ? JSON.stringify([...this.typed]) : null);
   }

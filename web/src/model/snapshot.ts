@@ -6,7 +6,7 @@ import type { CommandBody, OutboxEntry } from "../transport/commands";
 import type { Connection } from "../transport/connection";
 import type { Announcement } from "./announce";
 import type { ConversationList } from "./listing";
-import type { MarkdownBook } from "./markdown";
+import type { MarkdownPart } from "./markdown";
 import type { Row } from "./rows";
 import type { Search } from "./search";
 
@@ -32,8 +32,12 @@ export interface OpenConversation {
   /** The composer's text: typed here, or left on another device. */
   readonly draft: string;
   readonly selected: string | null;
-  /** Texts of blocks by row key. */
-  readonly markdown: MarkdownBook;
+  readonly markdown: TextBook;
+}
+
+/** Texts of blocks by row key, rendered. A part keeps its identity as long as it does not change. */
+export interface TextBook {
+  render(key: string, text: string, done: boolean): readonly MarkdownPart[];
 }
 
 export interface Loaded<Item> {

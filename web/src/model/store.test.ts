@@ -2,6 +2,8 @@ import { describe, expect, test, vi } from "vitest";
 import { linesOf } from "../../tests/golden";
 import { listing, refusal, World } from "../../tests/world";
 import type { Message } from "../protocol/events.gen";
+// Loaded here so that the store finds it at once: tests do not wait for a bundler.
+import "./markdown";
 import { openStore, type OpenConversation, type Store } from "./store";
 
 const STARTED = { type: "turn.started", turn: "t", agent: "ada", backend: "b", trigger: { kind: "message" } };
@@ -107,6 +109,19 @@ describe("showing", () => {
 });
 
 describe("opening and closing", () => {
+  test("a conversation is loading until its texts can be rendered, and then shows them", async () => {
+    const world = new World();
+    world.append("c", STARTED, ANSWER, delta("**Hi**"));
+    const store = openStore(world);
+    store.openConversation("c");
+    expect(view(store).phase).toBe("loading");
+    store.start();
+    await world.settle();
+    expect(view(store).phase).toBe("ready");
+    expect(view(store).markdown.render("m:0", "**Hi**", true)).toMatchObject([{ html: "<p><strong>Hi</strong></p>\n" }]);
+    expect(view(store).markdown).toBe(view(store).markdown);
+  });
+
   test("a conversation that is not there is missing, one that was deleted too", async () => {
     const { world, store } = await opened();
     store.openConversation("nowhere");
@@ -117,6 +132,17 @@ describe("opening and closing", () => {
     world.append("c", { type: "conversation.deleted" });
     world.advance(100);
     expect(view(store).phase).toBe("missing");
+  });
+
+  test("one refused for a reason that may pass is asked for again", async () => {
+    const { world, store } = await opened();
+    world.onSubscribe = (socket, conversation) => socket.say({ type: "error", code: "busy", message: "Too many.", conversation });
+    store.openConversation("c");
+    world.advance(100);
+    expect(view(store)).toMatchObject({ phase: "failed", error: { code: "busy" } });
+    world.onSubscribe = (...question) => world.replay(...question);
+    world.advance(5_000);
+    expect(view(store)).toMatchObject({ phase: "ready", error: null });
   });
 
   test("is counted, and a reopened one goes on from what is held", async () => {
@@ -308,6 +334,12 @@ describe("who we are", () => {
     expect(await store.signIn({ token: "right" })).toBe(true);
     await world.settle();
     expect(store.getSnapshot()).toMatchObject({ session: { phase: "signed_in" }, connection: { kind: "open" } });
+    expect(world.sockets).toHaveLength(1);
+    world.socket.drop(4401);
+    expect(await store.signIn({ token: "right" })).toBe(true);
+    await world.settle();
+    expect(store.getSnapshot().connection.kind).toBe("open");
+    expect(world.sockets).toHaveLength(2);
   });
 
   test("a server that does not answer is tried again", async () => {
@@ -319,6 +351,18 @@ describe("who we are", () => {
     expect(store.getSnapshot().session.phase).toBe("unreachable");
     await world.settle(5_000);
     await world.settle(5_000);
+    expect(store.getSnapshot().session.phase).toBe("signed_in");
+  });
+
+  test("a server that did not answer is asked at once when the page wakes", async () => {
+    const { world, store } = await opened((fresh) => {
+      fresh.api.session = async () => Promise.reject(new TypeError("network"));
+    });
+    await world.settle(30_000);
+    await world.settle(0);
+    world.api.session = async () => ({ user: null, roles: [], server: "palaver", version: "1.0.0" });
+    world.wake("online");
+    await world.settle(1);
     expect(store.getSnapshot().session.phase).toBe("signed_in");
   });
 
@@ -348,7 +392,14 @@ describe("who we are", () => {
     store.openConversation("c");
     await world.settle();
     expect(store.getSnapshot().list.byId.size).toBe(1);
+    world.answers = false;
+    world.socket.drop();
+    store.send("c", "not sent yet");
+    store.setDraft("c", "secret");
     await store.signOut();
+    expect(store.getSnapshot().outbox).toEqual([]);
+    expect([...world.tab.held.keys()]).toEqual([]);
+    expect(store.draft("c")).toBe("");
     expect(store.getSnapshot().open.size).toBe(0);
     expect(store.getSnapshot().list.byId.size).toBe(0);
   });
@@ -396,6 +447,19 @@ describe("the list", () => {
     world.advance(100);
     store.setVisible(null);
     expect(store.getSnapshot().list.unread).toEqual(new Set());
+  });
+
+  test("is the same object while a conversation streams", async () => {
+    const { world, store } = await opened(rows);
+    store.openConversation("c");
+    world.advance(100);
+    store.setVisible("c");
+    world.append("c", STARTED, ANSWER);
+    world.advance(100);
+    const { list } = store.getSnapshot();
+    world.append("c", delta("x"));
+    world.advance(100);
+    expect(store.getSnapshot().list).toBe(list);
   });
 
   test("that could not be loaded is loaded at the next connection", async () => {

@@ -18,13 +18,14 @@ import type { Ports } from "../transport/ports";
 import { Announcer } from "./announce";
 import { Conversation } from "./conversation";
 import { Drafts } from "./drafts";
+import { History } from "./history";
 import { EMPTY_LIST } from "./listing";
 import { ListBook } from "./listbook";
 import { Lookups } from "./lookups";
 import { Alarms, Pace } from "./pace";
-import { PAGE_SIZE } from "./pages";
+import { PlainBook } from "./plain";
 import { NO_SEARCH } from "./search";
-import type { OpenConversation, SendOptions, SessionState, Snapshot, Store } from "./snapshot";
+import type { OpenConversation, SendOptions, SessionState, Snapshot, Store, TextBook } from "./snapshot";
 import { Seen } from "./unread";
 
 export type { CommandBody } from "../transport/commands";
@@ -39,10 +40,13 @@ const KEEP_CLOSED = 6;
 /** Each saved draft is an event on disk, so not every pause. */
 const DRAFT_MS = 1_500;
 
-const CREATE_TRIES = 4;
+/** A pause in what is being read. */
+const SEEN_MS = 1_000;
 
-/** Pages asked for again because the history was changed meanwhile; a fourth time the fault is ours. */
-const PAGE_TRIES = 3;
+/** A conversation the server refused for a reason that may pass. */
+const REFUSED_MS = 3_000;
+
+const CREATE_TRIES = 4;
 
 export function openStore(ports: Ports): Store {
   return new PageStore(ports);
@@ -57,6 +61,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private readonly alarms: Alarms;
   private readonly pace: Pace;
   private readonly lookups: Lookups;
+  private readonly history: History;
   private readonly conversations = new Map<string, Conversation>();
   private readonly listeners = new Set<() => void>();
   private selected: ReadonlyMap<string, string | null> = new Map();
@@ -66,6 +71,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
   private checking = false;
+  private stopWaking: () => void = () => {};
+  /** Null until the renderer is loaded. */
+  private newTexts: (() => TextBook) | null = null;
   private snapshot: Snapshot;
 
   constructor(ports: Ports) {
@@ -77,6 +85,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.alarms = new Alarms(ports);
     this.pace = new Pace(ports, () => this.flush());
     this.lookups = new Lookups(ports, this.list, this.alarms, this);
+    this.history = new History(ports, this);
+    void this.loadRenderer();
     this.snapshot = {
       connection: { kind: "connecting" },
       session: { phase: "checking", session: null, error: null },
@@ -105,7 +115,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     for (const listener of this.listeners) listener();
   }
 
-  private flush(): void {
+  flush(): void {
     this.pace.begin();
     for (const conversation of this.dirty) this.fold(conversation);
     this.dirty.clear();
@@ -120,10 +130,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
     const { seq, draft } = conversation.current;
     this.outbox.progress(conversation.id, seq, seen);
     this.drafts.synced(conversation.id, draft);
-    if (conversation.id === this.visible) {
-      this.list.show(conversation.id, seq);
-      this.dirtyList = true;
-    }
+    // Not at once: it is written to the device's storage, and what is on the screen is not unread anyway.
+    if (conversation.id === this.visible) this.alarms.set("seen", SEEN_MS, () => this.markSeen());
+  }
+
+  private markSeen(): void {
+    const id = this.visible;
+    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.current.seq ?? this.list.seqOf(id)));
   }
 
   private openViews(): ReadonlyMap<string, OpenConversation> {
@@ -155,10 +168,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
   // -- who we are
 
   start(): void {
+    this.stopWaking = this.ports.onWake(() => {
+      if (this.snapshot.session.phase === "unreachable") this.reconnectNow();
+    });
     void this.checkSession(0);
   }
 
   stop(): void {
+    this.stopWaking();
     this.feed.stop();
     this.alarms.clearAll();
     this.pace.cancel();
@@ -173,10 +190,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
     } catch (cause) {
       const { signedOut, error } = asApiError(cause);
       if (signedOut) this.leave(null);
-      else {
-        if (this.snapshot.session.phase !== "signed_in") {
-          this.publish({ session: { phase: "unreachable", session: null, error } });
-        }
+      else if (this.snapshot.session.phase !== "signed_in") {
+        // Once signed in the feed's own tries bring us back here.
+        this.publish({ session: { phase: "unreachable", session: null, error } });
         this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
       }
     } finally {
@@ -199,7 +215,6 @@ class PageStore implements Store, FeedListener, OutboxListener {
     try {
       const session = await this.ports.api.signIn(credentials);
       this.enter({ phase: "signed_in", session, error: null });
-      this.feed.reconnectNow();
       return true;
     } catch (cause) {
       this.publish({ session: { phase: "signed_out", session: null, error: asApiError(cause).error } });
@@ -211,6 +226,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     await this.ports.api.signOut().catch(() => undefined);
     for (const id of this.conversations.keys()) this.feed.unfollow(id);
     this.conversations.clear();
+    this.outbox.clear();
+    this.drafts.clear();
     this.list.clear();
     this.dirtyList = true;
     this.leave(null);
@@ -236,8 +253,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   onReady(): void {
     if (!this.list.isLoaded) void this.lookups.loadConversations();
     for (const conversation of this.conversations.values()) {
-      conversation.retry();
-      if (conversation.openCount > 0) this.feed.follow(conversation.id, conversation.heldSeq);
+      this.follow(conversation);
       this.syncDraft(conversation.id);
     }
   }
@@ -257,7 +273,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   onSnapshot(id: string, state: State): void {
     const conversation = this.conversations.get(id);
     if (conversation === undefined) return;
-    if (conversation.adopt(state)) void this.refreshPages(conversation, state);
+    if (conversation.adopt(state)) void this.history.refresh(conversation, state);
     this.dirty.add(conversation);
     this.pace.soon();
   }
@@ -274,13 +290,20 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   onRefused(id: string, error: WireError): void {
-    this.conversations.get(id)?.refuse(error);
+    const conversation = this.conversations.get(id);
+    conversation?.refuse(error);
+    if (conversation?.isMissing === false) this.alarms.set(`refused:${id}`, REFUSED_MS, () => this.follow(conversation));
+    this.pace.soon();
+  }
+
+  private follow(conversation: Conversation): void {
+    if (conversation.openCount === 0) return;
+    conversation.retry();
+    this.feed.follow(conversation.id, conversation.heldSeq);
     this.pace.soon();
   }
 
   onOutbox(outbox: readonly OutboxEntry[]): void {
-    // Not before the constructor is done.
-    if (this.snapshot === undefined) return;
     this.publish({ outbox, open: this.openViews() });
   }
 
@@ -295,16 +318,24 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   // -- conversations
 
+  /** Rendering is a third of the page's code, so it comes beside the first data and not before the first paint. */
+  private async loadRenderer(): Promise<void> {
+    const loaded = await import("./markdown").catch(() => null);
+    this.newTexts = () => (loaded === null ? new PlainBook() : new loaded.MarkdownBook());
+    for (const conversation of this.conversations.values()) conversation.useTexts(this.newTexts());
+    this.pace.soon();
+  }
+
   openConversation(id: string): void {
     this.alarms.clear(`close:${id}`);
     let conversation = this.conversations.get(id);
     if (conversation === undefined) conversation = new Conversation(id, this.ports.dayOf);
+    if (this.newTexts !== null) conversation.useTexts(this.newTexts());
     // Put at the end: the first is the one left for longest.
     this.conversations.delete(id);
     this.conversations.set(id, conversation);
     conversation.openCount += 1;
-    conversation.retry();
-    this.feed.follow(id, conversation.heldSeq);
+    this.follow(conversation);
     this.publish({ open: this.openViews() });
   }
 
@@ -329,63 +360,19 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   setVisible(id: string | null): void {
     if (id === this.visible) return;
+    this.markSeen();
     this.visible = id;
     this.announcer = new Announcer({ sentences: this.saysSentences });
-    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.current.seq ?? this.list.seqOf(id)));
-    this.dirtyList = true;
-    this.flush();
+    this.markSeen();
+    this.showList();
   }
 
-  async loadOlder(id: string): Promise<void> {
-    for (let tries = 0; tries < PAGE_TRIES; tries++) {
-      if (await this.loadPage(id)) return;
-    }
-  }
-
-  /** Whether that is done with, one way or the other. */
-  private async loadPage(id: string): Promise<boolean> {
-    const conversation = this.conversations.get(id);
-    const before = conversation?.beginPage() ?? null;
-    if (conversation === undefined || before === null) return true;
-    this.flush();
-    try {
-      const { items } = await this.ports.api.messages(id, before, PAGE_SIZE);
-      const merged = conversation.endPage(items, before);
-      this.flush();
-      return merged;
-    } catch (cause) {
-      conversation.failPage();
-      if (asApiError(cause).signedOut) this.leave(null);
-      this.flush();
-      return true;
-    }
-  }
-
-  /** Pages held over a hole are read again in quiet: what the hole changed in them is not known. */
-  private async refreshPages(conversation: Conversation, snapshot: State): Promise<void> {
-    let before: number | null = snapshot.messages[0]?.seq ?? null;
-    try {
-      while (before !== null) {
-        const { items } = await this.ports.api.messages(conversation.id, before, PAGE_SIZE);
-        conversation.flush();
-        before = conversation.refreshPage(items, before);
-        this.pace.soon();
-      }
-    } catch {
-      // The next snapshot or page tries again; what is held is at worst as old as it was.
-    }
+  loadOlder(id: string): Promise<void> {
+    return this.history.loadOlder(this.conversations.get(id));
   }
 
   async reveal(id: string, seq: number): Promise<string | null> {
-    const conversation = this.conversations.get(id);
-    if (conversation === undefined) return null;
-    for (;;) {
-      const { messages, offset } = conversation.current;
-      const first = messages[0];
-      if ((first !== undefined && first.seq <= seq) || offset === 0) break;
-      await this.loadOlder(id);
-      if (conversation.current.messages[0]?.seq === first?.seq) break;
-    }
+    await this.history.loadBackTo(this.conversations.get(id), seq);
     this.flush();
     const rows = this.snapshot.open.get(id)?.rows ?? [];
     return rows.find((row) => row.seq === seq && row.kind !== "day")?.key ?? null;

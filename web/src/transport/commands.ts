@@ -111,6 +111,14 @@ export class Outbox {
     this.settle(id, gone());
   }
 
+  /** Whoever signs in next sends nothing of what is here. */
+  clear(): void {
+    for (const { id } of this.entries) this.settle(id, gone());
+    for (const cancel of this.pauses.values()) cancel();
+    this.pauses.clear();
+    this.drop(() => true);
+  }
+
   /** Events of this conversation are folded up to `seq`; those of `seen` commands are among them. */
   progress(conversation: string, seq: number, seen: ReadonlySet<string>): void {
     this.drop(

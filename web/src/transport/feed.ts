@@ -74,8 +74,12 @@ export class Feed {
     this.listener = listener;
   }
 
+  /** Again after a sign-in: it begins anew. While it works it goes on as it was. */
   start(): void {
-    if (this.cleanUp.length > 0) return;
+    if (this.cleanUp.length > 0) {
+      if (this.signedOut) this.reconnectNow();
+      return;
+    }
     this.cleanUp = [
       this.ports.onWake(() => this.wake()),
       this.ports.onOffline(() => {
