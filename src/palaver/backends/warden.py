@@ -37,6 +37,8 @@ BLIND_S = 0.05
 """The same where the kernel cannot wake us for a program's end."""
 STOPPING_S = 0.01
 """Between looks while the tree is being stopped: short against the 2 s within which nothing may be left."""
+SETTLE_S = 0.05
+"""Between a program's end and the count of those it left: what is ending by itself is not left behind."""
 STUBBORN_S = 0.2
 """Between looks at a process that survived SIGKILL for two seconds: stuck in the kernel, or another user's."""
 GRACE_S = 0.3
@@ -49,7 +51,9 @@ class Warden:
     def __init__(self, control: int, program: int) -> None:
         self._control = control
         self._program = program
-        self._exited = False
+        self._code: int | None = None
+        self._code_said = False
+        self._settled_at = float("inf")
         self._terminated = False
         self._terminate_at = self._kill_at = float("inf")
         self._poll = select.poll()
@@ -65,7 +69,13 @@ class Warden:
             ready = self._poll.poll(self._pause_s() * 1000)
             if any(fd == self._control for fd, _ in ready):
                 self._listen()
+            if time.monotonic() >= self._settled_at and not self._code_said:
+                self._say_code(sum(state != b"Z" for _, _, state in _descendants()) if LINUX else 0)
+                # What a program leaves behind ends with it: nobody would ever stop it later.
+                self._stop(0, GRACE_S)
             self._climb()
+        if not self._code_said:
+            self._say_code(0)
 
     def _reap(self) -> bool:
         """Collect the dead. Is anybody left?"""
@@ -80,15 +90,16 @@ class Warden:
                 self._program_ended(os.waitstatus_to_exitcode(status))
 
     def _program_ended(self, code: int) -> None:
-        self._exited = True
+        self._code = code
+        self._settled_at = time.monotonic() + SETTLE_S
         if self._pidfd is not None:
             self._poll.unregister(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
-        others = sum(state != b"Z" for _, _, state in _descendants()) if LINUX else 0
-        say(self._control, f"exited {code} {others}")
-        # What a program leaves behind ends with it: nobody would ever stop it later.
-        self._stop(0, GRACE_S)
+
+    def _say_code(self, others: int) -> None:
+        self._code_said = True
+        say(self._control, f"exited {self._code} {others}")
 
     def _listen(self) -> None:
         try:
@@ -106,7 +117,7 @@ class Warden:
     def _stop(self, interrupt_s: float, terminate_s: float) -> None:
         """Begin the ladder, or hurry one that has begun: of two deadlines the earlier counts."""
         now = time.monotonic()
-        if self._kill_at == float("inf") and interrupt_s > 0 and not self._exited:
+        if self._kill_at == float("inf") and interrupt_s > 0 and self._code is None:
             _signal_group(self._program, SIGINT)
         self._terminate_at = min(self._terminate_at, now + interrupt_s)
         self._kill_at = min(self._kill_at, now + interrupt_s + terminate_s)
@@ -122,7 +133,7 @@ class Warden:
             self._signal_all(SIGCONT)
 
     def _pause_s(self) -> float:
-        if self._kill_at == float("inf"):
+        if self._kill_at == self._settled_at == float("inf"):
             return IDLE_S if LINUX else BLIND_S
         return STUBBORN_S if time.monotonic() > self._kill_at + 2 else STOPPING_S
 
