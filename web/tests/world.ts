@@ -252,7 +252,7 @@ export class FakeApi implements Api {
   session: Api["session"] = async () => ({ user: "ada", roles: [], server: "palaver", version: "1.0.0" });
   signIn: Api["signIn"] = () => this.session();
   signOut: Api["signOut"] = async () => undefined;
-  conversations: Api["conversations"] = async () => ({ items: [], next_cursor: null });
+  conversations: Api["conversations"] = async () => ({ items: [], next_cursor: null, pos: 0 });
   create: Api["create"] = async (body) => ({ conversation: body.id ?? "new", seq: 1 });
   conversation: Api["conversation"] = async (id) => listing(id);
   update: Api["update"] = async (id) => ({ conversation: id, seq: 1 });
@@ -262,7 +262,7 @@ export class FakeApi implements Api {
   search: Api["search"] = async () => [];
   requests: Api["requests"] = async () => [];
   agents: Api["agents"] = async () => [];
-  upload: Api["upload"] = async () => ({ id: "b", url: "/api/blobs/b", mime: "text/plain", size: 1 });
+  upload: Api["upload"] = async () => ({ id: "b", url: "/api/blobs/b", mime: "text/plain", size: 1, name: "a.txt" });
   answer: (conversation: string, command: Command) => Promise<Accepted> = async (conversation) => ({ conversation, seq: 1 });
 
   command: Api["command"] = (conversation, command) => {

@@ -51,7 +51,7 @@ test("a filter shows what the words match at hand and what the server found", ()
 test("a new device begins with nothing unread, and marks what comes after", () => {
   const world = new World();
   const book = new ListBook(new Seen(world.device));
-  book.takeFirstPage({ items: [listing("a", { pos: 7 }), listing("b", { pos: 9 })], next_cursor: null });
+  book.takeFirstPage({ items: [listing("a", { pos: 7 }), listing("b", { pos: 9 })], next_cursor: null, pos: 5 });
   expect(book.view(0).unread).toEqual(new Set());
   book.merge([listing("a", { pos: 10, seq: 4 }), listing("new", { pos: 11 })]);
   expect(book.view(0).unread).toEqual(new Set(["a", "new"]));
@@ -62,18 +62,18 @@ test("a new device begins with nothing unread, and marks what comes after", () =
   expect(book.view(0).unread).toEqual(new Set(["a", "new"]));
 
   const reloaded = new ListBook(new Seen(world.device));
-  reloaded.takeFirstPage({ items: [listing("a", { pos: 12, seq: 4 }), listing("x", { pos: 20 })], next_cursor: null });
+  reloaded.takeFirstPage({ items: [listing("a", { pos: 12, seq: 4 }), listing("x", { pos: 20 })], next_cursor: null, pos: 5 });
   expect(reloaded.view(0).unread).toEqual(new Set(["x"]));
 });
 
 test("the next page is asked for once at a time, and never beyond the last", () => {
   const book = new ListBook(new Seen(new World().device));
-  book.takeFirstPage({ items: [listing("a")], next_cursor: "c1" });
+  book.takeFirstPage({ items: [listing("a")], next_cursor: "c1", pos: 5 });
   expect(book.view(0).hasMore).toBe(true);
   expect(book.beginMore()).toBe("c1");
   expect(book.beginMore()).toBeNull();
   expect(book.view(0).loadingMore).toBe(true);
-  book.endMore({ items: [listing("b")], next_cursor: null }, "");
+  book.endMore({ items: [listing("b")], next_cursor: null, pos: 5 }, "");
   expect(book.view(0)).toMatchObject({ hasMore: false, loadingMore: false });
   expect(book.beginMore()).toBeNull();
   expect([...book.view(0).byId.keys()]).toEqual(["a", "b"]);
@@ -81,8 +81,8 @@ test("the next page is asked for once at a time, and never beyond the last", () 
 
 test("an answer to a filter that was changed meanwhile filters nothing", () => {
   const book = new ListBook(new Seen(new World().device));
-  book.takeFirstPage({ items: [listing("a"), listing("b")], next_cursor: null });
+  book.takeFirstPage({ items: [listing("a"), listing("b")], next_cursor: null, pos: 5 });
   book.filter("new words");
-  book.takeFound({ items: [listing("a")], next_cursor: "more" }, "old words");
+  book.takeFound({ items: [listing("a")], next_cursor: "more", pos: 5 }, "old words");
   expect(book.view(0)).toMatchObject({ groups: [], hasMore: false });
 });

@@ -14,14 +14,22 @@ import type { Snapshot } from "./snapshot";
 
 const LIST_SIZE = 50;
 
+/** The most a page may hold. Older ones are found by their words. */
+const ARCHIVED_SIZE = 500;
+
 /** A pause in typing. */
 const TYPING_MS = 200;
+
+/** A server that answers everything else will answer this soon. */
+const RETRY_MS = 3_000;
 
 /** What it wants of the store. */
 interface Shown {
   getSnapshot(): Snapshot;
   publish(change: Partial<Snapshot>): void;
   showList(): void;
+  /** Changes of the list after this position. */
+  followList(pos: number): void;
   /** The server does not know us any more. */
   leave(error: WireError | null): void;
 }
@@ -44,11 +52,25 @@ export class Lookups {
 
   async loadConversations(): Promise<void> {
     try {
-      this.list.takeFirstPage(await this.ports.api.conversations({ limit: LIST_SIZE }));
+      const page = await this.ports.api.conversations({ limit: LIST_SIZE });
+      this.list.takeFirstPage(page);
+      this.shown.followList(page.pos);
     } catch (cause) {
       const error = asApiError(cause);
       if (error.signedOut) this.shown.leave(null);
+      else this.alarms.set("list", RETRY_MS, () => void this.loadConversations());
       this.list.fail(error.error);
+    }
+    this.shown.showList();
+  }
+
+  /** Those put away are no part of the list unless asked for. */
+  async loadArchived(): Promise<void> {
+    try {
+      const { items } = await this.ports.api.conversations({ limit: ARCHIVED_SIZE, archived: true });
+      this.list.merge(items);
+    } catch {
+      // Those that were put away while the page was open are at hand.
     }
     this.shown.showList();
   }

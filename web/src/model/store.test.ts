@@ -387,7 +387,7 @@ describe("who we are", () => {
 
   test("signing out leaves nothing of what was read", async () => {
     const { world, store } = await opened((fresh) => {
-      fresh.api.conversations = async () => ({ items: [listing("c")], next_cursor: null });
+      fresh.api.conversations = async () => ({ items: [listing("c")], next_cursor: null, pos: 5 });
     });
     store.openConversation("c");
     await world.settle();
@@ -408,10 +408,10 @@ describe("who we are", () => {
 describe("the list", () => {
   const rows = (world: World) => {
     world.api.conversations = async ({ cursor, query }) => {
-      if (query) return { items: [listing("found", { title: "hidden words" })], next_cursor: null };
+      if (query) return { items: [listing("found", { title: "hidden words" })], next_cursor: null, pos: 5 };
       return cursor === "2"
-        ? { items: [listing("b")], next_cursor: null }
-        : { items: [listing("a", { pos: 3, updated_at: world.time })], next_cursor: "2" };
+        ? { items: [listing("b")], next_cursor: null, pos: 5 }
+        : { items: [listing("a", { pos: 3, updated_at: world.time })], next_cursor: "2", pos: 5 };
     };
   };
 
@@ -431,6 +431,23 @@ describe("the list", () => {
     expect(list().groups.flatMap(({ items }) => items.map((item) => item.id))).toEqual(["found"]);
     store.filterConversations("");
     expect(list().byId.size).toBe(3);
+  });
+
+  test("is loaded again when the server says it is another, and shows those put away when asked", async () => {
+    const { world, store } = await opened(rows);
+    expect(world.socket.sent).toContainEqual({ type: "follow_list", after_pos: 5 });
+    world.api.conversations = async ({ archived }) => ({
+      items: archived ? [listing("put away", { archived: true })] : [listing("z")],
+      next_cursor: null,
+      pos: 2,
+    });
+    world.socket.say({ type: "listed", items: [], pos: 1, reset: true });
+    await world.settle();
+    expect([...store.getSnapshot().list.byId.keys()]).toEqual(["z"]);
+    expect(world.socket.sent.at(-1)).toEqual({ type: "follow_list", after_pos: 2 });
+    store.showArchived(true);
+    await world.settle();
+    expect(store.getSnapshot().list.groups.flatMap(({ items }) => items.map((item) => item.id))).toEqual(["z", "put away"]);
   });
 
   test("marks what changed elsewhere as unread until it is looked at", async () => {
@@ -462,13 +479,12 @@ describe("the list", () => {
     expect(store.getSnapshot().list).toBe(list);
   });
 
-  test("that could not be loaded is loaded at the next connection", async () => {
+  test("that could not be loaded is loaded a little later", async () => {
     const { world, store } = await opened((fresh) => {
       fresh.api.conversations = async () => Promise.reject(new TypeError("network"));
     });
     expect(store.getSnapshot().list.phase).toBe("failed");
     rows(world);
-    world.socket.drop();
     await world.settle(5_000);
     expect(store.getSnapshot().list.phase).toBe("ready");
   });

@@ -289,6 +289,15 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.pace.soon();
   }
 
+  onListReset(): void {
+    this.list.clear();
+    void this.lookups.loadConversations();
+  }
+
+  followList(pos: number): void {
+    this.feed.followList(pos);
+  }
+
   onRefused(id: string, error: WireError): void {
     const conversation = this.conversations.get(id);
     conversation?.refuse(error);
@@ -431,6 +440,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   showArchived(shown: boolean): void {
     this.list.showArchived(shown);
     this.showList();
+    if (shown) void this.lookups.loadArchived();
   }
 
   loadRequests(): Promise<void> {

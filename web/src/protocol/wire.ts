@@ -41,6 +41,8 @@ export interface Listed {
   type: "listed";
   items: Listing[];
   pos: number;
+  /** The position we followed from was not this server's: fetch the list again. */
+  reset?: boolean;
 }
 
 export interface Heartbeat {
@@ -65,6 +67,8 @@ export type ControlLine = Hello | SnapshotLine | CaughtUp | Listed | Heartbeat |
 /** Who this browser is signed in as. */
 export interface Session {
   user: string | null;
+  /** `roles`: what it may do, of read, send, decide and admin. */
+  role?: string;
   roles: string[];
   server: string;
   version: string;
@@ -75,6 +79,8 @@ export type Credentials = { code: string } | { token: string };
 export interface ListPage {
   items: Listing[];
   next_cursor: string | null;
+  /** Taken before the rows were read: following the list from it misses nothing. */
+  pos: number;
 }
 
 export interface MessagePage {
@@ -96,6 +102,7 @@ export interface SearchHit {
 export interface WaitingRequest {
   conversation: string;
   title: string;
+  agent: string;
   request: Request;
 }
 
@@ -114,6 +121,7 @@ export interface Upload {
   url: string;
   mime: string;
   size: number;
+  name: string;
 }
 
 export interface ConversationPatch {

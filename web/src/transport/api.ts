@@ -55,7 +55,7 @@ export interface Api {
   session(): Promise<Session>;
   signIn(credentials: Credentials): Promise<Session>;
   signOut(): Promise<void>;
-  conversations(query: { limit?: number; cursor?: string | null; query?: string }): Promise<ListPage>;
+  conversations(query: ListQuery): Promise<ListPage>;
   create(body: CreateConversation): Promise<Accepted>;
   conversation(id: string): Promise<Listing>;
   update(id: string, patch: ConversationPatch): Promise<Accepted>;
@@ -69,15 +69,23 @@ export interface Api {
   upload(file: Blob, name: string): Promise<Upload>;
 }
 
+export interface ListQuery {
+  limit?: number;
+  cursor?: string | null;
+  query?: string;
+  /** Those put away instead of the others. */
+  archived?: boolean;
+}
+
 /** Where an uploaded or spilled payload can be read. */
 export function blobUrl(id: string): string {
   return `/api/blobs/${encodeURIComponent(id)}`;
 }
 
-type Query = Record<string, string | number | null | undefined>;
+type Query = Record<string, string | number | boolean | null | undefined>;
 
 interface Call {
-  query?: Query;
+  query?: object;
   /** Sent as JSON, unless it is a form. */
   body?: unknown;
   signal?: AbortSignal | undefined;
@@ -105,7 +113,7 @@ export class HttpApi implements Api {
     return this.call("DELETE", "/api/session");
   }
 
-  conversations(query: { limit?: number; cursor?: string | null; query?: string }): Promise<ListPage> {
+  conversations(query: ListQuery): Promise<ListPage> {
     return this.call("GET", "/api/conversations", { query });
   }
 
@@ -190,8 +198,8 @@ function of(id: string): string {
   return `/api/conversations/${encodeURIComponent(id)}`;
 }
 
-function queryText(query: Query | undefined): string {
-  const given = Object.entries(query ?? {}).filter(([, value]) => value != null && value !== "");
+function queryText(query: object | undefined): string {
+  const given = Object.entries((query ?? {}) as Query).filter(([, value]) => value != null && value !== "");
   if (given.length === 0) return "";
   return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }

@@ -18,6 +18,7 @@ class Reader implements FeedListener {
   unanswered = 0;
   ready = 0;
   caughtUp = 0;
+  resets = 0;
 
   get kinds(): string[] {
     return this.connections.map((connection) => connection.kind);
@@ -51,6 +52,10 @@ class Reader implements FeedListener {
 
   onListed(items: Listing[]): void {
     this.listed.push(...items);
+  }
+
+  onListReset(): void {
+    this.resets += 1;
   }
 
   onRefused(id: string, error: WireError): void {
@@ -395,16 +400,33 @@ describe("the connection", () => {
   });
 });
 
-test("the list is followed from the last position after a loss", () => {
+test("the list is followed from where it was loaded, and after a loss from the last position", () => {
   const { world, reader, feed } = opened();
   feed.start();
   world.advance(1);
-  expect(world.socket.sent[0]).toEqual({ type: "follow_list" });
+  expect(world.socket.sent).toEqual([]);
+  feed.followList(40);
+  expect(world.socket.sent).toEqual([{ type: "follow_list", after_pos: 40 }]);
   world.socket.say({ type: "listed", items: [{ id: "a" }], pos: 41 });
   expect(reader.listed).toHaveLength(1);
   world.socket.drop();
   world.advance(1_000);
   expect(world.socket.sent[0]).toEqual({ type: "follow_list", after_pos: 41 });
+});
+
+test("a list that is another one is loaded again", () => {
+  const { world, reader, feed } = opened();
+  feed.followList(40);
+  feed.start();
+  world.advance(1);
+  world.socket.say({ type: "listed", items: [], pos: 7, reset: true });
+  expect(reader.resets).toBe(1);
+  world.epoch = "e2";
+  feed.followList(7);
+  world.socket.drop();
+  world.advance(1_000);
+  expect(reader.resets).toBe(2);
+  expect(world.socket.sent).toEqual([]);
 });
 
 test("a conversation the server will not feed is reported and not asked for again", () => {

@@ -8,7 +8,7 @@
 
 import type { Listing, State, WireError } from "../protocol/events.gen";
 import { type AnyEvent, parseFrame } from "../protocol/guards";
-import type { ClientLine, ControlLine, SnapshotLine } from "../protocol/wire";
+import type { ClientLine, ControlLine, Listed, SnapshotLine } from "../protocol/wire";
 import { backoffMs } from "./backoff";
 import type { Connection } from "./connection";
 import type { Ports, SocketLike } from "./ports";
@@ -35,6 +35,8 @@ export interface FeedListener {
   onSnapshot(conversation: string, state: State): void;
   onCaughtUp(conversation: string): void;
   onListed(items: Listing[]): void;
+  /** The list is another one: load it again, then follow it from its position. */
+  onListReset(): void;
   /** The server will not feed this conversation. */
   onRefused(conversation: string, error: WireError): void;
   /** A connection ended before the server said hello: perhaps we are signed out. */
@@ -124,6 +126,12 @@ export class Feed {
     if (this.cursors.has(conversation)) return;
     this.cursors.set(conversation, { applied: after, refilling: false, caughtUp: false });
     if (this.ready) this.ask(conversation);
+  }
+
+  /** `pos`: the position of what is held of the list. */
+  followList(pos: number): void {
+    this.listPos = pos;
+    if (this.ready) this.send({ type: "follow_list", after_pos: pos });
   }
 
   unfollow(conversation: string): void {
@@ -270,8 +278,7 @@ export class Feed {
         this.reachedHead(line.conversation, line.seq);
         break;
       case "listed":
-        this.listPos = Math.max(this.listPos ?? 0, line.pos);
-        this.listener.onListed(line.items);
+        this.takeList(line);
         break;
       case "error":
         if (line.conversation !== undefined) {
@@ -292,13 +299,13 @@ export class Feed {
     if (this.epoch !== null && this.epoch !== epoch) {
       // Another log under the same ids: what was passed on counts for nothing.
       for (const cursor of this.cursors.values()) cursor.applied = null;
-      this.listPos = null;
+      this.loseList();
     }
     this.epoch = epoch;
     this.newerVersion = version === this.ports.version ? null : version;
     this.ready = true;
     this.receivedCount = 0;
-    this.send(this.listPos === null ? { type: "follow_list" } : { type: "follow_list", after_pos: this.listPos });
+    if (this.listPos !== null) this.followList(this.listPos);
     for (const [conversation, cursor] of this.cursors) {
       cursor.refilling = false;
       cursor.caughtUp = false;
@@ -309,6 +316,20 @@ export class Feed {
     else this.report(this.openState(null));
     this.connectedBefore = true;
     this.checkCaughtUp();
+  }
+
+  private takeList(line: Listed): void {
+    if (line.reset === true) {
+      this.loseList();
+      return;
+    }
+    this.listPos = Math.max(this.listPos ?? 0, line.pos);
+    this.listener.onListed(line.items);
+  }
+
+  private loseList(): void {
+    this.listPos = null;
+    this.listener.onListReset();
   }
 
   private ask(conversation: string): void {
