@@ -93,8 +93,6 @@ class LocalModel:
         self._lives: set[asyncio.Task[None]] = set()
         self._users = 0
         self._uses = 0
-        self._unused = asyncio.Event()
-        self._unused.set()
 
     def installed(self) -> bool:
         return find_engine() and self._weights() is not None
@@ -129,14 +127,11 @@ class LocalModel:
     async def in_use(self) -> AsyncIterator[Address]:
         """Started, and not stopped for idleness as long as the block lasts."""
         self._users += 1
-        self._uses += 1
-        self._unused.clear()
         try:
             yield await self.start()
         finally:
             self._users -= 1
-            if not self._users:
-                self._unused.set()
+            self._uses += 1
 
     def _over(self, address: asyncio.Future[Address], life: asyncio.Task[None]) -> None:
         """A child has ended, or never came to begin. Whoever still waits for its address is told why."""
@@ -185,7 +180,6 @@ class LocalModel:
 
     async def _until_idle(self, address: asyncio.Future[Address]) -> None:
         while True:
-            await self._unused.wait()
             seen = self._uses
             await self._clock.sleep(self._idle_s)
             if not self._users and self._uses == seen:

@@ -27,7 +27,7 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, TextBlock, Trigger
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 """Every wait of a test ends by then; none is expected to come near it."""
 
 Decide = Callable[[RequestOpened], RequestResolved]
