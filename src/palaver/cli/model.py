@@ -53,7 +53,9 @@ def install(name: Name) -> None:
     if not _installed():
         complain("The packages were installed, but not where this Python finds them. Is more than one Python in use?")
         raise typer.Exit(FAILED)
-    typer.echo("Installed. Restart `palaver serve` if it is running, and talk to the agent `local`.")
+    typer.echo(
+        "Installed. Restart `palaver serve` if it is running: `default` uses it where no better agent was found."
+    )
 
 
 @app.command()
