@@ -11,7 +11,10 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from palaver.conversation import conversation as owner
+from palaver.conversation.inbox import Batch
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import SqliteLog
 from palaver.schema.events import encode_event
@@ -81,6 +84,8 @@ def build_in(fault: str) -> None:
 
             async def acks_first(self: Any, batch: Any) -> None:
                 answer(self, batch)
+                # Long enough for the bytes to leave: a bug of this kind shows when the crash comes a moment later.
+                await self._around.clock.sleep(0.05)
                 await commit(self, batch)
 
             conversation._commit = acks_first  # type: ignore[method-assign]
@@ -91,17 +96,17 @@ def build_in(fault: str) -> None:
                     lines = [encode_event(event) for event in batch.events]
                     body = b"\n".join(lines) + b"\n"
                     publish(self._around.feed, self.id, batch.events[0].seq, batch.events[-1].seq, body)
-                    # Long enough for the bytes to leave: a bug of this kind shows when the crash comes a moment later.
                     await self._around.clock.sleep(0.05)
                 await commit(self, batch)
 
             conversation._commit = publishes_first  # type: ignore[method-assign]
         case "never_settle":
 
-            async def settles_nothing(self: Any) -> None:
-                self._reconcile_turn()
+            async def forgets_the_open_turn(self: Any) -> None:
+                self._state = replace(self._state, turn=None)
+                await self._conclude(Batch(self._state, self._state))
 
-            conversation._take_over = settles_nothing  # type: ignore[method-assign]
+            conversation._take_over = forgets_the_open_turn  # type: ignore[method-assign]
         case "run_tools_twice":
 
             async def twice(self: Any, *args: Any, **kwargs: Any) -> Any:

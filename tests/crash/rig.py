@@ -43,6 +43,8 @@ class Rig:
     seen: dict[int, bytes] = field(default_factory=dict[int, bytes])
     """Every event the readers held, by seq."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    violation: Violation | None = None
+    """What a reader saw that must not be."""
     deaths: int = 0
 
     @property
@@ -64,14 +66,15 @@ class Rig:
             "PALAVER_TEST_KILL": kill or "",
             "PALAVER_TEST_FAULT": self.fault or "",
         }
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.crash.killable", "serve", "--no-open"),
-            *("--port", str(self.port), "--data", str(self.data)),
-            cwd=Path(__file__).parents[2],
-            env=environment,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=(self.data.parent / "server.log").open("ab"),
-        )
+        with (self.data.parent / "server.log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.crash.killable", "serve", "--no-open"),
+                *("--port", str(self.port), "--data", str(self.data)),
+                cwd=Path(__file__).parents[2],
+                env=environment,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=log,
+            )
 
     async def kill(self) -> None:
         assert self.process is not None
@@ -127,8 +130,14 @@ class Rig:
     async def read_for_ever(self, conversation: str) -> None:
         """A reader that reconnects from what it holds, and remembers every byte it was ever given."""
         while True:
-            with suppress(aiohttp.ClientError, TimeoutError, OSError):
+            try:
                 await self._read(conversation)
+            except Violation as violation:
+                self.violation = violation
+                self.news.set()
+                return
+            except (aiohttp.ClientError, TimeoutError, OSError):
+                pass
             await asyncio.sleep(0.02)
 
     async def _read(self, conversation: str) -> None:
@@ -149,7 +158,7 @@ class Rig:
 
     async def has_read(self, seq: int) -> None:
         async with asyncio.timeout(WAIT_S):
-            while max(self.seen, default=0) < seq:
+            while max(self.seen, default=0) < seq and self.violation is None:
                 self.news.clear()
                 await self.news.wait()
 
@@ -200,9 +209,9 @@ class Rig:
         finally:
             for task in tasks:
                 task.cancel()
-            for result in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(result, Violation):
-                    raise result
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self.violation is not None:
+            raise self.violation
 
 
 @asynccontextmanager
