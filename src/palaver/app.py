@@ -8,7 +8,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,8 @@ import structlog
 from litestar.types import ASGIApp
 
 from palaver import __version__
-from palaver.agents.roster import Roster, closing
-from palaver.agents.sources import roster_for
+from palaver.agents.roster import Roster
+from palaver.agents.sources import open_roster
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.conversation.conversation import Surroundings
@@ -63,9 +63,10 @@ async def open_app(
     prepare_data(config.data)
     async with AsyncExitStack() as stack:
         if log is None:
-            log = await stack.enter_async_context(open_sqlite_log(config.data))
+            opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data)
+            log = await stack.enter_async_context(opened)
         if roster is None:
-            roster = await stack.enter_async_context(closing(roster_for(config, clock)))
+            roster = await stack.enter_async_context(open_roster(config, clock))
         ids = Ids(clock)
         # The feed shows snapshots of conversations, and conversations publish to the feed: one must come first.
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108

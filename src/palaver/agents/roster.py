@@ -5,8 +5,7 @@ made when first needed and closed with the server. Must never fail a message bec
 turn's failure, said in the transcript.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +45,13 @@ class Source:
 
 
 class Roster:
-    def __init__(self, records: Iterable[AgentRecord], sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self, records: Iterable[AgentRecord], sources: Mapping[str, Source], notes: Mapping[str, str] | None = None
+    ) -> None:
+        """`notes` by agent take the place of what their backends say of themselves."""
         self._records = {record.id: record for record in records}
         self._sources = sources
+        self._notes = notes or {}
         self._made: dict[str, Backend] = {}
 
     def agent(self, agent: str) -> AgentRecord | None:
@@ -92,7 +95,7 @@ class Roster:
             backend=record.backend,
             model=record.model or (source.model if source else None),
             ready=readiness.ready,
-            note=readiness.summary if readiness.fix is None else f"{readiness.summary} {readiness.fix}",
+            note=self._notes.get(record.id) or " ".join(filter(None, (readiness.summary, readiness.fix))),
         )
 
     async def close(self) -> None:
@@ -103,11 +106,3 @@ class Roster:
             except Exception:
                 # The others must be closed too.
                 logger.exception("a backend did not close", backend=backend.name)
-
-
-@asynccontextmanager
-async def closing(roster: Roster) -> AsyncIterator[Roster]:
-    try:
-        yield roster
-    finally:
-        await roster.close()

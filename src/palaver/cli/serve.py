@@ -9,6 +9,7 @@ import errno
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 3
 """How long requests in flight may take to end after a stop. Streams are ended at once."""
+BACKLOG = 1024
 STUCK_MS = 60_000
 """Unacknowledged for a minute: the reader is gone or will never read. The kernel then frees the connection."""
 
@@ -72,7 +74,7 @@ def serve(
 
 @contextmanager
 def listening(config: Config) -> Iterator[socket.socket]:
-    """The port, taken before anything else is done. Nobody is answered until the server listens."""
+    """The port, taken before anything else is done. Who connects early waits until the server is ready."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,6 +82,8 @@ def listening(config: Config) -> Iterator[socket.socket]:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
         try:
             listener.bind((config.host, config.port))
+            # Binding alone does not keep another server out; listening does.
+            listener.listen(BACKLOG)
         except OSError as failure:
             raise ConfigurationError(_why_not(config, failure)) from failure
         yield listener
@@ -131,8 +135,8 @@ def _greet(app: "App", open_page: bool) -> None:
     print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
     print(f"Later, sign in with the token in {config.data / 'token'}. Ctrl-C stops the server.", flush=True)
     if open_page:
-        # In a thread of its own: a browser may take its time, and some never return.
-        asyncio.get_running_loop().run_in_executor(None, webbrowser.open, link)
+        # In a thread of its own, which nobody waits for: some browsers never return.
+        threading.Thread(target=webbrowser.open, args=(link,), name="open the page", daemon=True).start()
 
 
 def address_of(config: Config) -> str:

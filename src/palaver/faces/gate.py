@@ -171,8 +171,7 @@ def _check_origin(asked: _Asked) -> None:
 
 def _is_open(scope: Scope) -> bool:
     """What needs no token: whether the server lives, and the sign-in itself."""
-    asked = (scope.get("method"), scope["path"])
-    return asked in (("GET", "/api/health"), ("HEAD", "/api/health"), ("POST", "/api/session"))
+    return (scope.get("method"), scope["path"]) in (("GET", "/api/health"), ("POST", "/api/session"))
 
 
 def _cookie_value(header: str | None, name: str) -> str | None:

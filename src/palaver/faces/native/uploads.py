@@ -72,13 +72,14 @@ async def blob(blob: Annotated[str, PathParameter(pattern=ID_PATTERN)], server: 
     if found is None:
         raise NotFound("There is nothing under this id.", blob=blob)
     content, mime = found
-    shown = mime.partition(";")[0].strip().lower() in SHOWN_TYPES
+    kind = mime.partition(";")[0].strip().lower()
+    shown = kind in SHOWN_TYPES
     headers = {
         "Content-Security-Policy": BLOB_POLICY,
         "Cache-Control": "private, max-age=31536000, immutable",
         "Content-Disposition": "inline" if shown else f'attachment; filename="{blob[:16]}"',
     }
-    return Response(content, media_type=mime if shown else "application/octet-stream", headers=headers)
+    return Response(content, media_type=kind if shown else "application/octet-stream", headers=headers)
 
 
 def image_type(content: bytes) -> str | None:
