@@ -202,7 +202,9 @@ class Child:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for future in (self._started, self._ended):
-            future.cancel()
+            # Cancelled, or else looked at: an outcome nobody waited for any more is not worth a warning.
+            if not future.cancel() and not future.cancelled():
+                future.exception()
         self._control.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GIVE_UP_S):

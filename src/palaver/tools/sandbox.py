@@ -35,6 +35,7 @@ class Sandbox:
         """The command line that runs `argv` inside: everything read-only but the root and /tmp, own processes only."""
         if self.level == "none":
             return list(argv)
+        root = root.resolve()
         around = [folder for folder in self.hidden if root.is_relative_to(folder)]
         beside = [folder for folder in self.hidden if folder not in around]
         # In this order: what is mounted later covers what came before.
@@ -42,6 +43,11 @@ class Sandbox:
         mounts += _bind(_SHARED_TMP) + _tmpfs(around) + _bind(root) + _tmpfs(beside)
         alone = ["--unshare-pid", "--unshare-ipc", "--die-with-parent"]
         return [self.program, *mounts, *alone, "--chdir", str(root), "--", *argv]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a command inside must be told: where it can write besides the root."""
+        return {} if self.level == "none" else {"TMPDIR": str(_SHARED_TMP)}
 
 
 def unsandboxed() -> Sandbox:

@@ -82,7 +82,7 @@ class Shell:
             asked = _decode(arguments)
         except CallerError as error:
             return failed(error)
-        environment = allowed_environment(place.environment, _UNATTENDED)
+        environment = allowed_environment(place.environment, {**_UNATTENDED, **self._sandbox.environment})
         if await asyncio.to_thread(only_reads, asked.command, place.root):
             environment = _quiet(environment, place.root)
         collector = Collector(place)

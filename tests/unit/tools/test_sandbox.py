@@ -74,6 +74,19 @@ async def test_sandboxed_command_writes_only_beneath_the_root(home: Path) -> Non
 
 
 @needs_bubblewrap
+async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place_for_drafts(home: Path) -> None:
+    (home / "real").mkdir()
+    (home / "link").symlink_to("real")
+    sandbox = await probe(os.environ)
+    if sandbox.level == "none":
+        pytest.skip("bubblewrap does not work here")
+    workshop = Workshop(home / "link", {"PATH": os.environ["PATH"], "TMPDIR": str(home)})
+    result = await workshop.run(Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok")
+    assert (result.ok, result.output) == (True, "ok\n")
+    assert (home / "real/made").exists()
+
+
+@needs_bubblewrap
 async def test_sandboxed_command_is_stopped_with_all_it_started(home: Path) -> None:
     sandbox = await probe(os.environ)
     if sandbox.level == "none":
