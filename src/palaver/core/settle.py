@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from palaver.core.blocks import KEEP_OUTPUT_CHARS
-from palaver.core.state import messages_of_turn, open_requests, open_tools
+from palaver.core.state import OPEN_TOOL, find_call, messages_of_turn, open_requests, open_tools
 from palaver.schema.base import Origin, Usage
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
@@ -25,7 +25,18 @@ from palaver.schema.events import (
     TurnFinished,
     TurnInterrupted,
 )
-from palaver.schema.view import Block, Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, ToolError, Turn
+from palaver.schema.view import (
+    Block,
+    Message,
+    Request,
+    State,
+    Stopped,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+    ToolError,
+    Turn,
+)
 
 
 def settle(
@@ -79,6 +90,17 @@ def supersede(state: State) -> list[KnownEvent]:
 def withdraw(state: State) -> list[KnownEvent]:
     """A stop at rest: what an ended turn left open for a person to answer is called off."""
     return [*_close_tools(state, set()), *_close_requests(state, set())]
+
+
+def expire(state: State, request: Request) -> list[KnownEvent]:
+    """Nobody answered in time: a denial, never a silent yes. At rest nobody else will give its call a result."""
+    turn = state.turn.id if state.turn else None
+    resolved = RequestResolved(turn=turn, request=request.id, status="expired", verdict="deny")
+    tool = find_call(state, request.call) if request.call and turn is None else None
+    if tool is None or tool.status not in OPEN_TOOL:
+        return [resolved]
+    error = ToolError(code="interaction_timeout", message="Nobody answered in time; it was not run.")
+    return [ToolFinished(turn=turn, call=tool.call, ok=False, error=error, effect="none"), resolved]
 
 
 def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
