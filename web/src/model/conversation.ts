@@ -9,7 +9,7 @@ import type { AnyEvent } from "../protocol/guards";
 import { EMPTY_STATE, fold } from "./fold";
 import { olderThan, PAGE_SIZE, touchesUnheld, withHeldPages, withPage } from "./pages";
 import { PlainBook } from "./plain";
-import { RowBook } from "./rows";
+import { RowBook } from "./rowbook";
 import type { OpenConversation, TextBook } from "./snapshot";
 
 const NO_TEXTS = new PlainBook();

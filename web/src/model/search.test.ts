@@ -3,7 +3,7 @@ import { eventsOf } from "../../tests/golden";
 import type { Message } from "../protocol/events.gen";
 import { type AnyEvent, readEvent } from "../protocol/guards";
 import { EMPTY_STATE, fold } from "./fold";
-import { RowBook } from "./rows";
+import { RowBook } from "./rowbook";
 import { findInMessages } from "./search";
 
 function messages(...events: object[]): Message[] {

@@ -9,7 +9,7 @@
 import type { Accepted, Command, CreateConversation, Listing, Part, State, WireError } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
 import type { Credentials, Upload } from "../protocol/wire";
-import { asApiError } from "../transport/api";
+import { ApiError, asApiError } from "../transport/api";
 import { backoffMs } from "../transport/backoff";
 import { type CommandBody, Outbox, type OutboxEntry, type OutboxListener } from "../transport/commands";
 import type { Connection } from "../transport/connection";
@@ -184,19 +184,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private async checkSession(attempt: number): Promise<void> {
     if (this.checking) return;
     this.checking = true;
-    try {
-      const session = await this.ports.api.session();
-      this.enter({ phase: "signed_in", session, error: null });
-    } catch (cause) {
-      const { signedOut, error } = asApiError(cause);
-      if (signedOut) this.leave(null);
-      else if (this.snapshot.session.phase !== "signed_in") {
-        // Once signed in the feed's own tries bring us back here.
-        this.publish({ session: { phase: "unreachable", session: null, error } });
-        this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
-      }
-    } finally {
-      this.checking = false;
+    const answer = await this.ports.api.session().catch(asApiError);
+    this.checking = false;
+    if (!(answer instanceof ApiError)) this.enter({ phase: "signed_in", session: answer, error: null });
+    else if (answer.signedOut) this.leave(null);
+    else if (this.snapshot.session.phase !== "signed_in") {
+      // Once signed in the feed's own tries bring us back here.
+      this.publish({ session: { phase: "unreachable", session: null, error: answer.error } });
+      this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
     }
   }
 
@@ -212,14 +207,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   async signIn(credentials: Credentials): Promise<boolean> {
     this.publish({ session: { phase: "checking", session: null, error: null } });
-    try {
-      const session = await this.ports.api.signIn(credentials);
-      this.enter({ phase: "signed_in", session, error: null });
-      return true;
-    } catch (cause) {
-      this.publish({ session: { phase: "signed_out", session: null, error: asApiError(cause).error } });
+    const answer = await this.ports.api.signIn(credentials).catch(asApiError);
+    if (answer instanceof ApiError) {
+      this.publish({ session: { phase: "signed_out", session: null, error: answer.error } });
       return false;
     }
+    this.enter({ phase: "signed_in", session: answer, error: null });
+    return true;
   }
 
   async signOut(): Promise<void> {

@@ -3,7 +3,8 @@ import { eventsOf, NAMES, startOf } from "../../tests/golden";
 import type { State } from "../protocol/events.gen";
 import { type AnyEvent, readEvent } from "../protocol/guards";
 import { EMPTY_STATE, fold } from "./fold";
-import { type Row, RowBook } from "./rows";
+import { RowBook } from "./rowbook";
+import type { Row } from "./rows";
 
 const DAY_MS = 86_400_000;
 const dayOf = (ts: number) => ts - (ts % DAY_MS);
@@ -182,6 +183,13 @@ describe("the end of a turn", () => {
     expect(talk.kinds).toEqual(["day", "user", "error", "user", "activity"]);
   });
 
+  test("is marked once, after the last thing the turn left, whoever spoke in between", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, delta(0, "one"), { ...user("n", "A process ended."), role: "event", turn: null });
+    talk.add({ ...ANSWER, message: "n2" }, delta(0, "two", "n2"), INTERRUPTED, { ...user("v"), turn: "t2" });
+    expect(talk.kinds).toEqual(["day", "user", "text", "note", "text", "interrupted", "user"]);
+  });
+
   test("by a limit is a mark and not an error", () => {
     const talk = new Talk();
     talk.add(STARTED, user("u"), ANSWER, text(0, "a"), { type: "turn.finished", outcome: "limited" });
@@ -220,6 +228,36 @@ test("the activity names the tool at work and what it waits for", () => {
   expect(talk.rows.at(-1)).toMatchObject({ kind: "activity", tool: { name: "shell", status: "running" }, waiting: null });
   talk.add({ type: "request.opened", request: "r", kind: "approval", call: "m-k0" });
   expect(talk.rows.at(-1)).toMatchObject({ kind: "activity", waiting: "approval" });
+});
+
+test("a change anywhere gives the rows that a fresh look gives", () => {
+  const talk = new Talk();
+  const check = () => expect(talk.rows).toEqual(new RowBook(dayOf).rows(talk.state));
+  for (let turn = 0; turn < 12; turn++) {
+    const m = `m${turn}`;
+    const of = (event: object) => ({ ...event, turn: `t${turn}` });
+    talk.now += DAY_MS / 5;
+    talk.add(of(STARTED), of(user(`u${turn}`)), of({ ...ANSWER, message: m }));
+    check();
+    for (const event of [thought(0, m), call(1, "read", m), call(2, "grep", m), thought(3, m), call(4, "list", m)]) {
+      talk.add(of(event));
+      check();
+    }
+    if (turn % 3 === 0) talk.add(of(text(5, "so", m)));
+    talk.add(of(result(2, { ok: false }, m)));
+    check();
+    const cut = { type: "answer.finished", message: m, finish_reason: "stop", interrupted: turn % 2 === 0 };
+    talk.add(of(cut), of(turn % 2 === 0 ? { type: "turn.interrupted", reason: "user" } : FINISHED));
+    check();
+  }
+  talk.add({ type: "message.edited", message: "u3", content: [{ type: "text", text: "else" }] });
+  check();
+  talk.add({ type: "message.removed", message: "m5", index: 11 });
+  check();
+  talk.add(result(1, { ok: true }, "m7"));
+  check();
+  talk.add({ type: "message.truncated", index: 9 });
+  check();
 });
 
 test("pictures of a person are part of the row, an agent's are rows", () => {

@@ -1,0 +1,303 @@
+/**
+ * Makes the rows of one conversation and remembers them between flushes.
+ *
+ * Called by the conversation at each flush. Messages that did not change are not looked at again: making goes on from the
+ * last place before the first change where nothing was left open, so a token costs the same in a long conversation as in
+ * a short one.
+ */
+
+import type { Block, Message, Role, State, ToolBlock, Turn, TurnSummary } from "../protocol/events.gen";
+import { isOpenTool } from "./blocks";
+import type { ImageRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow } from "./rows";
+import { toolsAtWork } from "./status";
+
+type BlockRow = TextRow | ThinkingRow | ImageRow | ToolRow;
+type Member = ToolRow | ThinkingRow;
+type Exploring = "read" | "search" | "list";
+
+/** What the built-in tools and those of the known agents are called when they only look. */
+const EXPLORING: ReadonlyMap<string, Exploring> = new Map([
+  ["read", "read"],
+  ["list", "list"],
+  ["ls", "list"],
+  ["glob", "search"],
+  ["grep", "search"],
+  ["find", "search"],
+]);
+
+const FAILED: ReadonlySet<ToolBlock["status"]> = new Set(["error", "denied", "interrupted"]);
+
+/** Every local day is longer than this; a message this far after midnight needs no calendar. */
+const SHORTEST_DAY_MS = 22 * 3_600_000;
+
+export function exploringKind(tool: ToolBlock): Exploring | null {
+  return EXPLORING.get(tool.name.toLowerCase()) ?? null;
+}
+
+/** The making of rows, before one of the messages: what is done, and what the next one needs to know. */
+interface Place {
+  readonly rowCount: number;
+  readonly day: number;
+  readonly previous: Message | null;
+}
+
+export class RowBook {
+  private readonly dayOf: (ts: number) => number;
+  private readonly ofBlock = new WeakMap<Block, BlockRow>();
+  private readonly ofMessage = new WeakMap<Message, UserRow | NoteRow>();
+  /** Rows that belong to no single block or message, by key. */
+  private readonly kept = new Map<string, Row>();
+  private state: State | null = null;
+  /** Rows of all messages but those of the run that is open, and the places to go on from. */
+  private made: Row[] = [];
+  private places: (Place | null)[] = [];
+  /** Looking around, until something else comes. */
+  private run: Member[] = [];
+  private day = 0;
+  private previous: Message | null = null;
+  private last: readonly Row[] = [];
+
+  constructor(dayOf: (ts: number) => number) {
+    this.dayOf = dayOf;
+  }
+
+  /** The same array when nothing in it changed. */
+  rows(state: State): readonly Row[] {
+    const from = this.goBack(state);
+    this.state = state;
+    for (let at = from; at < state.messages.length; at++) {
+      // A run that is open may still grow: only where none is can making begin again.
+      this.places[at] = this.run.length > 0 ? null : this.here();
+      this.add(state.messages[at] as Message, state);
+    }
+    this.places.length = state.messages.length;
+    const rows = this.made.concat(this.closed(), this.end(state));
+    if (!isSame(rows, this.last)) this.last = rows;
+    return this.last;
+  }
+
+  // -- where to go on from
+
+  private here(): Place {
+    return { rowCount: this.made.length, day: this.day, previous: this.previous };
+  }
+
+  /** Takes back what depends on a change. The message to go on with. */
+  private goBack(state: State): number {
+    const known = this.state;
+    const sameFrame = known !== null && known.last_turn === state.last_turn && (known.offset === 0) === (state.offset === 0);
+    let at = sameFrame ? firstChange(known.messages, state.messages) : 0;
+    while (at > 0 && (this.places[at] ?? null) === null) at--;
+    // Above the first message at hand there may be more of its day, so only the true beginning gets a divider.
+    const start: Place = { rowCount: 0, day: state.offset === 0 ? -Infinity : Infinity, previous: null };
+    const place = at === 0 ? start : (this.places[at] as Place);
+    this.made.length = place.rowCount;
+    this.day = place.day;
+    this.previous = place.previous;
+    this.run = [];
+    return at;
+  }
+
+  // -- one message
+
+  private add(message: Message, state: State): void {
+    if (!hasRows(message)) return;
+    if (this.previous !== null) this.endTurn(this.previous, message, state);
+    this.divide(message);
+    if (message.role === "assistant") {
+      const shown = shownBlocks(message);
+      shown.forEach((block, at) => this.put(this.blockRow(message, block, at === 0, at === shown.length - 1)));
+    } else this.put(this.messageRow(message, message.role));
+    this.previous = message;
+  }
+
+  /** Runs of looking around become one row; any edit, command, text or message of a person ends them. */
+  private put(row: Row): void {
+    const explores = row.kind === "tool" && exploringKind(row.block) !== null;
+    if (explores || (row.kind === "thinking" && this.run.length > 0)) this.run.push(row);
+    else {
+      this.close();
+      this.made.push(row);
+    }
+  }
+
+  private close(): void {
+    this.made.push(...this.closed());
+    this.run = [];
+  }
+
+  private divide(message: Message): void {
+    if (message.ts >= this.day && message.ts < this.day + SHORTEST_DAY_MS) return;
+    const day = this.dayOf(message.ts);
+    if (day !== this.day && this.day !== Infinity) {
+      this.put(this.keep({ kind: "day", key: `day:${message.id}`, seq: message.seq, ts: message.ts, day }));
+    }
+    this.day = day;
+  }
+
+  private blockRow(message: Message, block: Block, first: boolean, last: boolean): Row {
+    const { agent, model, status: messageStatus } = message;
+    const finishReason = last ? message.finish_reason : null;
+    const known = this.ofBlock.get(block);
+    if (
+      known !== undefined &&
+      known.first === first &&
+      known.agent === agent &&
+      known.model === model &&
+      known.messageStatus === messageStatus &&
+      (known.kind !== "text" || known.finishReason === finishReason)
+    ) {
+      return known;
+    }
+    const key = `${message.id}:${block.index}`;
+    const placed = { key, seq: message.seq, ts: message.ts, messageId: message.id, first, agent, model, messageStatus };
+    const row: BlockRow =
+      block.type === "text"
+        ? { kind: "text", ...placed, block, finishReason }
+        : block.type === "thinking"
+          ? { kind: "thinking", ...placed, block }
+          : block.type === "tool"
+            ? { kind: "tool", ...placed, block }
+            : { kind: "image", ...placed, block };
+    this.ofBlock.set(block, row);
+    return row;
+  }
+
+  private messageRow(message: Message, role: Exclude<Role, "assistant">): Row {
+    const known = this.ofMessage.get(message);
+    if (known !== undefined) return known;
+    const text = message.blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+    const placed = { key: message.id, seq: message.seq, ts: message.ts, messageId: message.id, message, text };
+    const images = message.blocks.flatMap((block) => (block.type === "image" ? [block.url] : []));
+    const row: UserRow | NoteRow =
+      role === "user" ? { kind: "user", ...placed, images } : { kind: "note", ...placed, role, eventKind: message.event_kind };
+    this.ofMessage.set(message, row);
+    return row;
+  }
+
+  // -- groups
+
+  /** What the open run would be if it ended here. Thinking after its last call is no part of it. */
+  private closed(): Row[] {
+    const end = this.run.findLastIndex((row) => row.kind === "tool") + 1;
+    const members = this.run.slice(0, end);
+    const tools = members.filter((row) => row.kind === "tool");
+    return tools.length > 1 ? [this.group(members, tools), ...this.run.slice(end)] : this.run;
+  }
+
+  private group(members: readonly Member[], tools: readonly ToolRow[]): Row {
+    const first = members[0] as ToolRow;
+    const key = `group:${first.key}`;
+    const known = this.kept.get(key);
+    if (known?.kind === "tool_group" && isSame(known.members, members)) return known;
+    const count = (kind: Exploring) => tools.filter((tool) => exploringKind(tool.block) === kind).length;
+    return this.keep({
+      kind: "tool_group",
+      key,
+      seq: first.seq,
+      ts: first.ts,
+      messageId: first.messageId,
+      first: first.first,
+      agent: first.agent,
+      model: first.model,
+      messageStatus: (members.at(-1) as Member).messageStatus,
+      tools,
+      members,
+      readCount: count("read"),
+      searchCount: count("search"),
+      listCount: count("list"),
+      running: tools.some((tool) => isOpenTool(tool.block)),
+      failedCount: tools.filter((tool) => FAILED.has(tool.block.status)).length,
+      waitingCount: tools.filter((tool) => tool.block.status === "waiting").length,
+    });
+  }
+
+  // -- how turns ended, and what the running one does
+
+  /** Between two messages: whether a turn ended here in a way that should be seen. */
+  private endTurn(before: Message, after: Message, state: State): void {
+    if (before.turn === after.turn) return;
+    const latest = state.last_turn;
+    if (latest !== null && before.turn === latest.id) {
+      const mark = before === lastOfTurn(state, latest.id) ? this.latestEnd(latest, before, false) : null;
+      if (mark !== null) this.put(mark);
+    } else if (before.role === "assistant" && before.status === "interrupted") {
+      this.put(this.interrupted(before.id, before, null, false));
+    }
+  }
+
+  private end(state: State): Row[] {
+    const rows: Row[] = [];
+    const latest = state.last_turn;
+    // A turn that left no message is marked at the end while nothing else is there.
+    if (latest !== null && (this.previous?.turn === latest.id || lastOfTurn(state, latest.id) === undefined)) {
+      const mark = this.latestEnd(latest, this.previous, state.turn === null);
+      if (mark !== null) rows.push(mark);
+    }
+    if (state.turn !== null) rows.push(this.activity(state, state.turn));
+    return rows;
+  }
+
+  private latestEnd(turn: TurnSummary, after: Message | null, last: boolean): Row | null {
+    if (turn.outcome === "failed" && turn.error !== null) {
+      const placed = { key: `error:${turn.id}`, seq: after?.seq ?? 0, ts: turn.ended_at };
+      return this.keep({ kind: "error", ...placed, error: turn.error, turn });
+    }
+    const stopped = turn.outcome === "interrupted" || turn.outcome === "limited";
+    return stopped ? this.interrupted(turn.id, after, turn, last) : null;
+  }
+
+  private interrupted(id: string, after: Message | null, turn: TurnSummary | null, last: boolean): Row {
+    const stopped = turn?.stopped ?? (turn?.outcome === "limited" ? "limit" : null);
+    const placed = { key: `end:${id}`, seq: after?.seq ?? 0, ts: turn?.ended_at ?? after?.ts ?? 0 };
+    return this.keep({ kind: "interrupted", ...placed, stopped, turn, last });
+  }
+
+  private activity(state: State, turn: Turn): Row {
+    const open = state.requests.find((request) => request.status === "open");
+    const tool = toolsAtWork(state, turn).findLast(isOpenTool) ?? null;
+    const placed = { key: "activity", seq: this.previous?.seq ?? 0, ts: turn.started_at };
+    return this.keep({ kind: "activity", ...placed, turn, tool, waiting: open?.kind ?? null });
+  }
+
+  /** The row shown before under this key, if it says the same. */
+  private keep(row: Row): Row {
+    const known = this.kept.get(row.key);
+    if (known !== undefined && isSame(Object.values(known), Object.values(row))) return known;
+    this.kept.set(row.key, row);
+    return row;
+  }
+}
+
+/** A cut attempt that another replaced is not shown, nor what is meant for the model alone. */
+function hasRows(message: Message): boolean {
+  if (message.hidden || message.status === "superseded") return false;
+  return message.role !== "assistant" || message.blocks.some((block) => !isEmptyText(block));
+}
+
+function shownBlocks(message: Message): Block[] {
+  return message.blocks.some(isEmptyText) ? message.blocks.filter((block) => !isEmptyText(block)) : message.blocks;
+}
+
+function isEmptyText(block: Block): boolean {
+  return block.type === "text" && block.text === "";
+}
+
+/** What a turn left last. Others may have spoken in between. */
+function lastOfTurn(state: State, turn: string): Message | undefined {
+  return state.messages.findLast((message) => message.turn === turn && hasRows(message));
+}
+
+/** Where two lists of messages begin to differ. */
+function firstChange(one: readonly Message[], other: readonly Message[]): number {
+  const end = Math.min(one.length, other.length);
+  for (let at = 0; at < end; at++) if (one[at] !== other[at]) return at;
+  return end;
+}
+
+/** From the end, where changes are. */
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  if (one.length !== other.length) return false;
+  for (let at = one.length - 1; at >= 0; at--) if (one[at] !== other[at]) return false;
+  return true;
+}
