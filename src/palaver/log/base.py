@@ -184,9 +184,13 @@ class Blobs(Protocol):
 
 
 class EventLog(Protocol):
-    epoch: str
-    """Names this store. A cursor of another epoch is answered with a resync, never with silence."""
-    blobs: Blobs
+    @property
+    def epoch(self) -> str:
+        """Names this store. A cursor of another epoch is answered with a resync, never with silence."""
+        ...
+
+    @property
+    def blobs(self) -> Blobs: ...
 
     async def append(self, append: Append) -> Appended:
         """Durable when it returns. Appends of one moment share a commit.
