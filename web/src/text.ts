@@ -584,10 +584,10 @@ export const text = {
   connection: {
     connecting: "Connecting …",
     reconnecting: (seconds: number) => (seconds > 0 ? `No connection. Trying again in ${seconds} s` : "No connection. Trying again …"),
-    lastSeen: (seq: number) => `last seen: event ${number(seq)}`,
+    lastHeard: (when: string) => `last heard from at ${when}`,
     offline: "This device is offline. Everything you write is kept.",
     catchingUp: (n: number) => (n > 0 ? `Catching up, ${count(n, "event")} …` : "Catching up …"),
-    caughtUp: (n: number) => `Caught up, ${count(n, "event")}`,
+    caughtUp: (n: number) => (n > 0 ? `Caught up, ${count(n, "event")}` : "Connected again"),
     version: "The server was updated. Reload to use the new version.",
     reload: "Reload",
     signedOut: "You were signed out.",

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import type { Connection } from "../../transport/connection";
-import { text } from "../../text";
+import { clock, text } from "../../text";
 import { useSeconds } from "../controls/now";
 import { usePick, useStore } from "../store";
 
@@ -33,7 +33,6 @@ function useShown(connection: Connection): boolean {
     return () => clearTimeout(timer);
   }, [trouble, kind]);
   if (kind === "signed_out" || kind === "version_mismatch") return true;
-  if (kind === "open") return troubleSeen && connection.caughtUpCount !== null;
   return troubleSeen;
 }
 
@@ -56,7 +55,7 @@ function Words({ connection }: { connection: Connection }) {
       return (
         <>
           <span className="tabular">{text.connection.reconnecting(Math.max(0, Math.ceil((connection.retryAt - now) / 1000)))}</span>
-          {connection.lastSeen > 0 && <span className="banner-more tabular">{text.connection.lastSeen(connection.lastSeen)}</span>}
+          {connection.lastSeen > 0 && <span className="banner-more tabular">{text.connection.lastHeard(clock(connection.lastSeen))}</span>}
           <button type="button" className="link-button" onClick={() => store.reconnectNow()}>
             {text.connection.now}
           </button>

@@ -17,7 +17,6 @@ export function PlanLine({ id }: { id: string }) {
         type="button"
         className="tool-line"
         aria-expanded={open}
-        aria-label={`${open ? text.plan.hide : text.plan.show}: ${text.plan.progress(done, plan.items.length)}`}
         onClick={() => setOpen(!open)}
       >
         <span className="tool-icon">

@@ -70,7 +70,7 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
         <Icon name="add" />
         {text.list.fresh}
       </button>
-      <div className="list-search" role="search">
+      <div className="list-search" role="search" aria-label={text.list.searchLabel}>
         <Icon name="search" />
         <input
           ref={field}

@@ -100,10 +100,10 @@ function Output({ block }: { block: ToolBlock }) {
 
 function Section({ heading, children }: { heading: string; children: ReactNode }) {
   return (
-    <section className="tool-section" aria-label={heading}>
-      <h3 className="tool-heading">{heading}</h3>
+    <div className="tool-section">
+      <p className="tool-heading">{heading}</p>
       {children}
-    </section>
+    </div>
   );
 }
 

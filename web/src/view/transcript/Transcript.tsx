@@ -82,7 +82,8 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   const keepMounted = useMemo(() => (selectedIndex < 0 ? [] : [selectedIndex]), [selectedIndex]);
 
   useLayoutEffect(() => {
-    if (selected === null) return;
+    // Whoever writes keeps the focus: finding jumps from hit to hit without leaving its field.
+    if (selected === null || isTyping(document.activeElement)) return;
     const element = scroller.current?.querySelector<HTMLElement>(`[data-key="${CSS.escape(selected)}"]`);
     if (element && !element.contains(document.activeElement)) element.focus({ preventScroll: true });
   }, [selected]);
