@@ -20,7 +20,7 @@ async def fetch(page: Page, path: str, method: str = "GET", **headers: str) -> t
         sent.append(message)
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    await page({"path": path, "method": method, "headers": raw}, None, send)  # type: ignore[arg-type, typeddict-item]
+    await page({"path": path, "method": method, "headers": raw}, None, send)  # type: ignore[arg-type]
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}  # type: ignore[attr-defined]
     return sent[0]["status"], found, b"".join(message["body"] for message in sent[1:])  # type: ignore[return-value, misc]
 

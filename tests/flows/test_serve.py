@@ -34,7 +34,7 @@ def environment(**more: str) -> dict[str, str]:
 @asynccontextmanager
 async def started(*arguments: str, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(PALAVER, "serve", *arguments),
+        *(str(PALAVER), "serve", *arguments),
         env=environment(**variables),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from palaver.agents.roster import Roster, Source
 from palaver.backends.base import Backend, Readiness
+from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
 from palaver.config import Config
 from palaver.errors import NotLoggedIn
@@ -78,9 +79,9 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox) -> Roster:
     sources = {
         "api": _api_source(services, toolbox),
         "local": _local_source(config, clock),
-        "scripted": Source(_demo_backend, lambda: Readiness(True, "Plays a script; needs no model.")),
+        "demo": Source(demo_backend, lambda: Readiness(True, "Plays a script; needs no model."), DEMO.model),
     }
-    best = "api" if services else "local" if sources["local"].readiness().ready else "scripted"
+    best = "api" if services else "local" if sources["local"].readiness().ready else "demo"
     default = AgentRecord(
         id="default",
         name="Assistant",
@@ -88,14 +89,8 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox) -> Roster:
         backend=best,
         model=config.model if best == "api" else None,
     )
-    demo = AgentRecord(
-        id="demo",
-        name="Demo",
-        description="Shows what an agent can do: thinking, tools, approvals, a plan, a question.",
-        backend="scripted",
-    )
-    notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "scripted" else {}
-    return Roster((default, demo), sources, notes)
+    notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
+    return Roster((default, DEMO), sources, notes)
 
 
 def services_of(environment: Mapping[str, str]) -> tuple[Service, ...]:
@@ -162,9 +157,3 @@ def _local_api(base_url: str, api_key: str) -> Backend:
 
     provider = openai_provider(base_url, api_key, MODEL)
     return ApiBackend(lambda _record, _params: provider, Toolbox(tools={}))
-
-
-def _demo_backend() -> Backend:
-    from palaver.backends.demo import demo_backend
-
-    return demo_backend()

@@ -27,6 +27,8 @@ COMMANDS = {
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
     "model": Place("palaver.cli.model", "app", "Install or remove the small local model."),
+    "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
+    "verify": Place("palaver.cli.verify", "verify", "Check every conversation's log for damage."),
 }
 
 
