@@ -277,10 +277,10 @@ async def test_call_ids_the_provider_reuses_stay_unique_in_a_request(wire: str) 
 
 
 async def test_grant_is_committed_before_the_tool_runs(wire: str) -> None:
-    seen: list[str] = []
+    on_disk: list[int] = []
 
     async def work(arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
-        seen.extend(kinds(turn.events))
+        on_disk.append(turn.waited_for_seq)
         return ToolResult(ok=True)
 
     shell = CountingTool("shell", work)
@@ -288,7 +288,7 @@ async def test_grant_is_committed_before_the_tool_runs(wire: str) -> None:
     turn = MemoryTurn("hi", decide=allow)
     async with serve(*script) as service, agent(wire, service, tools=toolbox(shell)) as backend:
         await drive(backend, turn)
-    assert seen[-1] == "ToolStarted"
+    assert turn.of(ToolStarted)[0].seq <= on_disk[0]
 
 
 async def test_asked_tool_runs_after_a_yes_under_that_request(wire: str) -> None:
@@ -457,6 +457,23 @@ async def test_reading_tools_run_together_and_others_in_order(wire: str) -> None
     assert order == ["read", "read", "read", "1", "2"]
     names = kinds(turn.events)
     assert names.index("ToolStarted") > len(names) - names[::-1].index("ToolCalled") - 1
+
+
+async def test_call_whose_world_the_one_before_changed_still_runs(wire: str) -> None:
+    async def work(arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
+        edit.world += "x"
+        return ToolResult(ok=True)
+
+    edit = CountingTool("edit", work, edits_only=True)
+    calls = (Call(name="edit", input={"n": 1}), Call(name="edit", input={"n": 2}))
+    async with (
+        serve(Answer.of(*calls), Answer.of("ok")) as service,
+        agent(wire, service, tools=toolbox(edit)) as backend,
+    ):
+        turn = await drive(backend, MemoryTurn("hi", params={"mode": "accept_edits"}))
+    assert edit.runs == [{"n": 1}, {"n": 2}]
+    assert [result.ok for result in turn.of(ToolFinished)] == [True, True]
+    assert {started.grant for started in turn.of(ToolStarted)} == {"mode:accept_edits"}
 
 
 async def test_requests_of_a_batch_are_open_together_and_calls_run_in_order(wire: str) -> None:
@@ -649,6 +666,17 @@ async def test_cut_answer_stays_marked_when_retries_are_used_up(wire: str) -> No
     assert last.blocks[0].text
     assert last.blocks[0].status == "interrupted"
     assert [message.status for message in turn.history] == ["done", "superseded", "superseded", "interrupted"]
+    assert [event.finish_reason for event in turn.of(AnswerFinished)] == ["cut"] * 3
+
+
+async def test_words_that_arrived_together_with_the_failure_are_kept(wire: str) -> None:
+    broken = Answer(blocks=(Say(text="Half an answer"),), chunk_chars=4, burst=True, fault=Malformed(after_frames=5))
+    async with serve(broken, Answer.of("Whole")) as service, agent(wire, service) as backend:
+        turn = await drive(backend, MemoryTurn("hi"))
+    first = turn.history[1]
+    assert first.status == "superseded"
+    assert isinstance(first.blocks[0], TextBlock)
+    assert first.blocks[0].text.startswith("Half")
 
 
 async def test_too_many_requests_waits_as_long_as_asked_and_shows_it(wire: str) -> None:
@@ -881,7 +909,8 @@ async def test_yes_given_before_a_restart_is_void_when_the_world_changed(wire: s
     assert len(again.of(RequestOpened)) == 1
 
 
-async def test_call_that_was_running_when_the_server_died_never_runs_again(wire: str) -> None:
+@pytest.mark.parametrize("settled", [True, False])
+async def test_call_that_was_running_when_the_server_died_never_runs_again(wire: str, settled: bool) -> None:
     shell = CountingTool("shell")
     begun = MemoryTurn("hi")
     begun.accept(AnswerStarted(message="m"))
@@ -890,7 +919,8 @@ async def test_call_that_was_running_when_the_server_died_never_runs_again(wire:
     begun.accept(ToolStarted(call="c", grant="rule"))
     await begun.committed()
     async with serve(Answer.of("ok")) as service, agent(wire, service, tools=toolbox(shell)) as backend:
-        again = await drive(backend, MemoryTurn("go on", state=begun.restart(), decide=allow))
+        state = begun.restart() if settled else begun.state
+        again = await drive(backend, MemoryTurn("go on", state=state, decide=allow))
         told = tool_results(service.bodies[0])
     assert shell.runs == []
     assert told == ["Interrupted, effect unknown."]

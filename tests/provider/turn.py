@@ -78,6 +78,8 @@ class MemoryTurn:
         self.events: list[KnownEvent] = []
         self.pauses_s: list[float] = []
         self.error: AgentError | None = None
+        self.waited_for_seq = 0
+        """Everything up to here was on disk when the backend last asked for that."""
         self.decide = decide
         self.blobs = dict(blobs or {})
         self._state = state or State()
@@ -122,6 +124,7 @@ class MemoryTurn:
     async def committed(self) -> None:
         await asyncio.sleep(0)
         self._commit()
+        self.waited_for_seq = self._state.seq
 
     async def deliveries(self) -> Sequence[Message]:
         self._commit()

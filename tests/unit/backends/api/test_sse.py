@@ -24,6 +24,7 @@ def parse(*chunks: bytes) -> list[bytes]:
         (b"event: x\ndata: one\nid: 3\nretry: 5\n\n", [b"one"]),
         (b": comment\n\ndata: one\n\n", [b"one"]),
         (b"data: one\ndata: two\n\n", [b"one\ntwo"]),
+        (b"data: one\r\ndata: two\r\n\r\n", [b"one\ntwo"]),
         (b"data\n\n", [b""]),
         (b"\xef\xbb\xbfdata: one\n\n", [b"one"]),
         (b"data: one\r\n\r\ndata: two\r\rdata: three\n\n", [b"one", b"two", b"three"]),
