@@ -285,7 +285,7 @@ class Player:
         message = yield from self._open_answer()
         called: list[ToolCalled] = []
         for tool in tools:
-            block, call, arguments = self._next_block(), self._turn.new_id(), tool.input or {}
+            block, call, arguments = self._next_block(), self._turn.new_id(), tool.input
             yield from self._now("calling_tool")
             for piece in self._streamed(json.dumps(arguments, ensure_ascii=False), INPUT_CHUNK_CHARS):
                 yield ToolInputDelta(message=message, block=block, call=call, name=tool.name, text=piece)
@@ -302,7 +302,7 @@ class Player:
             call=call,
             agent=self._turn.agent.id,
             tool=tool.name,
-            input=tool.input or {},
+            input=tool.input,
             hash=_hash(tool),
             title=tool.title or tool.name,
             risk=tool.risk,
@@ -319,7 +319,7 @@ class Player:
         began_ms = self._turn.now_ms()
         exchange = self._turn.new_id() if tool.message_to else None
         if exchange and tool.message_to:
-            content = str((tool.input or {}).get("message", ""))
+            content = str(tool.input.get("message", ""))
             yield ExchangeSent(exchange=exchange, agent=tool.message_to, content=content, call=call)
         live: list[Output] = [("stdout", piece) if isinstance(piece, str) else piece for piece in tool.live]
         for stream, text in live:

@@ -4,8 +4,8 @@ A script is a list of steps, or a generator of them that is sent a `Reply` after
 or an answer. Written by tests and by `demo.py`, played by `scripted.py`. Plain data: no step does anything by itself.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from palaver.errors import AgentError
@@ -35,7 +35,7 @@ class Tool:
     """A call that ends its answer, and its made-up result."""
 
     name: str
-    input: Any = None
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     output: str | None = None
     """Unset: all that was seen live."""
     ok: bool = True
