@@ -5,6 +5,7 @@ export type Connection =
   | { kind: "connecting" }
   /** `caughtUpCount`: events that arrived after a loss, until something else happens; null after an ordinary start. */
   | { kind: "open"; since: number; caughtUpCount: number | null }
+  /** `lastSeen`: when the server was last heard, 0 if never. */
   | { kind: "reconnecting"; attempt: number; retryAt: number; lastSeen: number }
   /** The browser says there is no network; the `online` event brings the next try. */
   | { kind: "offline"; lastSeen: number }
