@@ -8,6 +8,9 @@ from palaver.schema.events import EVENT_TYPES, KnownEvent, TextDelta, encode_eve
 from palaver.schema.generate import schema, shapes
 from palaver.schema.view import State
 
+STAMP = ("seq", "id", "ts", "conversation", "turn", "origin", "client_request_id", "body_hash")
+"""What every event carries, whatever its type."""
+
 
 def test_schema_defines_every_event_and_names_it_once() -> None:
     definitions = schema()["$defs"]
@@ -36,6 +39,3 @@ def test_shapes_hold_every_event_with_its_own_fields() -> None:
         line = next(line for line in text.splitlines() if line.startswith(f'  "{tag}": '))
         own = {field.name for field in msgspec.structs.fields(kind)} - set(STAMP)
         assert set(msgspec.json.decode(line.partition(": ")[2].rstrip(","))) == own
-
-
-STAMP = ("seq", "id", "ts", "conversation", "turn", "origin", "client_request_id", "body_hash")
