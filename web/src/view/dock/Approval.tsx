@@ -56,7 +56,7 @@ export function Approval({ request, agent, sending, reply }: RequestProps) {
       <Exactly request={request} />
       <p className="request-risk">
         {request.risk && <span className="is-wait">{request.risk}</span>}
-        <span>{sandboxOf(request)}</span>
+        {request.sandbox && <span>{text.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       {noting ? (
@@ -112,10 +112,6 @@ function whatOf(request: Request): string {
   }
   if (kind === "shell" || kind === "fetch") return kinds[kind];
   return kinds.other(request.tool);
-}
-
-function sandboxOf({ sandbox }: Request): string {
-  return sandbox === null || sandbox === "none" ? text.approval.noSandbox : text.approval.sandbox(sandbox);
 }
 
 export function Expiry({ at }: { at: number }) {

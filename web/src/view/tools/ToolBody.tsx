@@ -1,7 +1,7 @@
 /** An opened tool call. What it shows depends on what the call does; an unknown tool shows its input and output as they are. */
 
 import type { ReactNode } from "react";
-import type { Request, ToolBlock } from "../../protocol/events.gen";
+import type { Answer, PlanItem, Request, ToolBlock } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, number, text } from "../../text";
 import { blobUrl } from "../../transport/api";
 import { usePageActions } from "../actions";
@@ -10,10 +10,11 @@ import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
 import { DiffView } from "../diff/DiffView";
 import { diffOfCall } from "../diff/lines";
+import { PlanItems } from "../dock/PlanLine";
 import { sayResolution } from "../dock/resolution";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
-import { argument, isOpen, type ToolKind } from "./say";
+import { argument, isOpen, questionsOf, type ToolKind } from "./say";
 
 interface ToolBodyProps {
   block: ToolBlock;
@@ -33,6 +34,8 @@ export default function ToolBody({ block, kind }: ToolBodyProps) {
 
 function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
   if (kind === "shell") return <Shell block={block} />;
+  if (kind === "ask") return <Asked block={block} />;
+  if (kind === "plan") return <Planned block={block} />;
   const diff = kind === "edit" || kind === "write" || kind === "patch" ? diffOfCall(block.name, block.input) : null;
   if (diff) {
     return (
@@ -54,6 +57,65 @@ function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
 /** One argument is in the line already. */
 function fewArguments(input: unknown): boolean {
   return input !== null && typeof input === "object" && Object.keys(input).length <= 1;
+}
+
+/** What was asked and what was answered. */
+function Asked({ block }: { block: ToolBlock }) {
+  const request = usePicked(useConversationId(), ({ state }) => state.requests.find((known) => known.id === block.request));
+  const questions = request?.questions ?? questionsOf(block.input);
+  const answers = (request?.resolution?.answers ?? []) as readonly Answer[];
+  if (questions.length === 0) return <Output block={block} />;
+  return (
+    <dl className="asked">
+      {questions.map(({ question }, at) => (
+        <div key={at}>
+          <dt>{question}</dt>
+          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || block.output}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function sayAnswer(answer: Answer | undefined): string {
+  return [...(answer?.selected ?? []), answer?.custom_text].filter(Boolean).join(", ");
+}
+
+function Planned({ block }: { block: ToolBlock }) {
+  const items = planItemsOf(block.input);
+  if (items.length === 0) return <Generic block={block} />;
+  return <PlanItems items={items} />;
+}
+
+function planItemsOf(input: unknown): PlanItem[] {
+  if (input === null || typeof input !== "object") return [];
+  const known = input as Record<string, unknown>;
+  const items = known["items"] ?? known["todos"] ?? known["plan"];
+  if (!Array.isArray(items)) return [];
+  return items.flatMap((item: unknown) => {
+    const title = argument(item, "title", "content", "step");
+    if (title === null) return [];
+    const status = argument(item, "status") ?? "pending";
+    return [{ title, description: argument(item, "description"), status: STATUS[status] ?? "pending" }];
+  });
+}
+
+/** The words the known programs use for the state of a step. */
+const STATUS: Record<string, PlanItem["status"]> = {
+  in_progress: "in_progress",
+  done: "done",
+  completed: "done",
+  skipped: "skipped",
+  cancelled: "skipped",
+};
+
+function Generic({ block }: { block: ToolBlock }) {
+  return (
+    <>
+      <Input block={block} />
+      <Output block={block} />
+    </>
+  );
 }
 
 function Shell({ block }: { block: ToolBlock }) {

@@ -139,11 +139,23 @@ export function objectOf(name: string, input: unknown, inputText = ""): string {
       const place = argument(input, "path", "include");
       return place ? `${value} ${text.tool.in(shortPath(place))}` : value;
     }
+    case "ask":
+      return firstLine(value || (questionsOf(input)[0]?.question ?? ""));
     case "other":
       return text.join(name, value && firstLine(value));
     default:
       return firstLine(value);
   }
+}
+
+/** The questions of a call that asks a person. */
+export function questionsOf(input: unknown): { question: string }[] {
+  const questions = input !== null && typeof input === "object" ? (input as Record<string, unknown>)["questions"] : null;
+  if (!Array.isArray(questions)) return [];
+  return questions.flatMap((one: unknown) => {
+    const question = argument(one, "question");
+    return question === null ? [] : [{ question }];
+  });
 }
 
 function patchedFiles(patch: string): string {
