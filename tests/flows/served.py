@@ -6,7 +6,7 @@ the scripted agent, and moving the clock.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,14 +173,24 @@ async def serving(
     log: EventLog | None = None,
     public_hosts: tuple[str, ...] = (),
     port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    model: str | None = None,
 ) -> AsyncIterator[Served]:
+    """With an `environment` the agents are those it describes; without one, the scripted agent."""
     agent = ScriptedBackend(script)
     records = [AgentRecord(id=name, name=name.title(), backend="scripted") for name in ("default", "other")]
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
-        config = Config(data=data, home=data, port=listener.getsockname()[1], public_hosts=public_hosts)
-        roster = Roster(records, {"scripted": Source(lambda: agent)})
+        config = Config(
+            data=data,
+            home=data,
+            port=listener.getsockname()[1],
+            public_hosts=public_hosts,
+            environment=environment or {},
+            model=model,
+        )
+        roster = None if environment is not None else Roster(records, {"scripted": Source(lambda: agent)})
         async with open_app(config, clock=clock, log=log, roster=roster) as app:
             ready = asyncio.Event()
             server = Listener(app.asgi, app.streams, config, grace_s=2, started=ready.set)

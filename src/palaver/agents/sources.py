@@ -6,7 +6,7 @@ server starts at once and says what is missing instead of failing. Keys stay in 
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -36,7 +36,7 @@ class Service:
 
     format: Format
     base_url: str | None
-    api_key: str | None
+    api_key: str | None = field(repr=False)
 
     @property
     def words(self) -> str:

@@ -1,0 +1,88 @@
+"""Which agent answers: the best that the surroundings offer, and what is said when that is little."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.agents.sources import service_for, services_of
+from tests.flows.served import Served, serving
+from tests.provider import Answer, ScriptedProvider, scripted_provider
+
+pytestmark = pytest.mark.anyio
+
+PATH = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[ScriptedProvider]:
+    async with scripted_provider(Answer.of("I am here.")) as running:
+        yield running
+
+
+async def ask(server: Served) -> tuple[dict[str, Any], str]:
+    """The turn that answers a message to the default agent, and the answer."""
+    conversation = await server.create()
+    await server.send(conversation, "are you there?")
+    events = await server.settled(conversation)
+    started = next(event for event in events if event["type"] == "turn.started")
+    texts = [event["text"] for event in events if event["type"] == "text.finished"]
+    assert events[-1].get("error") is None, events[-1]
+    return started, "".join(texts)
+
+
+async def test_anthropic_address_and_key_make_the_default_agent_speak_to_it(
+    tmp_path: Path, provider: ScriptedProvider
+) -> None:
+    both = {"ANTHROPIC_BASE_URL": provider.url, "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "other"}
+    async with serving(tmp_path, environment={**PATH, **both}) as server:
+        started, answer = await ask(server)
+        agents = (await server.http.get("/api/agents")).json()["items"]
+
+    assert (started["backend"], answer) == ("api", "I am here.")
+    assert [request.path for request in provider.requests if request.path.endswith("messages")]
+    assert agents[0]["ready"] is True
+    assert agents[0]["note"].startswith("Anthropic Messages at 127.0.0.1:")
+
+
+async def test_only_an_openai_address_and_key_make_it_speak_chat_completions(
+    tmp_path: Path, provider: ScriptedProvider
+) -> None:
+    openai = {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
+    async with serving(tmp_path, environment={**PATH, **openai}, model="chosen-model") as server:
+        started, answer = await ask(server)
+
+    assert (started["model"], answer) == ("chosen-model", "I am here.")
+    asked = [request for request in provider.requests if request.path.endswith("chat/completions")]
+    assert [request.body["model"] for request in asked] == ["chosen-model"]
+
+
+async def test_demo_answers_without_any_set_up(tmp_path: Path) -> None:
+    async with serving(tmp_path, environment=PATH) as server:
+        agents = {agent["id"]: agent for agent in (await server.http.get("/api/agents")).json()["items"]}
+        conversation = await server.create(agent="demo")
+        await server.send(conversation, "error")
+        started = (await server.state(conversation))["turn"]
+        await server.command(conversation, type="interrupt")
+
+    assert (agents["demo"]["backend"], agents["demo"]["ready"]) == ("demo", True)
+    assert agents["default"]["note"]
+    assert started["backend"] == "demo"
+
+
+def test_service_is_chosen_by_the_models_name_when_both_are_there() -> None:
+    services = services_of({"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"})
+
+    assert [service_for(services, model).format for model in (None, "claude-x", "gpt-5", "o3-mini", "llama")] == [
+        "anthropic",
+        "anthropic",
+        "openai",
+        "openai",
+        "anthropic",
+    ]
+
+
+def test_empty_variables_set_up_nothing() -> None:
+    assert services_of({"ANTHROPIC_API_KEY": "", "OPENAI_BASE_URL": ""}) == ()
