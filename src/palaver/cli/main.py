@@ -24,11 +24,10 @@ COMMANDS = {
     "serve": Place("palaver.cli.serve", "serve", "Start the server and open its page."),
     "send": Place("palaver.cli.send", "send", "Send a message and stream the answer."),
     "list": Place("palaver.cli.list", "list_conversations", "List conversations, newest first."),
+    "doctor": Place("palaver.cli.doctor", "doctor", "Say what was found here and what is missing."),
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
     "model": Place("palaver.cli.model", "app", "Install or remove the small local model."),
-    "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
-    "verify": Place("palaver.cli.verify", "verify", "Check every conversation's log for damage."),
 }
 
 

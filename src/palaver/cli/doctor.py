@@ -1,0 +1,115 @@
+"""`palaver doctor`: what was found on this machine, what is missing, and what to do about it."""
+
+import asyncio
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+
+from palaver import __version__
+from palaver.cli.connection import FAILED, read_token, server_address
+from palaver.cli.settings import Flags, process_environment, read_config
+from palaver.config import Config
+from palaver.errors import ConfigurationError, PalaverError
+
+LITTLE_SPACE_BYTES = 1 << 30
+"""Below this a day of work with large outputs may fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`state`: `ok`; `note` works but could be better; `wrong` will not work until it is mended."""
+
+    state: Literal["ok", "note", "wrong"]
+    what: str
+    says: str
+    fix: str | None = None
+
+
+def doctor(
+    data: Annotated[Path | None, typer.Option(help="The data directory to look at.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Say what was found and what is missing. Exits 1 when something will not work."""
+    try:
+        config = read_config(Flags(data=data), process_environment(), Path.cwd())
+        findings = [*_here(config), *asyncio.run(_agents(config)), *asyncio.run(_server(config))]
+    except ConfigurationError as failure:
+        findings = [Finding("wrong", "configuration", failure.message)]
+    if json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        _print(findings)
+    raise typer.Exit(FAILED if any(finding.state == "wrong" for finding in findings) else 0)
+
+
+def _here(config: Config) -> Iterator[Finding]:
+    yield Finding("ok", "Palaver", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
+    yield _data(config.data)
+    if (resources.files("palaver") / "web_dist" / "index.html").is_file():
+        yield Finding("ok", "page", "built")
+    else:
+        yield Finding("note", "page", "not built: the server runs without it", "make web")
+
+
+def _data(data: Path) -> Finding:
+    if not data.exists():
+        return Finding("ok", "data", f"{data} (made at the first start)")
+    free = shutil.disk_usage(data).free
+    if free < LITTLE_SPACE_BYTES:
+        return Finding("note", "data", f"{data}: {free >> 20:,} MiB left on its disk", "Make room, or move it: --data")
+    return Finding("ok", "data", f"{data}, {free >> 30:,} GiB left on its disk")
+
+
+async def _agents(config: Config) -> list[Finding]:
+    from palaver.agents.sources import open_roster
+    from palaver.clock import SystemClock
+
+    async with open_roster(config, SystemClock()) as roster:
+        return [
+            Finding(
+                "ok" if entry.ready else "note",
+                f"agent {entry.id}",
+                f"{entry.name}: {entry.note or entry.backend}" + (f", {entry.model}" if entry.model else ""),
+            )
+            for entry in roster.entries()
+        ]
+
+
+async def _server(config: Config) -> list[Finding]:
+    from palaver.client import Client
+
+    address = server_address(config.data, None)
+    try:
+        token = read_token(config.data)
+    except ConfigurationError:
+        return [Finding("note", "server", "never started with this data directory", "palaver serve")]
+    try:
+        async with Client.connect(address, token) as client:
+            health = await client.health()
+            listed = len(await client.conversations(limit=500))
+    except PalaverError as failure:
+        if failure.code == "unavailable":
+            return [Finding("note", "server", f"none at {address}", "palaver serve")]
+        return [Finding("wrong", "server", f"{address}: {failure.message}")]
+    more = "500 or more" if listed == 500 else str(listed)
+    return [Finding("ok", "server", f"running at {address}, version {health.get('version')}, {more} conversations")]
+
+
+def _print(findings: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    signs = {"ok": "[green]✓[/green]", "note": "[yellow]![/yellow]", "wrong": "[red]✗[/red]"}
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for finding in findings:
+        fix = f"\n[dim]→ {finding.fix}[/dim]" if finding.fix else ""
+        table.add_row(signs[finding.state], finding.what, finding.says + fix)
+    Console(file=sys.stdout).print(table)
