@@ -8,7 +8,7 @@ from tests.rigs.core.machine import CoreMachine
 from tests.rigs.core.mutations import MUTATIONS, Mutation
 
 THOROUGH = settings(
-    max_examples=80,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
     database=None,
