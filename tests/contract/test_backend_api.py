@@ -573,6 +573,14 @@ async def test_arguments_a_person_changed_are_asked_again_and_told_to_the_model(
     assert "changed the arguments" in told[0]
 
 
+async def test_tool_with_a_name_no_service_takes_is_left_out(wire: str) -> None:
+    box = toolbox(CountingTool("notes.search"), CountingTool("shell"))
+    async with serve(Answer.of("ok")) as service, agent(wire, service, tools=box) as backend:
+        turn = await drive(backend, MemoryTurn("hi"))
+        assert len(service.bodies[0]["tools"]) == 1
+    assert turn.error is None
+
+
 async def test_step_limit_ends_the_turn_as_limited(wire: str) -> None:
     read = CountingTool("read", reads_only=True)
     endless = Answer(blocks=(Call(name="read"),), repeat=True)
@@ -786,6 +794,17 @@ async def test_cancel_in_mid_stream_closes_the_connection_and_tries_no_more(wire
     last = turn.history[-1]
     assert isinstance(last.blocks[0], TextBlock)
     assert (last.status, last.blocks[0].text) == ("interrupted", "Hello ")
+
+
+async def test_cancel_before_the_service_answers_closes_the_connection(wire: str) -> None:
+    async with serve(Answer.of(fault=Hang())) as service, agent(wire, service) as backend:
+        running = asyncio.create_task(drive(backend, MemoryTurn("hi")))
+        await service.received(1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await service.requests[0].end()
+        assert service.requests[0].closed_by_client
 
 
 async def test_closing_the_iteration_closes_the_connection(wire: str) -> None:

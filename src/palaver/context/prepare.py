@@ -16,7 +16,7 @@ what you did. Say what you could not do or are not sure of. Never claim to have 
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Place:
     """What is told of the world: all of it chosen by the caller."""
 
     project: Path
@@ -27,10 +27,10 @@ class Surroundings:
     has_tools: bool = True
 
 
-def system_prompt(agent: AgentRecord, around: Surroundings) -> str:
+def system_prompt(agent: AgentRecord, place: Place) -> str:
     """The agent's own words, or ours, then the facts of the place."""
     words = agent.system_prompt.strip() or DEFAULT_PROMPT
-    place = [f"Operating system: {around.system}", f"Today: {around.date}"]
-    if around.has_tools:
-        place.insert(0, f"Project folder: {around.project} (paths given to tools are relative to it)")
-    return f"{words}\n\n" + "\n".join(place)
+    facts = [f"Operating system: {place.system}", f"Today: {place.date}"]
+    if place.has_tools:
+        facts.insert(0, f"Project folder: {place.project} (paths given to tools are relative to it)")
+    return f"{words}\n\n" + "\n".join(facts)

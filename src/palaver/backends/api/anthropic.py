@@ -144,7 +144,7 @@ def _lacks_its_thinking(messages: tuple[PromptMessage, ...]) -> bool:
 
 
 def _tool(spec: ToolSpec) -> Json:
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+    return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.parameters)}
 
 
 def _message(message: PromptMessage) -> Json:

@@ -6,12 +6,15 @@ ask the model.
 """
 
 import random
+import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import structlog
 
 from palaver.backends.api.calls import Calls
 from palaver.backends.api.grants import Grants
@@ -21,19 +24,24 @@ from palaver.backends.api.settings import Settings, settings_of
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
 from palaver.context.linearize import linearize
-from palaver.context.prepare import Surroundings, system_prompt
+from palaver.context.prepare import Place, system_prompt
 from palaver.schema.base import Usage
 from palaver.schema.errors import ErrorCode, WireError
 from palaver.schema.events import AnswerFinished, KnownEvent, TurnFinished
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Outcome
+from palaver.tools.base import ToolSpec
 from palaver.tools.policy import Mode, as_mode
 from palaver.tools.toolbox import Toolbox
 
 STEP_LIMIT = 100
 """Model calls a turn. An agent that needs more is most likely going in circles; a person can send it on."""
 
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
 SYSTEMS = {"darwin": "macOS", "linux": "Linux", "win32": "Windows"}
+
+logger = structlog.get_logger(__name__)
 
 ProviderFor = Callable[[AgentRecord, Mapping[str, Any]], Provider]
 """The provider an agent talks to with these parameters. The same settings must give the same object: it holds connections."""
@@ -147,12 +155,12 @@ class _Loop:
     async def _request(self) -> ModelRequest:
         turn, settings = self._turn, self._settings()
         await turn.committed()
-        tools = self._toolbox.specs(self._mode())
+        tools = _nameable(self._toolbox.specs(self._mode()))
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
-        around = Surroundings(turn.project, self._conduct.system, today, has_tools=bool(tools))
+        place = Place(turn.project, self._conduct.system, today, has_tools=bool(tools))
         return ModelRequest(
             model=settings.model or turn.agent.model or await self._provider.default_model(),
-            system=system_prompt(turn.agent, around),
+            system=system_prompt(turn.agent, place),
             messages=await linearize(turn.history, provider=self._provider.identity, load=turn.load_blob),
             tools=tools,
             max_tokens=settings.max_tokens,
@@ -175,6 +183,14 @@ class _Loop:
 
 TOO_LONG = "The answer reached its limit and breaks off. Ask the agent to go on, or raise `max_tokens`."
 DECLINED = "The model declined to answer this. Say it differently, or choose another model."
+
+
+def _nameable(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """A service refuses the whole request for one name that it does not take."""
+    for spec in specs:
+        if not TOOL_NAME.fullmatch(spec.name):
+            logger.warning("tool left out: no model service takes this name", tool=spec.name)
+    return tuple(spec for spec in specs if TOOL_NAME.fullmatch(spec.name))
 
 
 def _too_many(steps: int) -> str:

@@ -104,7 +104,7 @@ def request_body(request: ModelRequest, bound: str = "max_tokens") -> Json:
 
 
 def _tool(spec: ToolSpec) -> Json:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
     return {"type": "function", "function": function}
 
 

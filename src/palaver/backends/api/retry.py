@@ -16,7 +16,7 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     attempts: int = 5
-    """In all. With the pauses below the last comes about 20 s after the first: longer than a hiccup, short enough to watch."""
+    """In all. With the pauses below the last comes about 15 s after the first: longer than a hiccup, short enough to watch."""
     unreachable_attempts: int = 3
     """When nobody listens at the address it is more likely wrong than busy."""
     first_pause_s: float = 1.0
