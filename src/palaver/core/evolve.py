@@ -397,22 +397,34 @@ class _Draft:
             return  # The end of a turn that is over, or was never begun, ends no other.
         finished = event if isinstance(event, TurnFinished) else None
         stopped = event if isinstance(event, TurnInterrupted) else None
+        summary = TurnSummary(
+            id=event.turn or "",
+            outcome=finished.outcome if finished else "interrupted",
+            ended_at=event.ts,
+            stopped=stopped.reason if stopped else None,
+            by=event.origin,
+            error=finished.error if finished else None,
+            summary=finished.summary if finished else None,
+            duration_ms=event.duration_ms,
+            mode=state.turn.mode,
+        )
         self._set(
             turn=None,
-            last_turn=TurnSummary(
-                id=event.turn or "",
-                outcome=finished.outcome if finished else "interrupted",
-                ended_at=event.ts,
-                stopped=stopped.reason if stopped else None,
-                by=event.origin,
-                error=finished.error if finished else None,
-                summary=finished.summary if finished else None,
-                duration_ms=event.duration_ms,
-                mode=state.turn.mode,
-            ),
+            last_turn=summary,
             usage=state.usage + event.usage,
             cost_usd=state.cost_usd + (event.cost_usd or 0.0),
         )
+        if summary.outcome in ("failed", "interrupted", "limited"):
+            self._mark_end(summary, event.seq)
+
+    def _mark_end(self, summary: TurnSummary, seq: int) -> None:
+        for place in range(len(self._messages) - 1, -1, -1):
+            message = self._messages[place]
+            shown = not message.hidden and message.status != "superseded" and message.blocks
+            if message.turn == summary.id and shown:
+                self._messages[place] = replace(message, ended=summary, updated_seq=seq)
+                self._touched = True
+                return
 
     def _open_request(self, event: RequestOpened) -> None:
         if find_request(self._state, event.request) is not None:

@@ -79,6 +79,20 @@ class ToolBlock(_Block, tag="tool"):
 Block = TextBlock | ThinkingBlock | ImageBlock | ToolBlock
 
 
+class TurnSummary(Shown):
+    """How a turn ended."""
+
+    id: str
+    outcome: Outcome
+    ended_at: int
+    stopped: Stopped | None = None
+    by: Origin | None = None
+    error: WireError | None = None
+    summary: str | None = None
+    duration_ms: int | None = None
+    mode: str | None = None
+
+
 class Message(Shown):
     id: str
     role: Role
@@ -98,6 +112,8 @@ class Message(Shown):
     event_kind: str | None = None
     edited: bool = False
     client_request_id: str | None = None
+    ended: TurnSummary | None = None
+    """On the last message of a turn that failed, was stopped or met a limit: a failure stays to be seen for ever."""
     data: Any = None
 
 
@@ -213,20 +229,6 @@ class Turn(Shown):
     detail: str | None = None
     retry: Retry | None = None
     usage: Usage = Usage()
-
-
-class TurnSummary(Shown):
-    """How the latest turn ended."""
-
-    id: str
-    outcome: Outcome
-    ended_at: int
-    stopped: Stopped | None = None
-    by: Origin | None = None
-    error: WireError | None = None
-    summary: str | None = None
-    duration_ms: int | None = None
-    mode: str | None = None
 
 
 class Subagent(Shown):

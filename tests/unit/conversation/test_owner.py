@@ -244,3 +244,18 @@ async def house_with_history(house: House, turns: int) -> str:
         await house.do(conversation, SendMessage(content=f"question {number}"))
         await house.at_rest(conversation)
     return conversation
+
+
+async def test_failure_of_an_older_turn_stays_on_its_message() -> None:
+    async with open_house() as house:
+        house.roster.missing = NotInstalled("Codex is not installed.")
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="fails"))
+        await house.at_rest(conversation)
+        house.roster.missing = None
+        await house.do(conversation, SendMessage(content="works"))
+        state = await house.at_rest(conversation)
+        ended = [message.ended for message in state.messages]
+        assert [end.outcome for end in ended if end] == ["failed"]
+        assert ended[0] is not None
+        assert ended[0].error is not None

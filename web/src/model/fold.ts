@@ -20,6 +20,7 @@ import type {
   ToolBlock,
   TurnFinished,
   TurnInterrupted,
+  TurnSummary,
   Usage,
 } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
@@ -62,6 +63,9 @@ export const EMPTY_STATE: State = {
   archived: false,
   deleted: false,
 };
+
+/** How a turn ends when it did not simply come to its end. */
+const ENDS_TO_BE_SEEN: ReadonlySet<TurnSummary["outcome"]> = new Set(["failed", "interrupted", "limited"]);
 
 export function fold(state: State, events: readonly AnyEvent[]): State {
   if (events.length === 0) return state;
@@ -425,7 +429,7 @@ class Draft {
     const { mode } = state.turn;
     const finished = event.type === "turn.finished" ? event : null;
     state.turn = null;
-    state.last_turn = {
+    const summary: TurnSummary = {
       id: event.turn ?? "",
       outcome: finished ? finished.outcome : "interrupted",
       ended_at: event.ts,
@@ -436,8 +440,17 @@ class Draft {
       duration_ms: event.duration_ms ?? null,
       mode,
     };
+    state.last_turn = summary;
     state.usage = summed(state.usage, event.usage ?? {});
     state.cost_usd += event.cost_usd ?? 0;
+    if (ENDS_TO_BE_SEEN.has(summary.outcome)) this.markEnd(summary, event.seq);
+  }
+
+  private markEnd(summary: TurnSummary, seq: number): void {
+    const place = this.messages.findLastIndex(
+      ({ turn, hidden, status, blocks }) => turn === summary.id && !hidden && status !== "superseded" && blocks.length > 0,
+    );
+    if (place >= 0) this.ownMessage(place, seq).ended = summary;
   }
 
   private openRequest(event: RequestOpened): void {

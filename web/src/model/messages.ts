@@ -46,6 +46,7 @@ function empty(event: MessageAdded | AnswerStarted, role: Message["role"]): Mess
     event_kind: null,
     edited: false,
     client_request_id: null,
+    ended: null,
     data: null,
   };
 }

@@ -165,7 +165,7 @@ describe("the end of a turn", () => {
     expect(talk.rows[3]).toMatchObject({ last: false, stopped: "user" });
     talk.add({ ...ANSWER, message: "n", turn: "t2" }, text(0, "yes", "n"), { ...FINISHED, turn: "t2" });
     expect(talk.kinds).toEqual(["day", "user", "text", "interrupted", "user", "text"]);
-    expect(talk.rows[3]).toMatchObject({ last: false, stopped: null });
+    expect(talk.rows[3]).toMatchObject({ last: false, stopped: "user" });
   });
 
   test("by a stop before the first word is marked too", () => {

@@ -68,7 +68,7 @@ export class RowBook {
     for (let at = from; at < state.messages.length; at++) {
       // A run that is open may still grow: only where none is can making begin again.
       this.places[at] = this.run.length > 0 ? null : this.here();
-      this.add(state.messages[at] as Message, state);
+      this.add(state.messages[at] as Message);
     }
     this.places.length = state.messages.length;
     const rows = this.made.concat(this.closed(), this.end(state));
@@ -85,7 +85,7 @@ export class RowBook {
   /** Takes back what depends on a change. The message to go on with. */
   private goBack(state: State): number {
     const known = this.state;
-    const sameFrame = known !== null && known.last_turn === state.last_turn && (known.offset === 0) === (state.offset === 0);
+    const sameFrame = known !== null && (known.offset === 0) === (state.offset === 0);
     let at = sameFrame ? firstChange(known.messages, state.messages) : 0;
     while (at > 0 && (this.places[at] ?? null) === null) at--;
     // Above the first message at hand there may be more of its day, so only the true beginning gets a divider.
@@ -100,9 +100,9 @@ export class RowBook {
 
   // -- one message
 
-  private add(message: Message, state: State): void {
+  private add(message: Message): void {
     if (!hasRows(message)) return;
-    if (this.previous !== null) this.endTurn(this.previous, message, state);
+    if (this.previous !== null) this.endTurn(this.previous, message);
     this.divide(message);
     if (message.role === "assistant") {
       const shown = shownBlocks(message);
@@ -215,30 +215,32 @@ export class RowBook {
   // -- how turns ended, and what the running one does
 
   /** Between two messages: whether a turn ended here in a way that should be seen. */
-  private endTurn(before: Message, after: Message, state: State): void {
+  private endTurn(before: Message, after: Message): void {
     if (before.turn === after.turn) return;
-    const latest = state.last_turn;
-    if (latest !== null && before.turn === latest.id) {
-      const mark = before === lastOfTurn(state, latest.id) ? this.latestEnd(latest, before, false) : null;
-      if (mark !== null) this.put(mark);
-    } else if (before.role === "assistant" && before.status === "interrupted") {
-      this.put(this.interrupted(before.id, before, null, false));
-    }
+    const mark = this.endOf(before, false);
+    if (mark !== null) this.put(mark);
   }
 
   private end(state: State): Row[] {
     const rows: Row[] = [];
-    const latest = state.last_turn;
-    // A turn that left no message is marked at the end while nothing else is there.
-    if (latest !== null && (this.previous?.turn === latest.id || lastOfTurn(state, latest.id) === undefined)) {
-      const mark = this.latestEnd(latest, this.previous, state.turn === null);
-      if (mark !== null) rows.push(mark);
+    const mark = this.previous === null ? null : this.endOf(this.previous, state.turn === null);
+    if (mark !== null) rows.push(mark);
+    else if (state.last_turn !== null && lastOfTurn(state, state.last_turn.id) === undefined) {
+      // A turn that left no message is marked at the end while nothing else is there.
+      const alone = this.turnEnd(state.last_turn, this.previous, state.turn === null);
+      if (alone !== null) rows.push(alone);
     }
     if (state.turn !== null) rows.push(this.activity(state, state.turn));
     return rows;
   }
 
-  private latestEnd(turn: TurnSummary, after: Message | null, last: boolean): Row | null {
+  private endOf(message: Message, last: boolean): Row | null {
+    if (message.ended !== null) return this.turnEnd(message.ended, message, last);
+    const cut = message.role === "assistant" && message.status === "interrupted";
+    return cut && !last ? this.interrupted(message.id, message, null, false) : null;
+  }
+
+  private turnEnd(turn: TurnSummary, after: Message | null, last: boolean): Row | null {
     if (turn.outcome === "failed" && turn.error !== null) {
       const placed = { key: `error:${turn.id}`, seq: after?.seq ?? 0, ts: turn.ended_at };
       return this.keep({ kind: "error", ...placed, error: turn.error, turn });

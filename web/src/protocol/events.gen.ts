@@ -1191,7 +1191,22 @@ export interface Message {
   event_kind: string | null;
   edited: boolean;
   client_request_id: string | null;
+  ended: TurnSummary | null;
   data: unknown;
+}
+/**
+ * How a turn ended.
+ */
+export interface TurnSummary {
+  id: string;
+  outcome: Outcome;
+  ended_at: number;
+  stopped: Stopped | null;
+  by: Origin | null;
+  error: WireError | null;
+  summary: string | null;
+  duration_ms: number | null;
+  mode: string | null;
 }
 export interface SetDraft {
   type: "set_draft";
@@ -1334,20 +1349,6 @@ export interface Turn {
   detail: string | null;
   retry: Retry | null;
   usage: Usage;
-}
-/**
- * How the latest turn ended.
- */
-export interface TurnSummary {
-  id: string;
-  outcome: Outcome;
-  ended_at: number;
-  stopped: Stopped | null;
-  by: Origin | null;
-  error: WireError | null;
-  summary: string | null;
-  duration_ms: number | null;
-  mode: string | null;
 }
 export interface Subagent {
   conversation: string;
