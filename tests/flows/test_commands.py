@@ -156,6 +156,7 @@ async def test_conversation_is_renamed_archived_and_deleted(server: Served) -> N
     archived = await server.http.patch(path, json={"archived": True})
     listed = (await server.http.get("/api/conversations")).json()["items"]
     kept = (await server.http.get("/api/conversations", params={"archived": "true"})).json()["items"]
+    both = (await server.http.get("/api/conversations", params={"archived": "all"})).json()["items"]
     deleted = await server.http.delete(path)
     gone = [await server.http.get(path), await server.http.get(f"{path}/snapshot")]
     refused = await server.command(conversation, type="send_message", content="hello?")
@@ -163,7 +164,7 @@ async def test_conversation_is_renamed_archived_and_deleted(server: Served) -> N
     assert (renamed.status_code, archived.status_code, deleted.status_code) == (200, 200, 200)
     assert shown.json()["title"] == "New"
     assert listed == []
-    assert [row["id"] for row in kept] == [conversation]
+    assert [row["id"] for row in kept] == [row["id"] for row in both] == [conversation]
     assert [answer.status_code for answer in (*gone, refused)] == [410, 410, 410]
 
 
@@ -281,6 +282,14 @@ async def test_wrong_parameter_is_named_and_a_wrong_method_says_what_is_possible
 
     assert "`limit`" in limit.json()["message"]
     assert {"GET", "POST"} <= set(method.headers["allow"].split(", "))
+
+
+@pytest.mark.parametrize("project", ["relative", "/no/such/folder", "/etc/hostname"])
+async def test_project_that_is_no_folder_is_refused(server: Served, project: str) -> None:
+    answer = await server.http.post("/api/conversations", json={"project": project})
+
+    assert answer.status_code == 400
+    assert "`project`" in answer.json()["message"]
 
 
 async def test_unknown_conversation_and_unknown_agent_are_told_apart(server: Served) -> None:

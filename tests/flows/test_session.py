@@ -60,6 +60,16 @@ async def test_owner_can_ask_for_another_code(server: Served) -> None:
     assert (made.status_code, answer.status_code) == (201, 200)
 
 
+async def test_cookie_is_found_among_odd_ones_of_other_programs(server: Served) -> None:
+    async with server.browser() as page:
+        await page.post("/api/session", json={"token": server.token})
+        name, value = next(iter(page.cookies.items()))
+        odd = f'{{"a": [1, "b"]}}; x=1; flag; =; other_{name}=no; {name}={value}; last="a b"'
+        answer = await page.get("/api/session", headers={"Cookie": odd})
+
+    assert answer.status_code == 200
+
+
 async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         port = int(server.host.rpartition(":")[2])

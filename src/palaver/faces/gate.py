@@ -8,7 +8,6 @@ untouched: only the first message of a response is looked at.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -175,13 +174,12 @@ def _is_open(scope: Scope) -> bool:
 
 
 def _cookie_value(header: str | None, name: str) -> str | None:
-    if header is None or name not in header:
-        return None
-    try:
-        morsel = SimpleCookie(header).get(name)
-    except CookieError:
-        return None
-    return morsel.value if morsel else None
+    # Not by the standard library, which gives up at the first odd cookie; other programs on this host set odd ones.
+    for pair in (header or "").split(";"):
+        key, _, value = pair.partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return None
 
 
 def _with_headers(send: Send) -> Send:

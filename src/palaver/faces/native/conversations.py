@@ -3,14 +3,15 @@
 Each route turns a request into one call of the directory or the log and shows the answer as it is.
 """
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from litestar import Request, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
 from palaver.conversation.loading import TAIL_MESSAGES
-from palaver.errors import Gone, NotFound
+from palaver.errors import Gone, Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.keys import Principal, Role
 from palaver.faces.server import Server, needs, origin_of, require
@@ -72,7 +73,16 @@ async def create(data: JSONBody[CreateConversation], request: NativeRequest, ser
     """Make a conversation, with its first message if there is one. Repeating it with the same id is safe."""
     if data.params.get("mode") not in _CAUTIOUS_MODES:
         require(request.auth, "decide")
+    if data.project is not None:
+        _check_folder(Path(data.project))
     return await server.directory.create(data, origin_of(request, "native"))
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_absolute() or not folder.is_dir():
+        raise Invalid(
+            f"`project`: {folder} is no folder on the server. Give the whole path of one.", project=str(folder)
+        )
 
 
 @get("/api/conversations", guards=[needs("read")], operation_id="list_conversations", tags=["conversations"])
@@ -81,15 +91,16 @@ async def list_conversations(
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 50,
     cursor: FromQuery[str | None] = None,
     wanted: Annotated[str | None, QueryParameter(name="query")] = None,
-    archived: FromQuery[bool | None] = False,
+    archived: FromQuery[Literal["false", "true", "all"]] = "false",
     project: FromQuery[str | None] = None,
 ) -> ListPage:
     """Newest first. `query` finds titles and texts instead; it gives one page."""
+    kind = None if archived == "all" else archived == "true"
     pos = await server.log.position()
     if wanted is not None and wanted.strip():
-        found = await _matching(server, wanted.strip(), archived, project)
+        found = await _matching(server, wanted.strip(), kind, project)
         return ListPage(items=tuple(found[:limit]), next_cursor=None, pos=pos)
-    page = await server.log.list(limit=limit, cursor=cursor, project=project, archived=archived)
+    page = await server.log.list(limit=limit, cursor=cursor, project=project, archived=kind)
     return ListPage(items=tuple(page.items), next_cursor=page.next_cursor, pos=pos)
 
 
