@@ -8,7 +8,9 @@ import { createRoot } from "react-dom/client";
 import { openStore } from "./model/store";
 import { browserPorts } from "./transport/browser";
 import { App } from "./view/App";
-import { takeCode } from "./view/signin/code";
+import { enter } from "./view/signin/code";
+import { announcesSentences } from "./view/announcer/setting";
+import { followKeyboard } from "./view/controls/keyboard";
 import { StoreContext } from "./view/store";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -24,11 +26,10 @@ import "./style/dialogs.css";
 const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
 
-const code = takeCode();
 const store = openStore(browserPorts());
-
-if (code === null) store.start();
-else void store.signIn({ code }).then((accepted) => accepted || store.start());
+void enter(store);
+store.setAnnouncements(announcesSentences());
+followKeyboard();
 
 createRoot(root).render(
   <StrictMode>

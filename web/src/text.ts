@@ -105,14 +105,9 @@ export const text = {
     submit: "Sign in",
     checkingCode: "Signing you in …",
     checking: "Checking …",
-    refused: "Not accepted",
-    codeRefused: "The sign-in link was used before or is older than a minute. Get a new one with “palaver open”, or paste a token.",
-    tokenRefused: "The server does not know this token. Copy it again, whole.",
-    tooMany: "Too many tries. Wait a minute, then try again.",
     unreachable: "The server does not answer",
     unreachableHint: "Check that “palaver serve” is running and that this device reaches it.",
     again: "Try again",
-    server: (version: string) => `Server version ${version}`,
     signedOut: "You were signed out. Sign in again to go on; nothing is lost.",
   },
 
@@ -574,7 +569,7 @@ export const text = {
     stalled: (time: string) => `No sign from the agent for ${time}`,
     running: (what: string) => `Running ${what}`,
     tools: (n: number) => `Running ${count(n, "tool")}`,
-    tokens: (input: number, output: number) => `${tokens(input)} in, ${tokens(output)} out`,
+    tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
     subagents: (n: number) => `${count(n, "subagent")} at work`,
     processes: (n: number) => `${count(n, "process", "processes")} in the background`,
@@ -595,6 +590,7 @@ export const text = {
   },
 
   find: {
+    region: "Find",
     label: "Find in conversation",
     placeholder: "Find in conversation",
     previous: "Previous match",

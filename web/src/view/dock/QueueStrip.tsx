@@ -74,6 +74,7 @@ export default function QueueStrip({ id }: { id: string }) {
           <button
             type="button"
             className="link-button"
+            autoFocus={document.activeElement === document.body}
             onClick={() => {
               store.send(id, removed.content, { delivery: removed.delivery, priority: removed.priority });
               setRemoved(null);

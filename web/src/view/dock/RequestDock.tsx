@@ -8,6 +8,7 @@ import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
+import { ask } from "../keys";
 import { usePicked, useStore } from "../store";
 import { witness } from "../witness";
 import { Approval } from "./Approval";
@@ -102,7 +103,9 @@ function useReply(id: string, request: Request) {
   const reply = useCallback(
     (answer: Reply) => {
       if (performance.now() < hearsFrom.current) return;
-      setState((now) => (now === "sending" ? now : "sending"));
+      // Whoever answered with a focused button would be left nowhere once the card is gone.
+      if (document.activeElement?.matches(".request :focus-visible")) ask("compose");
+      setState("sending");
       witness.did(request.id);
       const command = store.command(id, { type: "resolve_request", request: request.id, ...answer });
       store.answered(command).then(

@@ -58,7 +58,7 @@ export default function Find({ id, onClose }: FindProps) {
   const askServer = hasOlder && wanted.length >= SHORTEST;
   const isAsked = search.conversation === id && search.query === wanted && search.phase !== "idle";
   return (
-    <div className="find" role="search" aria-label={text.find.label} onKeyDown={onKeyDown}>
+    <div className="find" role="search" aria-label={text.find.region} onKeyDown={onKeyDown}>
       <div className="find-line">
         <Icon name="search" />
         <input

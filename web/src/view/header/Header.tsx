@@ -2,11 +2,13 @@
 
 import { memo, useEffect, useState, type ReactNode } from "react";
 import { text } from "../../text";
+import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask, onAsked } from "../keys";
+import { ConfirmRemoval } from "../list/ConfirmRemoval";
 import { usePicked, useStore } from "../store";
 import { shortPath } from "../tools/say";
 import { Meter } from "./Meter";
@@ -44,6 +46,7 @@ interface HeaderProps {
 
 export const Header = memo(function Header({ id, listShown, onShowList, onStop }: HeaderProps) {
   const store = useStore();
+  const page = usePageActions();
   const title = usePicked(id, ({ state }) => state.title) ?? "";
   const agent = useAgentName(usePicked(id, ({ state }) => state.agent) ?? "");
   const model = usePicked(id, ({ state }) => state.turn?.model ?? state.messages.findLast((message) => message.model !== null)?.model);
@@ -51,6 +54,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const archived = usePicked(id, ({ state }) => state.archived) ?? false;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const [renaming, setRenaming] = useState(false);
+  const [removing, setRemoving] = useState(false);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
 
   const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived);
@@ -63,6 +67,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       onSelect: () => store.command(id, { type: "update_conversation", archived: !archived }),
     },
     { label: text.header.copyId, icon: "copy", onSelect: () => void copyText(id) },
+    { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setRemoving(true) },
   ];
 
   return (
@@ -98,6 +103,17 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       <Menu label={text.header.menu} actions={actions}>
         <Icon name="more" />
       </Menu>
+      {removing && (
+        <ConfirmRemoval
+          title={title || text.list.untitled}
+          onCancel={() => setRemoving(false)}
+          onConfirm={() => {
+            setRemoving(false);
+            store.command(id, { type: "delete_conversation" });
+            page.goHome();
+          }}
+        />
+      )}
     </HeaderFrame>
   );
 });

@@ -70,7 +70,7 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
         <Icon name="add" />
         {text.list.fresh}
       </button>
-      <div className="list-search" role="search" aria-label={text.list.searchLabel}>
+      <div className="list-search" role="search" aria-label={text.list.search}>
         <Icon name="search" />
         <input
           ref={field}

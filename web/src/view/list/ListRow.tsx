@@ -5,12 +5,12 @@ import type { Listing } from "../../protocol/events.gen";
 import { ago, exactTime, text } from "../../text";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
-import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
 import { useStore } from "../store";
+import { ConfirmRemoval } from "./ConfirmRemoval";
 
 interface ListRowProps {
   item: Listing;
@@ -101,26 +101,15 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
         <Icon name="more" />
       </Menu>
       {mode === "removing" && (
-        <Dialog label={text.list.removeHeading} className="confirm" onClose={() => setMode("shown")}>
-          <h2>{text.list.removeHeading}</h2>
-          <p>{text.list.removeBody(title)}</p>
-          <div className="confirm-bar">
-            <button type="button" className="button" autoFocus onClick={() => setMode("shown")}>
-              {text.list.cancel}
-            </button>
-            <button
-              type="button"
-              className="button danger"
-              onClick={() => {
-                setMode("shown");
-                store.command(item.id, { type: "delete_conversation" });
-                if (current) actions.goHome();
-              }}
-            >
-              {text.list.removeYes}
-            </button>
-          </div>
-        </Dialog>
+        <ConfirmRemoval
+          title={title}
+          onCancel={() => setMode("shown")}
+          onConfirm={() => {
+            setMode("shown");
+            store.command(item.id, { type: "delete_conversation" });
+            if (current) actions.goHome();
+          }}
+        />
       )}
     </li>
   );

@@ -3,6 +3,7 @@
 import { useMemo } from "react";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
+import { announcesSentences, announceSentences } from "../announcer/setting";
 import { copyText } from "../controls/Copy";
 import { ask, commandKey } from "../keys";
 import { usePick, usePicked, useStore } from "../store";
@@ -15,8 +16,6 @@ export interface PaletteCommand {
   note?: string;
   run: () => void;
 }
-
-const SENTENCES_KEY = "palaver.sentences";
 
 export function useCommands(conversation: string | null, onToggleList: () => void): PaletteCommand[] {
   const store = useStore();
@@ -41,7 +40,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
 
     function toggleAnnouncements(): void {
       const sentences = !announcesSentences();
-      localStorage.setItem(SENTENCES_KEY, sentences ? "on" : "off");
+      announceSentences(sentences);
       store.setAnnouncements(sentences);
     }
 
@@ -78,13 +77,5 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       ];
     }
   }, [conversation, store, actions, turn, archived, hasMessages, signedIn, onToggleList]);
-}
-
-export function announcesSentences(): boolean {
-  try {
-    return localStorage.getItem(SENTENCES_KEY) !== "off";
-  } catch {
-    return true;
-  }
 }
 

@@ -5,15 +5,22 @@ import type { SessionState } from "../../model/store";
 import { text } from "../../text";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
+import { codeRefusal } from "./code";
 
 export default function SignIn({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
+  const [asked, setAsked] = useState(false);
+  const showsForm = session.phase === "signed_out" || (session.phase === "checking" && asked);
   return (
     <main className="door">
       <div className="door-card">
         <Mark />
-        {session.phase === "checking" && <p className="door-lead" role="status">{text.signIn.checkingCode}</p>}
         {session.phase === "unreachable" && <Unreachable />}
-        {session.phase === "signed_out" && <TokenForm session={session} wasIn={wasIn} />}
+        {session.phase === "checking" && !asked && (
+          <p className="door-lead" role="status">
+            {text.signIn.checkingCode}
+          </p>
+        )}
+        {showsForm && <TokenForm session={session} wasIn={wasIn} onAsk={() => setAsked(true)} />}
       </div>
     </main>
   );
@@ -25,29 +32,34 @@ function Unreachable() {
     <div role="alert">
       <h1 className="door-heading">{text.signIn.unreachable}</h1>
       <p className="door-lead">{text.signIn.unreachableHint}</p>
-      <button type="button" className="button primary" onClick={() => store.start()}>
+      <button type="button" className="button primary" onClick={() => store.reconnectNow()}>
         {text.signIn.again}
       </button>
     </div>
   );
 }
 
-function TokenForm({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
+interface TokenFormProps {
+  session: SessionState;
+  wasIn: boolean;
+  onAsk: () => void;
+}
+
+function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
   const store = useStore();
   const [token, setToken] = useState("");
-  const [busy, setBusy] = useState(false);
+  const busy = session.phase === "checking";
+  const refusal = busy ? null : (session.error ?? codeRefusal());
 
-  const submit = async (event: FormEvent): Promise<void> => {
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (token.trim() === "" || busy) return;
-    setBusy(true);
-    await store.signIn({ token: token.trim() });
-    setBusy(false);
+    onAsk();
+    void store.signIn({ token: token.trim() });
   };
 
-  const refusal = session.error;
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <form onSubmit={submit}>
       <h1 className="door-heading">{text.signIn.heading}</h1>
       <p className="door-lead">{wasIn ? text.signIn.signedOut : text.signIn.lead}</p>
       <label className="label" htmlFor="token">
@@ -67,7 +79,7 @@ function TokenForm({ session, wasIn }: { session: SessionState; wasIn: boolean }
         onChange={(event) => setToken(event.target.value)}
       />
       <p id="token-error" className="door-error" role="alert">
-        {refusal && !busy ? refusal.message : ""}
+        {refusal?.message ?? ""}
       </p>
       <button type="submit" className="button primary door-submit" disabled={busy || token.trim() === ""}>
         {busy ? text.signIn.checking : text.signIn.submit}

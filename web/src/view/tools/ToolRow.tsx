@@ -29,7 +29,7 @@ export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
     <div className={`tool is-${block.status}`}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className={alive ? "tool-icon alive" : "tool-icon"}>
-          <Icon name={STATE_ICON[block.status] ?? line.icon} />
+          <Icon name={line.kind === "ask" ? line.icon : (STATE_ICON[block.status] ?? line.icon)} />
         </span>
         <span className="tool-verb">{line.verb}</span>
         <span className={line.isCode ? "tool-object mono" : "tool-object"}>{line.object}</span>

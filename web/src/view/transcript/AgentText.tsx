@@ -5,12 +5,16 @@ import { bytes, text } from "../../text";
 import { blobUrl } from "../../transport/api";
 import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
-import { usePicked } from "../store";
+import { Icon } from "../controls/Icon";
+import { usePicked, useStore } from "../store";
 import { Markdown } from "./Markdown";
 
-export function AgentText({ row }: { row: TextRow }) {
+export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
   const { block } = row;
-  const book = usePicked(useConversationId(), (conversation) => conversation.markdown);
+  const id = useConversationId();
+  const store = useStore();
+  const resting = usePicked(id, ({ state }) => last && state.turn === null) ?? false;
+  const book = usePicked(id, (conversation) => conversation.markdown);
   const parts = book?.render(row.key, block.text, block.status !== "streaming") ?? [];
   const mark = markOf(row);
   return (
@@ -25,6 +29,17 @@ export function AgentText({ row }: { row: TextRow }) {
       {block.status !== "streaming" && (
         <div className="row-actions">
           <Copy label={text.message.copy} content={() => block.text} />
+          {resting && (
+            <button
+              type="button"
+              className="icon-button small"
+              aria-label={text.message.regenerate}
+              title={text.message.regenerate}
+              onClick={() => store.command(id, { type: "regenerate" })}
+            >
+              <Icon name="retry" />
+            </button>
+          )}
         </div>
       )}
     </div>

@@ -25,9 +25,11 @@ interface RowViewProps {
   /** Named when this row begins the words of someone else than before. */
   speaker: string | null;
   selected: boolean;
+  /** Nothing follows it. */
+  last: boolean;
 }
 
-export const RowView = memo(function RowView({ row, speaker, selected }: RowViewProps) {
+export const RowView = memo(function RowView({ row, speaker, selected, last }: RowViewProps) {
   if (row.kind === "day") return <Day row={row} />;
   return (
     <article
@@ -37,17 +39,17 @@ export const RowView = memo(function RowView({ row, speaker, selected }: RowView
       aria-label={nameOf(row)}
     >
       {speaker && <p className="speaker">{speaker}</p>}
-      {bodyOf(row)}
+      {bodyOf(row, last)}
     </article>
   );
 });
 
-function bodyOf(row: Exclude<ShownRow, { kind: "day" }>): ReactNode {
+function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNode {
   switch (row.kind) {
     case "user":
       return <UserMessage row={row} />;
     case "text":
-      return <AgentText row={row} />;
+      return <AgentText row={row} last={last} />;
     case "thinking":
       return <Thinking row={row} />;
     case "image":

@@ -151,7 +151,13 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
           onResize={() => report({ type: "grew", newRows: 0 })}
         >
           {(row, index) => (
-            <RowView key={row.key} row={row} speaker={speakerOf(rows, index, conversation)} selected={row.key === selected} />
+            <RowView
+              key={row.key}
+              row={row}
+              speaker={speakerOf(rows, index, conversation)}
+              selected={row.key === selected}
+              last={index === rows.length - 1}
+            />
           )}
         </Virtualizer>
         <div className="transcript-end" />
