@@ -12,15 +12,15 @@ from tests.flows.served import Served, ended_turn, serving
 pytestmark = pytest.mark.anyio
 
 
-async def test_message_is_answered_and_its_events_are_numbered_without_a_gap(server: Served) -> None:
-    conversation = await server.create(title="First")
+async def test_message_is_answered_and_its_events_are_numbered_without_a_gap(shared: Served) -> None:
+    conversation = await shared.create(title="First")
 
-    accepted = await server.send(conversation, "hello")
-    events = await server.settled(conversation)
+    accepted = await shared.send(conversation, "hello")
+    events = await shared.settled(conversation)
 
     assert accepted["turn"]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    said = [message for message in (await server.state(conversation))["messages"] if message["role"] == "assistant"]
+    said = [message for message in (await shared.state(conversation))["messages"] if message["role"] == "assistant"]
     assert said[0]["blocks"][0]["text"] == "Hello there, how are you?"
 
 
@@ -38,22 +38,22 @@ async def test_creating_with_a_message_starts_a_turn_and_repeating_it_makes_noth
     assert [message["role"] for message in state["messages"]].count("user") == 1
 
 
-async def test_same_client_request_id_has_one_effect_and_the_same_answer(server: Served) -> None:
-    conversation = await server.create()
+async def test_same_client_request_id_has_one_effect_and_the_same_answer(shared: Served) -> None:
+    conversation = await shared.create()
 
-    answers = await asyncio.gather(*(server.send(conversation, "hello", client_request_id="twice") for _ in range(8)))
-    await server.settled(conversation)
+    answers = await asyncio.gather(*(shared.send(conversation, "hello", client_request_id="twice") for _ in range(8)))
+    await shared.settled(conversation)
 
     assert all(answer == answers[0] for answer in answers)
-    state = await server.state(conversation)
+    state = await shared.state(conversation)
     assert [message["role"] for message in state["messages"]].count("user") == 1
 
 
-async def test_another_body_under_a_used_client_request_id_is_refused(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "hello", client_request_id="once")
+async def test_another_body_under_a_used_client_request_id_is_refused(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "hello", client_request_id="once")
 
-    refused = await server.command(conversation, type="send_message", content="other", client_request_id="once")
+    refused = await shared.command(conversation, type="send_message", content="other", client_request_id="once")
 
     assert refused.status_code == 409
     assert refused.json()["code"] == "conflict"
@@ -187,15 +187,15 @@ async def test_lists_are_paged_and_searched_by_title_and_text(server: Served) ->
     assert (hits[0]["conversation"], hits[0]["match"]) == (talked, "zeppelin")
 
 
-async def test_older_messages_are_paged_by_seq(server: Served) -> None:
-    conversation = await server.create()
+async def test_older_messages_are_paged_by_seq(shared: Served) -> None:
+    conversation = await shared.create()
     for number in range(3):
-        sent = await server.send(conversation, f"message {number}")
-        await server.settled(conversation, after=sent["seq"] - 1)
-    messages = (await server.state(conversation))["messages"]
+        sent = await shared.send(conversation, f"message {number}")
+        await shared.settled(conversation, after=sent["seq"] - 1)
+    messages = (await shared.state(conversation))["messages"]
 
     path = f"/api/conversations/{conversation}/messages"
-    page = (await server.http.get(path, params={"before": messages[-2]["seq"], "limit": 2})).json()["items"]
+    page = (await shared.http.get(path, params={"before": messages[-2]["seq"], "limit": 2})).json()["items"]
 
     assert [message["id"] for message in page] == [message["id"] for message in messages[-4:-2]]
 
@@ -227,13 +227,13 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
-async def test_bad_command_is_refused_in_words_and_the_conversation_still_works(server: Served, name: str) -> None:
+async def test_bad_command_is_refused_in_words_and_the_conversation_still_works(shared: Served, name: str) -> None:
     body, status, part = BAD_BODIES[name]
-    conversation = await server.create()
+    conversation = await shared.create()
 
-    refused = await server.http.post(f"/api/conversations/{conversation}/commands", content=body)
-    await server.send(conversation, "hello")
-    events = await server.settled(conversation)
+    refused = await shared.http.post(f"/api/conversations/{conversation}/commands", content=body)
+    await shared.send(conversation, "hello")
+    events = await shared.settled(conversation)
 
     assert refused.status_code == status, refused.text
     assert set(refused.json()) == {"code", "message", "retryable", "details"}
@@ -241,12 +241,12 @@ async def test_bad_command_is_refused_in_words_and_the_conversation_still_works(
     assert events[-1]["type"] == "turn.finished"
 
 
-async def test_text_that_spells_null_is_a_message_like_any_other(server: Served) -> None:
-    conversation = await server.create()
+async def test_text_that_spells_null_is_a_message_like_any_other(shared: Served) -> None:
+    conversation = await shared.create()
 
-    await server.send(conversation, "null")
+    await shared.send(conversation, "null")
 
-    messages = (await server.state(conversation))["messages"]
+    messages = (await shared.state(conversation))["messages"]
     assert messages[0]["blocks"][0]["text"] == "null"
 
 
@@ -268,33 +268,33 @@ async def test_text_that_spells_null_is_a_message_like_any_other(server: Served)
     ],
 )
 async def test_wrong_address_or_parameter_has_the_one_error_shape(
-    server: Served, method: str, path: str, status: int, code: str
+    shared: Served, method: str, path: str, status: int, code: str
 ) -> None:
-    answer = await server.http.request(method, path)
+    answer = await shared.http.request(method, path)
 
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert set(answer.json()) == {"code", "message", "retryable", "details"}
 
 
-async def test_wrong_parameter_is_named_and_a_wrong_method_says_what_is_possible(server: Served) -> None:
-    limit = await server.http.get("/api/conversations", params={"limit": 0})
-    method = await server.http.put("/api/conversations")
+async def test_wrong_parameter_is_named_and_a_wrong_method_says_what_is_possible(shared: Served) -> None:
+    limit = await shared.http.get("/api/conversations", params={"limit": 0})
+    method = await shared.http.put("/api/conversations")
 
     assert "`limit`" in limit.json()["message"]
     assert {"GET", "POST"} <= set(method.headers["allow"].split(", "))
 
 
 @pytest.mark.parametrize("project", ["relative", "/no/such/folder", "/etc/hostname"])
-async def test_project_that_is_no_folder_is_refused(server: Served, project: str) -> None:
-    answer = await server.http.post("/api/conversations", json={"project": project})
+async def test_project_that_is_no_folder_is_refused(shared: Served, project: str) -> None:
+    answer = await shared.http.post("/api/conversations", json={"project": project})
 
     assert answer.status_code == 400
     assert "`project`" in answer.json()["message"]
 
 
-async def test_unknown_conversation_and_unknown_agent_are_told_apart(server: Served) -> None:
-    nowhere = await server.command("nobody", type="send_message", content="hello")
-    nobody = await server.http.post("/api/conversations", json={"agent": "nobody"})
+async def test_unknown_conversation_and_unknown_agent_are_told_apart(shared: Served) -> None:
+    nowhere = await shared.command("nobody", type="send_message", content="hello")
+    nobody = await shared.http.post("/api/conversations", json={"agent": "nobody"})
 
     assert (nowhere.status_code, nowhere.json()["message"]) == (404, "No such conversation.")
     assert (nobody.status_code, nobody.json()["details"]) == (404, {"agent": "nobody"})

@@ -40,45 +40,45 @@ def _events_of(raw: bytes) -> list[bytes]:
     return [block for block in raw.split(b"\n\n") if block.startswith(b"id: ")]
 
 
-async def test_events_are_the_bytes_of_the_log(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "hello")
-    async with server.events(conversation, after=0) as stream:
+async def test_events_are_the_bytes_of_the_log(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "hello")
+    async with shared.events(conversation, after=0) as stream:
         [_ async for _ in stream.until(ended_turn)]
 
-    stored = b"".join(segment.body for segment in await server.app.log.read(conversation, 0, 1 << 20))
+    stored = b"".join(segment.body for segment in await shared.app.log.read(conversation, 0, 1 << 20))
     assert [block.partition(b"data: ")[2] for block in _events_of(stream.raw)] == stored.splitlines()
 
 
-async def test_last_event_id_continues_where_a_reader_stopped(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "hello")
-    events = await server.settled(conversation)
+async def test_last_event_id_continues_where_a_reader_stopped(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "hello")
+    events = await shared.settled(conversation)
 
     # A browser that reconnects repeats the address it began with.
-    async with server.events(conversation, after=0, headers={"Last-Event-ID": "3"}) as stream:
+    async with shared.events(conversation, after=0, headers={"Last-Event-ID": "3"}) as stream:
         rest = [event async for event in stream.until(ended_turn)]
 
     assert rest == events[3:]
 
 
-async def test_stream_without_a_cursor_starts_live(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "before")
-    events = await server.settled(conversation)
+async def test_stream_without_a_cursor_starts_live(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "before")
+    events = await shared.settled(conversation)
 
-    async with server.events(conversation) as stream:
+    async with shared.events(conversation) as stream:
         await stream.next()
-        await server.send(conversation, "after")
+        await shared.send(conversation, "after")
         _, first = await stream.data()
 
     assert first["seq"] == events[-1]["seq"] + 1
 
 
-async def test_headers_are_flushed_at_once_and_forbid_buffering(server: Served) -> None:
-    conversation = await server.create()
+async def test_headers_are_flushed_at_once_and_forbid_buffering(shared: Served) -> None:
+    conversation = await shared.create()
 
-    async with asyncio.timeout(WAIT_S), server.events(conversation) as stream:
+    async with asyncio.timeout(WAIT_S), shared.events(conversation) as stream:
         headers = stream.response.headers
 
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -87,28 +87,28 @@ async def test_headers_are_flushed_at_once_and_forbid_buffering(server: Served) 
 
 
 @pytest.mark.parametrize("cursor", [99_999, 10**17])
-async def test_cursor_from_the_future_gets_a_snapshot_at_once(server: Served, cursor: int) -> None:
-    conversation = await server.create(title="Here")
+async def test_cursor_from_the_future_gets_a_snapshot_at_once(shared: Served, cursor: int) -> None:
+    conversation = await shared.create(title="Here")
 
-    async with server.events(conversation, after=cursor) as stream:
+    async with shared.events(conversation, after=cursor) as stream:
         fields = await stream.next()
-        await server.command(conversation, type="set_draft", text="x")
+        await shared.command(conversation, type="set_draft", text="x")
         _, event = await stream.data()
 
     snapshot = msgspec.json.decode(fields["data"])
     assert (fields["event"], fields["id"]) == ("snapshot", "1")
     assert (snapshot["type"], snapshot["reason"], snapshot["seq"]) == ("snapshot", "future", 1)
     assert snapshot["conversation"] == snapshot["state"]["conversation"] == conversation
-    assert snapshot["epoch"] == server.app.log.epoch
+    assert snapshot["epoch"] == shared.app.log.epoch
     assert (event["type"], event["seq"]) == ("draft.set", 2)
 
 
-async def test_cursor_of_another_store_gets_a_snapshot_at_once(server: Served) -> None:
-    conversation = await server.create()
+async def test_cursor_of_another_store_gets_a_snapshot_at_once(shared: Served) -> None:
+    conversation = await shared.create()
 
-    async with server.events(conversation, after=1, epoch="another") as stream:
+    async with shared.events(conversation, after=1, epoch="another") as stream:
         _, snapshot = await stream.data()
-    async with server.events(conversation, after=0, epoch=server.app.log.epoch) as stream:
+    async with shared.events(conversation, after=0, epoch=shared.app.log.epoch) as stream:
         _, event = await stream.data()
 
     assert (snapshot["type"], snapshot["reason"]) == ("snapshot", "epoch")
@@ -116,10 +116,10 @@ async def test_cursor_of_another_store_gets_a_snapshot_at_once(server: Served) -
 
 
 @pytest.mark.parametrize("cursor", ["abc", "-1", "1.5", "0x10", "²", ""])
-async def test_cursor_that_is_no_number_is_refused(server: Served, cursor: str) -> None:
-    conversation = await server.create()
+async def test_cursor_that_is_no_number_is_refused(shared: Served, cursor: str) -> None:
+    conversation = await shared.create()
 
-    answer = await server.http.get(f"/api/conversations/{conversation}/events", params={"after": cursor})
+    answer = await shared.http.get(f"/api/conversations/{conversation}/events", params={"after": cursor})
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert "`after`" in answer.json()["message"]
@@ -137,14 +137,14 @@ async def test_silent_stream_has_a_heartbeat(tmp_path: Path) -> None:
     assert beat == {"": "heartbeat"}
 
 
-async def test_stream_of_a_deleted_conversation_shows_the_deletion_and_then_is_gone(server: Served) -> None:
-    conversation = await server.create()
-    async with server.events(conversation) as stream:
+async def test_stream_of_a_deleted_conversation_shows_the_deletion_and_then_is_gone(shared: Served) -> None:
+    conversation = await shared.create()
+    async with shared.events(conversation) as stream:
         await stream.next()
-        await server.http.delete(f"/api/conversations/{conversation}")
+        await shared.http.delete(f"/api/conversations/{conversation}")
         _, event = await stream.data()
 
-    later = await server.http.get(f"/api/conversations/{conversation}/events", params={"after": 99})
+    later = await shared.http.get(f"/api/conversations/{conversation}/events", params={"after": 99})
     assert event["type"] == "conversation.deleted"
     assert later.status_code == 410
 

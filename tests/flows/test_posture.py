@@ -44,9 +44,9 @@ GUARDED = [
 
 
 @pytest.fixture
-async def stranger(server: Served) -> AsyncIterator[httpx.AsyncClient]:
+async def stranger(shared: Served) -> AsyncIterator[httpx.AsyncClient]:
     """A client that knows the address and nothing else."""
-    async with server.browser() as client:
+    async with shared.browser() as client:
         yield client
 
 
@@ -71,26 +71,26 @@ async def test_health_says_name_and_version(stranger: httpx.AsyncClient) -> None
     assert answer.json() == {"ok": True, "version": "0.1.0", "name": "Palaver"}
 
 
-async def test_token_in_a_query_string_is_not_a_token(server: Served, stranger: httpx.AsyncClient) -> None:
-    answer = await stranger.get("/api/conversations", params={"token": server.token, "access_token": server.token})
+async def test_token_in_a_query_string_is_not_a_token(shared: Served, stranger: httpx.AsyncClient) -> None:
+    answer = await stranger.get("/api/conversations", params={"token": shared.token, "access_token": shared.token})
 
     assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1", ""])
-async def test_foreign_host_is_refused_even_with_the_token(server: Served, host: str) -> None:
-    port = server.host.rpartition(":")[2]
+async def test_foreign_host_is_refused_even_with_the_token(shared: Served, host: str) -> None:
+    port = shared.host.rpartition(":")[2]
 
-    answer = await server.http.get("/api/conversations", headers={"Host": host.format(port=port)})
-    page = await server.http.get("/", headers={"Host": host.format(port=port)})
+    answer = await shared.http.get("/api/conversations", headers={"Host": host.format(port=port)})
+    page = await shared.http.get("/", headers={"Host": host.format(port=port)})
 
     assert (answer.status_code, page.status_code) == (403, 403)
     assert answer.json()["code"] == "forbidden"
 
 
-async def test_two_host_headers_are_refused(server: Served) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.host.rpartition(":")[2]))
-    writer.write(f"GET /api/health HTTP/1.1\r\nHost: {server.host}\r\nHost: evil.example\r\n\r\n".encode())
+async def test_two_host_headers_are_refused(shared: Served) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(shared.host.rpartition(":")[2]))
+    writer.write(f"GET /api/health HTTP/1.1\r\nHost: {shared.host}\r\nHost: evil.example\r\n\r\n".encode())
     async with asyncio.timeout(WAIT_S):
         status = await reader.readline()
     writer.close()
@@ -119,31 +119,31 @@ FOREIGN = [
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 async def test_request_from_another_site_is_refused_even_with_the_token(
-    server: Served, headers: dict[str, str]
+    shared: Served, headers: dict[str, str]
 ) -> None:
-    conversation = await server.create()
+    conversation = await shared.create()
 
     answers = [
-        await server.http.get("/api/health", headers=headers),
-        await server.http.get("/api/conversations", headers=headers),
-        await server.http.post("/api/conversations", json={}, headers=headers),
-        await server.http.post("/api/session", json={"token": server.token}, headers=headers),
-        await server.http.get(f"/api/conversations/{conversation}/events", headers=headers),
+        await shared.http.get("/api/health", headers=headers),
+        await shared.http.get("/api/conversations", headers=headers),
+        await shared.http.post("/api/conversations", json={}, headers=headers),
+        await shared.http.post("/api/session", json={"token": shared.token}, headers=headers),
+        await shared.http.get(f"/api/conversations/{conversation}/events", headers=headers),
     ]
 
     assert [answer.status_code for answer in answers] == [403] * 5
 
 
-async def test_page_loads_when_a_link_elsewhere_leads_to_it(server: Served) -> None:
-    answer = await server.http.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+async def test_page_loads_when_a_link_elsewhere_leads_to_it(shared: Served) -> None:
+    answer = await shared.http.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
 
     assert answer.status_code == 200
 
 
-async def test_our_own_page_may_call(server: Served) -> None:
-    headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+async def test_our_own_page_may_call(shared: Served) -> None:
+    headers = {"Origin": shared.url, "Sec-Fetch-Site": "same-origin"}
 
-    assert (await server.http.post("/api/conversations", json={}, headers=headers)).status_code == 201
+    assert (await shared.http.post("/api/conversations", json={}, headers=headers)).status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ async def test_our_own_page_may_call(server: Served) -> None:
     ],
     ids=str,
 )
-async def test_socket_is_refused_before_it_opens(server: Served, headers: dict[str, str], status: int) -> None:
-    sent = {name: value.format(token=server.token) for name, value in headers.items()}
-    url = server.url.replace("http", "ws", 1) + "/api/socket"
+async def test_socket_is_refused_before_it_opens(shared: Served, headers: dict[str, str], status: int) -> None:
+    sent = {name: value.format(token=shared.token) for name, value in headers.items()}
+    url = shared.url.replace("http", "ws", 1) + "/api/socket"
 
     with pytest.raises(InvalidStatus) as refused:
         async with connect(url, additional_headers=sent, open_timeout=WAIT_S):
@@ -168,33 +168,33 @@ async def test_socket_is_refused_before_it_opens(server: Served, headers: dict[s
     assert set(msgspec.json.decode(refused.value.response.body or b"")) == {"code", "message", "retryable", "details"}
 
 
-async def test_socket_under_a_foreign_host_is_refused(server: Served) -> None:
-    port = server.host.rpartition(":")[2]
+async def test_socket_under_a_foreign_host_is_refused(shared: Served) -> None:
+    port = shared.host.rpartition(":")[2]
 
     with pytest.raises(InvalidStatus) as refused:
         async with connect(
             f"ws://evil.example:{port}/api/socket",
             host="127.0.0.1",
             port=int(port),
-            additional_headers={"Authorization": f"Bearer {server.token}"},
+            additional_headers={"Authorization": f"Bearer {shared.token}"},
         ):
             pass
 
     assert refused.value.response.status_code == 403
 
 
-async def test_socket_of_our_own_page_opens(server: Served) -> None:
-    async with server.socket(Origin=server.url) as socket:
+async def test_socket_of_our_own_page_opens(shared: Served) -> None:
+    async with shared.socket(Origin=shared.url) as socket:
         assert (await socket.next())["type"] == "hello"
 
 
-async def test_every_answer_carries_the_protecting_headers(server: Served, stranger: httpx.AsyncClient) -> None:
+async def test_every_answer_carries_the_protecting_headers(shared: Served, stranger: httpx.AsyncClient) -> None:
     answers = [
         await stranger.get("/"),
         await stranger.get("/api/health"),
         await stranger.get("/api/conversations"),
-        await server.http.get("/api/nothing"),
-        await server.http.get("/api/health", headers={"Host": "evil.example"}),
+        await shared.http.get("/api/nothing"),
+        await shared.http.get("/api/health", headers={"Host": "evil.example"}),
     ]
 
     for answer in answers:
@@ -207,13 +207,12 @@ async def test_every_answer_carries_the_protecting_headers(server: Served, stran
         assert "server" not in answer.headers
 
 
-async def test_wrong_tokens_are_limited_and_the_right_one_still_passes(
-    server: Served, stranger: httpx.AsyncClient
-) -> None:
-    wrong = [
-        (await stranger.get("/api/agents", headers={"Authorization": f"Bearer wrong-{number}"})).status_code
-        for number in range(12)
-    ]
+async def test_wrong_tokens_are_limited_and_the_right_one_still_passes(server: Served) -> None:
+    async with server.browser() as stranger:
+        wrong = [
+            (await stranger.get("/api/agents", headers={"Authorization": f"Bearer wrong-{number}"})).status_code
+            for number in range(12)
+        ]
 
     assert wrong == [401] * 10 + [429] * 2
     assert (await server.http.get("/api/agents")).status_code == 200

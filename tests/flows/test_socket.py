@@ -18,11 +18,11 @@ def of(lines: list[dict[str, Any]], conversation: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("conversation") == conversation and "seq" in line and "id" in line]
 
 
-async def test_socket_greets_with_the_store_and_the_version(server: Served) -> None:
-    async with server.socket() as socket:
+async def test_socket_greets_with_the_store_and_the_version(shared: Served) -> None:
+    async with shared.socket() as socket:
         hello = await socket.next()
 
-    assert hello == {"type": "hello", "epoch": server.app.log.epoch, "version": "0.1.0", "server": "Palaver"}
+    assert hello == {"type": "hello", "epoch": shared.app.log.epoch, "version": "0.1.0", "server": "Palaver"}
 
 
 async def test_three_conversations_stream_over_one_socket_each_without_a_gap(server: Served) -> None:
@@ -47,12 +47,12 @@ async def test_three_conversations_stream_over_one_socket_each_without_a_gap(ser
         assert events == await server.settled(conversation, after=1)
 
 
-async def test_subscription_with_a_cursor_replays_and_says_when_it_is_live(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "hello")
-    events = await server.settled(conversation)
+async def test_subscription_with_a_cursor_replays_and_says_when_it_is_live(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "hello")
+    events = await shared.settled(conversation)
 
-    async with server.socket() as socket:
+    async with shared.socket() as socket:
         await socket.next()
         await socket.say(type="subscribe", conversation=conversation, after=2)
         lines = await socket.until(type="caught_up")
@@ -61,12 +61,12 @@ async def test_subscription_with_a_cursor_replays_and_says_when_it_is_live(serve
     assert lines[-1] == {"type": "caught_up", "conversation": conversation, "seq": events[-1]["seq"]}
 
 
-async def test_what_waits_goes_out_as_one_frame(server: Served) -> None:
-    conversation = await server.create()
-    await server.send(conversation, "hello")
-    events = await server.settled(conversation)
+async def test_what_waits_goes_out_as_one_frame(shared: Served) -> None:
+    conversation = await shared.create()
+    await shared.send(conversation, "hello")
+    events = await shared.settled(conversation)
 
-    async with server.socket() as socket:
+    async with shared.socket() as socket:
         await socket.next()
         await socket.say(type="subscribe", conversation=conversation, after=0)
         await socket.until(type="caught_up")
@@ -75,9 +75,9 @@ async def test_what_waits_goes_out_as_one_frame(server: Served) -> None:
     assert not any(frame.endswith("\n") for frame in socket.frames)
 
 
-async def test_cursor_from_the_future_or_of_another_store_gets_a_snapshot(server: Served) -> None:
-    conversation = await server.create()
-    async with server.socket() as socket:
+async def test_cursor_from_the_future_or_of_another_store_gets_a_snapshot(shared: Served) -> None:
+    conversation = await shared.create()
+    async with shared.socket() as socket:
         await socket.next()
         await socket.say(type="subscribe", conversation=conversation, after=50)
         future = await socket.next()
@@ -85,23 +85,23 @@ async def test_cursor_from_the_future_or_of_another_store_gets_a_snapshot(server
         other = (await socket.until(type="snapshot"))[-1]
 
     assert (future["type"], future["reason"], future["seq"]) == ("snapshot", "future", 1)
-    assert (other["type"], other["reason"], other["epoch"]) == ("snapshot", "epoch", server.app.log.epoch)
+    assert (other["type"], other["reason"], other["epoch"]) == ("snapshot", "epoch", shared.app.log.epoch)
 
 
-async def test_subscribing_again_replaces_and_unsubscribing_ends(server: Served) -> None:
-    conversation, other = await server.create(), await server.create()
-    async with server.socket() as socket:
+async def test_subscribing_again_replaces_and_unsubscribing_ends(shared: Served) -> None:
+    conversation, other = await shared.create(), await shared.create()
+    async with shared.socket() as socket:
         for _ in range(2):
             await socket.say(type="subscribe", conversation=conversation)
             await socket.until(type="caught_up")
-        await server.command(conversation, type="set_draft", text="once")
+        await shared.command(conversation, type="set_draft", text="once")
         await socket.say(type="subscribe", conversation=other)
         first = await socket.until(type="caught_up", conversation=other)
         await socket.say(type="unsubscribe", conversation=conversation)
         await socket.say(type="ping", nonce="done")
         await socket.until(type="pong", nonce="done")
-        await server.command(conversation, type="set_draft", text="twice")
-        await server.command(other, type="set_draft", text="seen")
+        await shared.command(conversation, type="set_draft", text="twice")
+        await shared.command(other, type="set_draft", text="seen")
         later = await socket.until(type="draft.set")
 
     assert len(of(first, conversation)) == 1
@@ -124,8 +124,8 @@ async def test_subscribing_again_replaces_and_unsubscribing_ends(server: Served)
     ],
     ids=lambda line: line[:40] or "empty",
 )
-async def test_line_that_is_not_understood_is_answered_by_an_error_and_nothing_ends(server: Served, line: str) -> None:
-    async with server.socket() as socket:
+async def test_line_that_is_not_understood_is_answered_by_an_error_and_nothing_ends(shared: Served, line: str) -> None:
+    async with shared.socket() as socket:
         await socket.next()
         await socket.connection.send(line)
         error = await socket.next()
@@ -137,8 +137,8 @@ async def test_line_that_is_not_understood_is_answered_by_an_error_and_nothing_e
     assert pong == {"type": "pong", "nonce": 7}
 
 
-async def test_binary_frame_is_answered_by_an_error(server: Served) -> None:
-    async with server.socket() as socket:
+async def test_binary_frame_is_answered_by_an_error(shared: Served) -> None:
+    async with shared.socket() as socket:
         await socket.next()
         await socket.connection.send(b"\x00\x01")
         error = await socket.next()
@@ -146,10 +146,10 @@ async def test_binary_frame_is_answered_by_an_error(server: Served) -> None:
     assert (error["type"], error["code"]) == ("error", "invalid")
 
 
-async def test_unknown_and_deleted_conversations_are_named_in_their_errors(server: Served) -> None:
-    gone = await server.create()
-    await server.http.delete(f"/api/conversations/{gone}")
-    async with server.socket() as socket:
+async def test_unknown_and_deleted_conversations_are_named_in_their_errors(shared: Served) -> None:
+    gone = await shared.create()
+    await shared.http.delete(f"/api/conversations/{gone}")
+    async with shared.socket() as socket:
         await socket.next()
         await socket.say(type="subscribe", conversation="nobody")
         unknown = await socket.next()
@@ -160,8 +160,8 @@ async def test_unknown_and_deleted_conversations_are_named_in_their_errors(serve
     assert (deleted["type"], deleted["code"], deleted["conversation"]) == ("error", "gone", gone)
 
 
-async def test_frame_of_more_than_a_mebibyte_closes_the_socket(server: Served) -> None:
-    async with server.socket() as socket:
+async def test_frame_of_more_than_a_mebibyte_closes_the_socket(shared: Served) -> None:
+    async with shared.socket() as socket:
         await socket.next()
         await socket.connection.send("x" * ((1 << 20) + 1))
         with pytest.raises(ConnectionClosed) as closed:

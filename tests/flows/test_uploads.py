@@ -14,15 +14,15 @@ PNG = base64.b64decode(
 )
 
 
-async def upload(server: Served, content: bytes, name: str = "picture.png", kind: str = "image/png") -> Any:
-    return await server.http.post("/api/uploads", files={"file": (name, content, kind)})
+async def upload(shared: Served, content: bytes, name: str = "picture.png", kind: str = "image/png") -> Any:
+    return await shared.http.post("/api/uploads", files={"file": (name, content, kind)})
 
 
-async def test_image_goes_up_and_comes_back(server: Served) -> None:
-    answer = await upload(server, PNG, "../../picture.png")
+async def test_image_goes_up_and_comes_back(shared: Served) -> None:
+    answer = await upload(shared, PNG, "../../picture.png")
 
     kept = answer.json()
-    back = await server.http.get(kept["url"])
+    back = await shared.http.get(kept["url"])
     assert answer.status_code == 201
     assert kept == {
         "id": kept["id"],
@@ -37,17 +37,17 @@ async def test_image_goes_up_and_comes_back(server: Served) -> None:
     assert back.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_uploaded_image_is_sent_with_a_message(server: Served) -> None:
-    conversation = await server.create()
-    url = (await upload(server, PNG)).json()["url"]
+async def test_uploaded_image_is_sent_with_a_message(shared: Served) -> None:
+    conversation = await shared.create()
+    url = (await upload(shared, PNG)).json()["url"]
 
-    await server.command(
+    await shared.command(
         conversation,
         type="send_message",
         content=[{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}],
     )
 
-    blocks = (await server.state(conversation))["messages"][0]["blocks"]
+    blocks = (await shared.state(conversation))["messages"][0]["blocks"]
     assert [block["type"] for block in blocks] == ["text", "image"]
     assert blocks[1]["url"] == url
 
@@ -60,8 +60,8 @@ async def test_uploaded_image_is_sent_with_a_message(server: Served) -> None:
         (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp"),
     ],
 )
-async def test_kind_of_an_image_is_read_off_its_bytes(server: Served, content: bytes, mime: str) -> None:
-    answer = await upload(server, content, "misnamed.txt", "text/plain")
+async def test_kind_of_an_image_is_read_off_its_bytes(shared: Served, content: bytes, mime: str) -> None:
+    answer = await upload(shared, content, "misnamed.txt", "text/plain")
 
     assert answer.json()["mime"] == mime
 
@@ -77,34 +77,34 @@ async def test_kind_of_an_image_is_read_off_its_bytes(server: Served, content: b
     ],
     ids=["html", "svg", "empty", "just over ten mebibytes", "eleven mebibytes"],
 )
-async def test_what_is_no_fitting_image_is_refused(server: Served, content: bytes, status: int, part: str) -> None:
-    answer = await upload(server, content)
+async def test_what_is_no_fitting_image_is_refused(shared: Served, content: bytes, status: int, part: str) -> None:
+    answer = await upload(shared, content)
 
     assert answer.status_code == status, answer.text
     assert part in answer.json()["message"]
 
 
-async def test_form_without_a_file_is_refused_by_name(server: Served) -> None:
-    missing = await server.http.post("/api/uploads", files={"other": ("a.png", PNG, "image/png")})
-    text = await server.http.post("/api/uploads", data={"file": "just text"})
+async def test_form_without_a_file_is_refused_by_name(shared: Served) -> None:
+    missing = await shared.http.post("/api/uploads", files={"other": ("a.png", PNG, "image/png")})
+    text = await shared.http.post("/api/uploads", data={"file": "just text"})
 
     assert [answer.status_code for answer in (missing, text)] == [400, 400]
     assert "file" in missing.json()["message"]
 
 
 @pytest.mark.parametrize("mime", ["text/html", "image/svg+xml", "application/javascript", "text/html; charset=utf-8"])
-async def test_what_a_browser_could_run_is_a_download(server: Served, mime: str) -> None:
-    blob = (await server.app.log.blobs.put(b"<script>alert(1)</script>", mime)).id
+async def test_what_a_browser_could_run_is_a_download(shared: Served, mime: str) -> None:
+    blob = (await shared.app.log.blobs.put(b"<script>alert(1)</script>", mime)).id
 
-    answer = await server.http.get(f"/api/blobs/{blob}")
+    answer = await shared.http.get(f"/api/blobs/{blob}")
 
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment")
 
 
-async def test_long_text_is_shown_as_plain_text(server: Served) -> None:
-    blob = (await server.app.log.blobs.put("täxt".encode(), "text/plain; charset=utf-8")).id
+async def test_long_text_is_shown_as_plain_text(shared: Served) -> None:
+    blob = (await shared.app.log.blobs.put("täxt".encode(), "text/plain; charset=utf-8")).id
 
-    answer = await server.http.get(f"/api/blobs/{blob}")
+    answer = await shared.http.get(f"/api/blobs/{blob}")
 
     assert (answer.text, answer.headers["content-type"]) == ("täxt", "text/plain; charset=utf-8")
