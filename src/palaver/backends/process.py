@@ -45,8 +45,10 @@ CHUNKS_WAITING = 8
 """Chunks read ahead of a slow reader; then the pipe fills and the program waits."""
 START_LIMIT_S = 10.0
 """A warden starts in tens of milliseconds; on a machine so loaded that this is too short nothing works."""
+LATE_S = 0.5
+"""How long after its last rung a warden may take to end before we look for the run's processes ourselves."""
 GIVE_UP_S = 1.0
-"""How long after its last rung a warden may take to report an empty tree. Longer: stuck in the kernel; we go on."""
+"""How long we wait after that. Then we go on; the warden stays until the last process is gone."""
 SWEEP_LIMIT = 50
 """Rounds of the last resort: more than any fork bomb needs to lose, few enough to end within a second or so."""
 
@@ -105,7 +107,15 @@ class Streams(asyncio.subprocess.SubprocessStreamProtocol):
 class Child:
     """A running program. Made by `spawn`, which also ends it."""
 
-    def __init__(self, name: str, mark: str, ladder: Ladder, control: asyncio.StreamWriter, streams: Streams) -> None:
+    def __init__(
+        self,
+        name: str,
+        mark: str,
+        ladder: Ladder,
+        control: asyncio.StreamWriter,
+        warden: asyncio.SubprocessTransport,
+        streams: Streams,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.name = name
         self.pid = 0
@@ -114,6 +124,7 @@ class Child:
         self._mark = mark
         self._ladder = ladder
         self._control = control
+        self._warden = warden
         self._streams = streams
         self._started: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[Ended] = loop.create_future()
@@ -170,13 +181,19 @@ class Child:
         ladder = ladder or self._ladder
         if not self._tree_gone.is_set():
             self._say(f"stop {round(ladder.interrupt_s * 1000)} {round(ladder.terminate_s * 1000)}")
-        try:
-            async with asyncio.timeout(ladder.interrupt_s + ladder.terminate_s + GIVE_UP_S):
+        if await self._gone_within(ladder.interrupt_s + ladder.terminate_s + LATE_S):
+            return
+        # Late: a loaded machine, a process stuck in the kernel, or a warden that its own run has stopped.
+        self._warden.send_signal(signal.SIGCONT)
+        left = await asyncio.to_thread(_sweep, self._mark, self._warden.get_pid())
+        if not await self._gone_within(GIVE_UP_S):
+            logger.warning("a process could not be stopped so far", program=self.name, pids=left)
+
+    async def _gone_within(self, limit_s: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
                 await self._tree_gone.wait()
-        except TimeoutError:
-            left = await asyncio.to_thread(_sweep, self._mark)
-            if left:
-                logger.warning("a process could not be stopped; end it by hand", program=self.name, pids=left)
+        return self._tree_gone.is_set()
 
     async def _start(self, control: asyncio.StreamReader, drain_stderr: bool) -> None:
         self._hold(self._follow(control))
@@ -209,6 +226,13 @@ class Child:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GIVE_UP_S):
                 await self._streams.collected.wait()
+        if self._streams.collected.is_set():
+            self._warden.close()
+        else:
+            # Closing the whole would kill the warden, and with it the one who still hunts the run's processes.
+            for pipe in map(self._warden.get_pipe_transport, range(3)):
+                if pipe is not None:
+                    pipe.close()
 
     def _say(self, line: str) -> None:
         if not self._control.is_closing():
@@ -246,7 +270,7 @@ class Child:
             self._started.set_exception(Exited(f"{self.name} could not be started: its warden ended at once."))
         if not self._ended.done():
             # Somebody killed the warden. The program died with it, but what it had started may live on.
-            await asyncio.to_thread(_sweep, self._mark)
+            await asyncio.to_thread(_sweep, self._mark, self._warden.get_pid())
             self._ended.set_result(Ended(-signal.SIGKILL))
         self._tree_gone.set()
 
@@ -284,17 +308,16 @@ async def spawn(
     with theirs:
         control_in, control_out = await asyncio.open_unix_connection(sock=ours)
         try:
-            transport, streams = await _start_warden(argv, theirs, cwd, {**environment, MARK: mark}, stdin)
+            warden, streams = await _start_warden(argv, theirs, cwd, {**environment, MARK: mark}, stdin)
         except BaseException:
             control_out.close()
             raise
-    child = Child(name, mark, ladder, control_out, streams)
+    child = Child(name, mark, ladder, control_out, warden, streams)
     try:
         await child._start(control_in, drain_stderr)
         yield child
     finally:
         await to_the_end(child._close())
-        transport.close()
 
 
 async def _start_warden(
@@ -339,13 +362,13 @@ def _not_started(name: str, number: int) -> NotInstalled | Exited:
     return Exited(f"{name} could not be started: {os.strerror(number)}.")
 
 
-def _sweep(mark: str) -> list[int]:
-    """The last resort, when a warden was killed or hangs: kill by mark until nobody is found. Who is left, if any."""
+def _sweep(mark: str, warden: int | None) -> list[int]:
+    """The last resort, when a warden was killed or is late: kill by mark until nobody else is found. Who is left."""
     left: list[int] = []
     if not Path("/proc/self/environ").exists():
         return left
     for _ in range(SWEEP_LIMIT):
-        left = list(_marked(f"{MARK}={mark}".encode("ascii")))
+        left = [pid for pid in _marked(f"{MARK}={mark}".encode("ascii")) if pid != warden]
         if not left:
             break
         for pid in left:

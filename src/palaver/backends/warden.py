@@ -5,9 +5,9 @@ standard streams; FD is a socket to the server. It imports nothing of Palaver an
 waits for it (about 10 ms above a bare interpreter's start).
 
 On Linux it is a *child subreaper*: whatever its descendants do (setsid, double fork, nohup), an orphan among them becomes
-its child. Hence "no child left" (ECHILD) means that nobody of the run is alive, and a walk of /proc by parent links finds
-them all. Three things start the stop ladder (interrupt, terminate, kill): the server's word, the end of the program while
-others of its tree live on, and the end of the server, seen as end of file on FD.
+its child. Hence "no child left" (ECHILD) means that nobody of the run is alive, and a walk of /proc by parent links, again
+and again until then, finds them all. Three things start the stop ladder (interrupt, terminate, kill): the server's word,
+the end of the program while others of its tree live on, and the end of the server, seen as end of file on FD.
 
 On other systems there is neither: the warden ends the program's own process group, and what left that group stays.
 
@@ -16,13 +16,17 @@ It is told, one line each, `go` (before that nothing runs) and `stop INTERRUPT_M
 """
 
 # pathlib and contextlib would double the time to start.
-# ruff: noqa: PTH123, PTH208, S606, SIM105
+# ruff: noqa: PTH110, PTH123, PTH208, S606, SIM105
 
 import ctypes
 import os
 import select
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 # By number, not from `signal`: that import (enum and all it needs) would cost as much as all the others together.
 SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 9, 13, 15
@@ -39,8 +43,12 @@ STOPPING_S = 0.01
 """Between looks while the tree is being stopped: short against the 2 s within which nothing may be left."""
 SETTLE_S = 0.05
 """Between a program's end and the count of those it left: what is ending by itself is not left behind."""
+KILLING_S = 0.002
+"""Between looks once SIGKILL is due; who is dying takes about as long."""
+STUBBORN_AFTER_S = 5.0
 STUBBORN_S = 0.2
-"""Between looks at a process that survived SIGKILL for two seconds: stuck in the kernel, or another user's."""
+"""Between looks at a process that survived SIGKILL for seconds: stuck in the kernel, or another user's."""
+REAPED_AT_ONCE = 1000
 GRACE_S = 0.3
 """What processes get to end by themselves when nobody said how long: long enough to remove a lock file."""
 
@@ -70,7 +78,7 @@ class Warden:
             if any(fd == self._control for fd, _ in ready):
                 self._listen()
             if time.monotonic() >= self._settled_at and not self._code_said:
-                self._say_code(sum(state != b"Z" for _, _, state in _descendants()) if LINUX else 0)
+                self._say_code(sum(_runs(pid) for pid in _descendants()))
                 # What a program leaves behind ends with it: nobody would ever stop it later.
                 self._stop(0, GRACE_S)
             self._climb()
@@ -79,7 +87,8 @@ class Warden:
 
     def _reap(self) -> bool:
         """Collect the dead. Is anybody left?"""
-        while True:
+        # Not without end: a chain of forks that exit at once dies as fast as we can count.
+        for _ in range(REAPED_AT_ONCE):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
@@ -88,6 +97,7 @@ class Warden:
                 return True
             if pid == self._program:
                 self._program_ended(os.waitstatus_to_exitcode(status))
+        return True
 
     def _program_ended(self, code: int) -> None:
         self._code = code
@@ -133,44 +143,83 @@ class Warden:
             self._signal_all(SIGCONT)
 
     def _pause_s(self) -> float:
+        now = time.monotonic()
         if self._kill_at == self._settled_at == float("inf"):
             return IDLE_S if LINUX else BLIND_S
-        return STUBBORN_S if time.monotonic() > self._kill_at + 2 else STOPPING_S
+        if now < self._kill_at:
+            return STOPPING_S
+        return KILLING_S if now < self._kill_at + STUBBORN_AFTER_S else STUBBORN_S
 
     def _signal_all(self, number: int) -> None:
         if not LINUX:
             _signal_group(self._program, number)
             return
-        found = _descendants()
-        # Groups first: the kernel signals a whole group at once, so nobody in it can fork out of the way. No group of a
-        # descendant holds a stranger, because the program began a session of its own.
-        for group in {group for _, group, _ in found if group > 1} - {os.getpgrp()}:
-            _signal_group(group, number)
-        for pid, _, _ in found:
-            _signal_one(pid, number)
+        own_group = os.getpgrp()
+        for pid in _descendants():
+            try:
+                group = os.getpgid(pid)
+                os.kill(pid, number)
+            except OSError:
+                continue
+            # Its group too: the kernel signals a whole group at once, so nobody in it can fork out of the way. It holds
+            # no stranger, because the program began a session of its own.
+            if group not in (0, 1, own_group):
+                _signal_group(group, number)
 
 
-def _descendants() -> list[tuple[int, int, bytes]]:
-    """Everybody below this process as (pid, process group, state), parents before children.
+def _descendants() -> "Iterator[int]":
+    """Everybody below this process, each as soon as it is found: who forks and exits is gone a moment later.
 
     Zombies are among them: a process whose first thread has ended looks like one and can still fork.
     """
-    children: dict[int, list[tuple[int, int, bytes]]] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    if not LINUX:
+        return
+    listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    children_of = listed_children if listed else scanned_children()
+    waiting = [os.getpid()]
+    while waiting:
+        for child in children_of(waiting.pop()):
+            yield child
+            waiting.append(child)
+
+
+def listed_children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _contents(f"/proc/{pid}/task/{thread}/children").split())
+    except OSError:
+        pass
+    return found
+
+
+def scanned_children() -> "Callable[[int], list[int]]":
+    """The same for kernels built without lists of children: from everybody's word on their parent."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
-                stat = file.read()
+            children.setdefault(int(_stat(int(name))[1]), []).append(int(name))
         except OSError:
             continue
-        # The command's name, in brackets, may hold anything; what follows its last bracket is plain.
-        state, parent, group = stat[stat.rindex(b")") + 2 :].split(b" ", 3)[:3]
-        children.setdefault(int(parent), []).append((int(name), int(group), state))
-    found = list(children.get(os.getpid(), ()))
-    for pid, _, _ in found:
-        found.extend(children.get(pid, ()))
-    return found
+    return lambda pid: children.get(pid, [])
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] != b"Z"
+    except OSError:
+        return False
+
+
+def _stat(pid: int) -> list[bytes]:
+    """State, parent and more. The command's name, in brackets, may hold anything; what follows its last one is plain."""
+    stat = _contents(f"/proc/{pid}/stat")
+    return stat[stat.rindex(b")") + 2 :].split()
+
+
+def _contents(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def say(control: int, line: str) -> None:
@@ -183,13 +232,6 @@ def say(control: int, line: str) -> None:
 def _signal_group(group: int, number: int) -> None:
     try:
         os.killpg(group, number)
-    except OSError:
-        pass
-
-
-def _signal_one(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
     except OSError:
         pass
 

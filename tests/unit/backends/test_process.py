@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from palaver.backends.process import Child, Ended, Ladder, allowed_environment, spawn, whole_tree_is_stopped
+from palaver.backends.warden import listed_children, scanned_children
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
 
 pytestmark = [
@@ -133,6 +134,7 @@ while True:
     if os.fork():
         os._exit(0)
     os.setsid()
+    os.close(os.open({beat!r}, os.O_CREAT))
 """
 RESPAWNING = """
 import os, signal, time
@@ -202,9 +204,13 @@ async def test_cancelling_a_run_ends_every_process_of_it(hostile: tuple[list[str
         await task
 
 
-async def test_chain_of_forks_that_never_stands_still_is_ended(tag: str) -> None:
-    async with running(python(HOPPING), tag) as child:
+async def test_chain_of_forks_that_never_stands_still_is_ended(tag: str, tmp_path: Path) -> None:
+    beat = tmp_path / "beat"
+    async with running(python(HOPPING.format(beat=str(beat))), tag) as child:
         await read_lines(child, 1)
+    # A look at /proc may miss it between two hops; a file that it no longer touches does not lie.
+    beat.unlink(missing_ok=True)
+    assert not await until(beat.exists, 0.2)
     assert alive(tag) == []
 
 
@@ -280,6 +286,14 @@ async def test_killed_warden_takes_its_run_along(tag: str) -> None:
         os.kill(parent_of(child.pid), signal.SIGKILL)
         assert await child.ended() == Ended(-signal.SIGKILL)
         assert await until(lambda: alive(tag) == [], GONE_WITHIN_S)
+
+
+async def test_warden_stopped_by_its_own_run_still_ends_it(tag: str) -> None:
+    command = "read go; kill -STOP $PPID; setsid sleep 1000 & echo ready; sleep 1000"
+    async with running(shell(command), tag, stdin=True) as child:
+        await child.write(b"go\n")
+        await read_lines(child, 1)
+    assert alive(tag) == []
 
 
 async def test_stopping_a_run_leaves_its_sibling_alone(tag: str) -> None:
@@ -416,6 +430,14 @@ async def test_runs_leave_no_descriptor_and_no_task_behind(tag: str) -> None:
         await once()
     assert await until(lambda: descriptor_count() == descriptors, LIMIT_S)
     assert len(asyncio.all_tasks()) == tasks
+
+
+async def test_both_ways_to_find_children_find_the_same(tag: str) -> None:
+    async with running(shell("sleep 1000 & setsid sleep 1000 & echo ready; wait"), tag) as child:
+        await read_lines(child, 1)
+        for pid in (child.pid, parent_of(child.pid), os.getpid()):
+            assert sorted(listed_children(pid)) == sorted(scanned_children()(pid))
+        assert len(listed_children(child.pid)) == 2
 
 
 def test_allowed_environment_holds_no_secret_and_nothing_of_ours() -> None:
