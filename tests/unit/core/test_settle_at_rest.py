@@ -1,0 +1,54 @@
+"""What a restart left waiting, closed at rest: by new input, by a stop, or because nobody answered."""
+
+from collections.abc import Callable
+
+import pytest
+
+from palaver.core.settle import expire, supersede, withdraw
+from palaver.core.state import find_request
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, ToolFinished, TurnInterrupted
+from palaver.schema.view import State
+from tests.unit.core.stage import after, asked, at_rest, called, kinds, tool, waiting_after_restart, wondered
+
+
+@pytest.mark.parametrize(("close", "status"), [(supersede, "superseded"), (withdraw, "cancelled")])
+def test_what_a_restart_left_is_closed_outside_of_any_turn(
+    close: Callable[[State], list[KnownEvent]], status: str
+) -> None:
+    result, resolved = close(waiting_after_restart())
+    assert isinstance(result, ToolFinished)
+    assert isinstance(resolved, RequestResolved)
+    assert (result.turn, resolved.turn) == (None, None)
+    assert (result.call, resolved.status) == ("a", status)
+    assert close(at_rest()) == []
+
+
+def test_expiry_while_the_turn_waits_is_a_denial_for_the_turn_to_act_on() -> None:
+    state = after(*asked(), *called("a"), wondered("q", "a"))
+    request = find_request(state, "q")
+    assert request is not None
+    (resolved,) = expire(state, request)
+    assert isinstance(resolved, RequestResolved)
+    assert (resolved.status, resolved.verdict, resolved.turn) == ("expired", "deny", "t1")
+
+
+def test_expiry_at_rest_gives_the_call_its_result() -> None:
+    state = waiting_after_restart()
+    request = find_request(state, "q")
+    assert request is not None
+    events = expire(state, request)
+    assert kinds(events) == ["ToolFinished", "RequestResolved"]
+    assert {event.turn for event in events} == {None}
+    expired = after(*events, state=state)
+    assert (expired.status, tool(expired, "a").status) == ("idle", "error")
+
+
+def test_expiry_at_rest_of_a_question_without_a_call_only_ends_it() -> None:
+    state = after(
+        *asked(resumable=True),
+        RequestOpened(turn="t1", request="q", kind="question"),
+        TurnInterrupted(turn="t1", reason="restart"),
+    )
+    request = find_request(state, "q")
+    assert request is not None
+    assert kinds(expire(state, request)) == ["RequestResolved"]
