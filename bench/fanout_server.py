@@ -8,6 +8,7 @@ import asyncio
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ CONVERSATION = "bench"
 def deltas(writer: Writer, count: int) -> list[bytes]:
     events: list[KnownEvent] = [TextDelta(turn="t" * 36, message="m" * 36, block=0, text="tok ") for _ in range(count)]
     return [encode_event(event) for event in writer.number(events)]
+
+
+class Beat:
+    """A steady rate: a late batch does not make the next one later."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._due_s = time.monotonic()
+
+    async def next(self) -> None:
+        self._due_s += self._every_s
+        await asyncio.sleep(max(0.0, self._due_s - time.monotonic()))
 
 
 async def told() -> None:
@@ -49,12 +62,13 @@ async def palaver(listener: socket.socket, rate: float, batch: int) -> None:
 
             async def publish() -> None:
                 await told()
+                beat = Beat(batch / rate)
                 while True:
                     after = writer.state.seq
                     lines = deltas(writer, batch)
                     await log.append(Append(CONVERSATION, after, lines))
                     app.feed.publish(CONVERSATION, after + 1, after + batch, b"\n".join(lines) + b"\n")
-                    await asyncio.sleep(batch / rate)
+                    await beat.next()
 
             await asyncio.gather(server.serve(sockets=[listener]), publish())
 
@@ -79,12 +93,13 @@ async def bare(listener: socket.socket, rate: float, batch: int) -> None:
     async def publish() -> None:
         writer = Writer.fresh(CONVERSATION)
         await told()
+        beat = Beat(batch / rate)
         while True:
             lines = deltas(writer, batch)
             frames.append(b"".join(b"id: %d\ndata: %s\n\n" % (n, line) for n, line in enumerate(lines)))
             news.set()
             news.clear()
-            await asyncio.sleep(batch / rate)
+            await beat.next()
 
     config = uvicorn.Config(app, http="httptools", lifespan="off", access_log=False, log_config=None)
     server = uvicorn.Server(config)

@@ -94,6 +94,9 @@ class EventStream:
         self._first = first
         self._first_reason = first_reason
         self._streams = streams
+        self._writes = 0
+        self._hanging = False
+        """A write has begun and not ended."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._items):
@@ -104,7 +107,7 @@ class EventStream:
                     await self._until_gone(receive, send)
             except StreamEnded:
                 with suppress(TimeoutError):
-                    await _write(send, b"", more=False)
+                    await _end(send)
             except TimeoutError:
                 logger.info("a reader hangs and was let go", conversation=self._conversation)
 
@@ -112,7 +115,7 @@ class EventStream:
         writing = asyncio.create_task(self._write_all(send), name=f"events of {self._conversation}")
         leaving = asyncio.create_task(_disconnected(receive), name=f"reader of {self._conversation}")
         try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await self._until_either(writing, leaving)
         finally:
             for task in (writing, leaving):
                 task.cancel()
@@ -120,15 +123,32 @@ class EventStream:
         if not writing.cancelled() and (failure := writing.exception()) is not None:
             raise failure
 
+    async def _until_either(self, writing: asyncio.Task[None], leaving: asyncio.Task[None]) -> None:
+        """Looks in now and then instead of timing each write: a timer a write costs more than the write's own work."""
+        while True:
+            writes = self._writes
+            done, _ = await asyncio.wait({writing, leaving}, timeout=SEND_S, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+            if self._hanging and self._writes == writes:
+                raise TimeoutError
+
     async def _write_all(self, send: Send) -> None:
-        await _write(send, self._encoded(self._first, self._first_reason))
+        await self._send_on(send, self._encoded(self._first, self._first_reason))
         try:
             async for item in self._items:
-                await _write(send, self._encoded(item, None))
+                await self._send_on(send, self._encoded(item, None))
         except PalaverError as refusal:
             # Deleted while somebody read; whoever comes back is told so by a status.
             logger.info("a stream ended", conversation=self._conversation, reason=refusal.message)
-        await _write(send, b"", more=False)
+        await _end(send)
+
+    async def _send_on(self, send: Send, body: bytes) -> None:
+        message: Any = {"type": "http.response.body", "body": body, "more_body": True}
+        self._writes += 1
+        self._hanging = True
+        await send(message)
+        self._hanging = False
 
     def _encoded(self, item: Item, reason: Reason | None) -> bytes:
         match item:
@@ -145,8 +165,8 @@ class EventStream:
                 assert_never(item)
 
 
-async def _write(send: Send, body: bytes, *, more: bool = True) -> None:
-    message: Any = {"type": "http.response.body", "body": body, "more_body": more}
+async def _end(send: Send) -> None:
+    message: Any = {"type": "http.response.body", "body": b"", "more_body": False}
     async with asyncio.timeout(SEND_S):
         await send(message)
 
