@@ -22,7 +22,8 @@ run: $(INSTALLED) $(PAGE) ## Start Palaver and open its page (PALAVER_HOST, PALA
 	@exec .venv/bin/palaver serve
 
 test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both together in a real Chromium.
-	@if scripts/chromium.sh; then tests=""; else tests="not browser"; fi; \
+	@scripts/bubblewrap.sh
+	@scripts/chromium.sh; case $$? in 0) tests="" ;; 1) tests="not browser" ;; *) exit 1 ;; esac; \
 	$(PYTHON) -m pytest tests -m "$$tests"
 	@echo "Testing the page …"
 	@scripts/npm.sh run --silent test

@@ -10,16 +10,14 @@ found() {
   return 1
 }
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
-}
+. "$(dirname "$0")/apt.sh"
 
 found && exit 0
-if command -v apt-get >/dev/null; then
-  echo "Installing Chromium for the browser tests …"
-  export DEBIAN_FRONTEND=noninteractive
-  { as_root apt-get update -qq && as_root apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1 || true
-  found && exit 0
+echo "Installing Chromium for the browser tests …"
+install chromium && found && exit 0
+if [ -n "${CI:-}" ]; then
+  echo "There is no Chromium here and it could not be installed; CI leaves nothing out." >&2
+  exit 2
 fi
 echo "The browser tests are left out: there is no Chromium here and it could not be installed." >&2
 echo "On Debian: sudo apt install chromium. Elsewhere: set PALAVER_CHROMIUM to a Chromium's path." >&2
