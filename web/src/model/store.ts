@@ -187,7 +187,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     const answer = await this.ports.api.session().catch(asApiError);
     this.checking = false;
     if (!(answer instanceof ApiError)) this.enter({ phase: "signed_in", session: answer, error: null });
-    else if (answer.signedOut) this.leave(null);
+    // Why a link or a token was refused stays to be read.
+    else if (answer.signedOut) this.leave(this.snapshot.session.error);
     else if (this.snapshot.session.phase !== "signed_in") {
       // Once signed in the feed's own tries bring us back here.
       this.publish({ session: { phase: "unreachable", session: null, error: answer.error } });

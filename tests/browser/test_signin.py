@@ -1,0 +1,53 @@
+"""Coming in: by the printed link, once; by the token; and in words when neither is accepted."""
+
+from playwright.async_api import expect
+
+from tests.browser.served import Palaver
+from tests.browser.visitor import Visitors
+
+SIGNED_OUT = "status of 401"
+
+
+
+async def test_printed_link_signs_in_once_and_leaves_the_address(palaver: Palaver, visitors: Visitors) -> None:
+    visitors.complaints.expect(SIGNED_OUT)
+    first = await visitors.stranger(palaver.url)
+    await first.page.goto(palaver.link)
+    await expect(first.list).to_be_visible()
+    await expect(first.page).to_have_url(f"{palaver.url}/")
+    await first.page.reload()
+    await expect(first.list).to_be_visible()
+
+    second = await visitors.stranger(palaver.url)
+    await second.page.goto(palaver.link)
+    await expect(second.page.get_by_role("alert")).to_contain_text("used before")
+    await expect(second.page).to_have_url(f"{palaver.url}/")
+    await expect(second.list).to_have_count(0)
+
+
+async def test_pasted_token_signs_in_and_a_wrong_one_is_refused_in_words(palaver: Palaver, visitors: Visitors) -> None:
+    visitors.complaints.expect(SIGNED_OUT)
+    stranger = await visitors.stranger(palaver.url)
+    await stranger.go()
+    field = stranger.page.get_by_label("Access token")
+    await field.fill("not the token")
+    await field.press("Enter")
+    await expect(stranger.page.get_by_role("alert")).to_contain_text("token")
+    await expect(stranger.list).to_have_count(0)
+
+    await field.fill(f" {palaver.token}\n")
+    await field.press("Enter")
+    await expect(stranger.list).to_be_visible()
+
+
+async def test_signing_out_forgets_the_cookie(palaver: Palaver, visitors: Visitors) -> None:
+    visitors.complaints.expect(SIGNED_OUT)
+    ada = await visitors.owner(palaver.url, palaver.token)
+    await ada.go()
+    await expect(ada.list).to_be_visible()
+    await ada.press("Control+k")
+    await ada.page.get_by_role("combobox").fill("sign out")
+    await ada.press("Enter")
+    await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
+    await ada.page.reload()
+    await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
