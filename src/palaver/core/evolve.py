@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, queue
+from palaver.core import blocks, queue, requests
 from palaver.core.state import find_request, status_of
 from palaver.schema.events import (
     AgentOverridden,
@@ -74,17 +74,12 @@ from palaver.schema.view import (
     Message,
     Process,
     Progress,
-    Request,
-    Resolution,
     State,
     Subagent,
     ToolBlock,
     Turn,
     TurnSummary,
 )
-
-KEEP_RESOLVED = 32
-"""Resolved requests that stay in view: enough for every late decider to be told, bounded so that a view stays small."""
 
 KEEP_LATEST = 200
 """Subagents, exchanges and changed files that stay in view: each list holds its latest, so that a view stays small."""
@@ -429,26 +424,7 @@ class _Draft:
     def _open_request(self, event: RequestOpened) -> None:
         if find_request(self._state, event.request) is not None:
             return
-        request = Request(
-            id=event.request,
-            kind=event.kind,
-            ts=event.ts,
-            turn=event.turn,
-            call=event.call,
-            agent=event.agent,
-            tool=event.tool,
-            input=event.input,
-            hash=event.hash,
-            title=event.title,
-            risk=event.risk,
-            sandbox=event.sandbox,
-            preview=event.preview,
-            scopes=event.scopes,
-            questions=event.questions,
-            plan=event.plan,
-            expires_at=event.expires_at,
-        )
-        self._set(requests=(*self._state.requests, request))
+        self._set(requests=(*self._state.requests, requests.opened(event)))
         if event.call:
             self._change_call(event.call, event.seq, lambda tool: blocks.waiting(tool, event))
 
@@ -457,19 +433,7 @@ class _Draft:
         request = find_request(self._state, event.request)
         if request is None or request.status != "open":
             return
-        resolution = Resolution(
-            status=event.status,
-            ts=event.ts,
-            verdict=event.verdict,
-            then=event.then,
-            scope=event.scope,
-            answers=event.answers,
-            text=event.text,
-            input=event.input,
-            by=event.origin,
-        )
-        resolved = replace(request, status=event.status, resolution=resolution)
-        self._set(requests=_bounded([resolved if known is request else known for known in self._state.requests]))
+        self._set(requests=requests.with_resolved(self._state.requests, request, event))
         if request.call:
             self._change_call(request.call, event.seq, blocks.answered)
 
@@ -501,17 +465,6 @@ def _added(event: MessageAdded) -> Message:
         client_request_id=event.client_request_id,
         data=event.data,
     )
-
-
-def _bounded(requests: list[Request]) -> tuple[Request, ...]:
-    surplus = sum(1 for known in requests if known.status != "open") - KEEP_RESOLVED
-    kept: list[Request] = []
-    for known in requests:
-        if known.status != "open" and surplus > 0:
-            surplus -= 1
-        else:
-            kept.append(known)
-    return tuple(kept)
 
 
 def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, decide, evolve, history, next, settle
+from palaver.core import blocks, decide, evolve, history, next, requests, settle
 from palaver.schema.events import (
     Event,
     KnownEvent,
@@ -195,7 +195,7 @@ MUTATIONS = (
     Mutation("restored calls are left open", history, "_at_rest", _restored_calls_are_left_open, "I13"),
     Mutation("calls start over", blocks, "waiting", _calls_start_over, "I14"),
     Mutation("every request looks open", decide, "find_request", _every_request_looks_open, "I16"),
-    Mutation("old requests leave the view", evolve, "_bounded", _old_requests_leave_the_view, "I17"),
+    Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),
     Mutation("a restart forgets who waits", settle, "_answerable", _a_restart_forgets_who_waits, "I17"),
     Mutation("the interruption comes first", settle, "settle", _interruption_first, "I20|settle"),
     Mutation("requests end before results", settle, "_closed", _requests_before_results, "settle"),
