@@ -5,11 +5,11 @@
  */
 
 const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const weekdayFormat = new Intl.DateTimeFormat("en", { weekday: "long" });
-const dayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
-const shortDayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
-const yearDayFormat = new Intl.DateTimeFormat("en", { day: "numeric", month: "long", year: "numeric" });
-const exactFormat = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "medium" });
+const weekdayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
+const dayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long" });
+const shortDayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const yearDayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
+const exactFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "medium" });
 const numberFormat = new Intl.NumberFormat("en");
 
 const SECOND_MS = 1000;
@@ -331,25 +331,25 @@ export const text = {
     close: "Close",
     child: "Open its conversation",
     childStatus: { running: "running", completed: "done", failed: "failed", cancelled: "stopped" },
-    /** Verb while it runs, verb when it is over. */
+    /** Before anything ran, while it runs, when it is over. */
     verbs: {
-      read: ["Reading", "Read"],
-      list: ["Listing", "Listed"],
-      glob: ["Looking for", "Looked for"],
-      grep: ["Searching", "Searched"],
-      edit: ["Editing", "Edited"],
-      write: ["Writing", "Wrote"],
-      patch: ["Patching", "Patched"],
-      shell: ["Running", "Ran"],
-      fetch: ["Fetching", "Fetched"],
-      search: ["Searching the web for", "Searched the web for"],
-      plan: ["Planning", "Planned"],
-      ask: ["Asking", "Asked"],
-      task: ["Delegating to", "Delegated to"],
-      message: ["Messaging", "Messaged"],
-      yield: ["Yielding", "Yielded the turn"],
-      finish: ["Finishing", "Finished the task"],
-      other: ["Using", "Used"],
+      read: ["Read", "Reading", "Read"],
+      list: ["List", "Listing", "Listed"],
+      glob: ["Look for", "Looking for", "Looked for"],
+      grep: ["Search", "Searching", "Searched"],
+      edit: ["Edit", "Editing", "Edited"],
+      write: ["Write", "Writing", "Wrote"],
+      patch: ["Patch", "Patching", "Patched"],
+      shell: ["Run", "Running", "Ran"],
+      fetch: ["Fetch", "Fetching", "Fetched"],
+      search: ["Search the web for", "Searching the web for", "Searched the web for"],
+      plan: ["Plan", "Planning", "Planned"],
+      ask: ["Ask", "Asking", "Asked"],
+      task: ["Delegate to", "Delegating to", "Delegated to"],
+      message: ["Message", "Messaging", "Messaged"],
+      yield: ["Yield the turn", "Yielding the turn", "Yielded the turn"],
+      finish: ["Finish the task", "Finishing the task", "Finished the task"],
+      other: ["Use", "Using", "Used"],
     } as const,
     in: (place: string) => `in ${place}`,
     matches: (n: number) => count(n, "match", "matches"),

@@ -75,7 +75,7 @@ function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since
   const tool = last?.kind === "activity" ? last.tool : null;
   if (tool && (tool.status === "running" || tool.status === "called")) {
     const line = sayTool(tool);
-    return { what: `${line.verb} ${line.object}`.trim(), since: tool.started_at };
+    return { what: `${text.tool.verbs[line.kind][1]} ${line.object}`.trim(), since: tool.started_at };
   }
   if (turn.detail) return { what: turn.detail, since: null };
   const newest = rows.at(-2);

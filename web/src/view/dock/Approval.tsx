@@ -107,11 +107,11 @@ function whatOf(request: Request): string {
   if (request.tool === null) return request.title ?? text.tool.unknown;
   const kind = kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
-    const object = objectOf(request.tool, request.input);
+    const object = visible(objectOf(request.tool, request.input));
     return object ? `${kinds[kind]}: ${object}` : kinds[kind];
   }
   if (kind === "shell" || kind === "fetch") return kinds[kind];
-  return kinds.other(request.tool);
+  return kinds.other(visible(request.tool));
 }
 
 export function Expiry({ at }: { at: number }) {

@@ -8,6 +8,7 @@
 import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import type { IconName } from "../controls/Icon";
+import { visible } from "../controls/visible";
 import { diffOfCall, statOf } from "../diff/lines";
 
 export type ToolKind = keyof typeof text.tool.verbs;
@@ -223,15 +224,23 @@ function outcomeOf(block: ToolBlock, kind: ToolKind): string {
 
 export function sayTool(block: ToolBlock): ToolLine {
   const kind = kindOf(block.name);
-  const [doing, done] = text.tool.verbs[kind];
   return {
     kind,
     icon: ICONS[kind],
-    verb: isOpen(block) || block.status === "denied" ? doing : done,
-    object: objectOf(block.name, block.input, block.input_text),
+    verb: verbOf(block, kind),
+    // A command must look like what it is, also in one line.
+    object: visible(objectOf(block.name, block.input, block.input_text)),
     isCode: CODE.has(kind),
     result: resultOf(block, kind),
   };
+}
+
+/** Only what ran is said to have run. */
+function verbOf(block: ToolBlock, kind: ToolKind): string {
+  const [before, during, after] = text.tool.verbs[kind];
+  if (block.status === "running") return during;
+  const ended = block.status === "ok" || block.status === "error" || block.status === "interrupted";
+  return ended && block.started_at !== null ? after : before;
 }
 
 /** "Explored · 3 files, 2 searches": distinct files, all searches. */
