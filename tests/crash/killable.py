@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.conversation import conversation as owner
+from palaver.conversation.claims import Claims
 from palaver.conversation.inbox import Batch
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import SqliteLog
@@ -115,7 +116,7 @@ def build_in(fault: str) -> None:
 
             Toolbox.run = twice  # type: ignore[method-assign]
         case "forget_claims":
-            conversation._remember = lambda self, request_id, used: None  # type: ignore[method-assign]
+            setattr(Claims, "_remember", lambda self, request_id, used: None)  # noqa: B010 - mypy knows its real type
             setattr(owner, "claims_of", lambda events: [])  # noqa: B010 - the name is imported there, not defined
         case _:
             raise SystemExit(f"no such fault: {fault}; there are {', '.join(FAULTS)}")

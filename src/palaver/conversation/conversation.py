@@ -9,7 +9,6 @@ Opened by the directory; calls core, log and feed; starts turns. Must never act 
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import structlog
 from msgspec.structs import replace
 
 from palaver.clock import Clock, Ids
+from palaver.conversation.claims import Claims
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents
 from palaver.conversation.inbox import (
     Asked,
@@ -40,15 +40,15 @@ from palaver.conversation.requests import Waiting, expiry, recorded_answer, with
 from palaver.conversation.roster import Roster
 from palaver.conversation.snapshots import Snapshots
 from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
-from palaver.core.decide import Already, Refusal, accepted, body_hash, decide
+from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn
 from palaver.core.settle import fail, finish, settle
 from palaver.core.state import find_request, open_requests
-from palaver.errors import REFUSALS, Conflict, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
+from palaver.errors import REFUSALS, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
-from palaver.log.base import Append, EventLog, Used
+from palaver.log.base import Append, EventLog
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
@@ -69,8 +69,6 @@ from palaver.schema.events import (
     RequestOpened,
     RequestResolved,
     TurnFinished,
-    UnknownEvent,
-    decode_event,
     encode_event,
 )
 from palaver.schema.records import AgentRecord
@@ -78,8 +76,6 @@ from palaver.schema.view import Message, State, Stopped
 
 logger = structlog.get_logger(__name__)
 
-KEEP_CLAIMS = 1_000
-"""Latest client request ids kept in memory, so that a double click never meets a read that started before it."""
 RETRY_SETTLE_S = 1.0
 """How often a turn that could not be settled (disk full) is tried again."""
 
@@ -106,7 +102,7 @@ class Conversation:
         self._snapshots = Snapshots(around.log, snapshot_seq)
         self._inbox = Inbox()
         self._waiting = Waiting(around.clock, lambda request: self._inbox.post(Expired(request)))
-        self._claims: OrderedDict[str, Used] = OrderedDict()
+        self._claims = Claims(around.log, state.conversation)
         self._running: tuple[str, asyncio.Task[None]] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._unsettled: Stopped | None = None
@@ -134,11 +130,7 @@ class Conversation:
     async def command(self, command: Command, origin: Origin | None) -> Accepted:
         """On disk when it returns. Raises a CallerError or a LogError; then nothing happened."""
         self.last_used_s = self._around.clock.monotonic_s()
-        request_id = command.client_request_id
-        if request_id and request_id not in self._claims:
-            used = await self._around.log.used(self.id, request_id)
-            if used is not None:
-                self._remember(request_id, used)
+        await self._claims.look_up(command)
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._inbox.post(Asked(command, origin, answer))
         return await answer
@@ -260,8 +252,8 @@ class Conversation:
 
     async def _decide_command(self, batch: Batch, post: Asked) -> None:
         command = post.command
-        if command.client_request_id and (used := self._claims.get(command.client_request_id)):
-            batch.answers.append((post, await self._repeat(batch, command, used)))
+        if used := self._claims.used(command):
+            batch.answers.append((post, await self._claims.repeat(command, used, batch.events)))
             return
         self._check_agent(command)
         if isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate):
@@ -278,28 +270,8 @@ class Conversation:
             case _:
                 batch.urgent = batch.urgent or isinstance(command, Interrupt)
                 numbered = self._number(batch, decision)
-                if command.client_request_id:
-                    used = Used(body_hash(command), numbered[0].seq, numbered[-1].seq)
-                    self._remember(command.client_request_id, used)
+                self._claims.claim(command, numbered)
                 batch.answers.append((post, accepted(self.id, numbered)))
-
-    async def _repeat(self, batch: Batch, command: Command, used: Used) -> Accepted:
-        """The same id again: the same answer, read off the same events; or a refusal when the body differs."""
-        if used.body_hash != body_hash(command):
-            raise Conflict(
-                "This client_request_id was used for another command. Use a fresh id for a new command.",
-                client_request_id=command.client_request_id,
-            )
-        events = [event for event in batch.events if used.first <= event.seq <= used.last]
-        if not events:
-            for segment in await self._around.log.read(self.id, used.first - 1, 1):
-                stored = (decode_event(line) for line in segment.body.splitlines())
-                events.extend(
-                    event
-                    for event in stored
-                    if used.first <= event.seq <= used.last and not isinstance(event, UnknownEvent)
-                )
-        return accepted(self.id, events)
 
     def _decide_event(self, batch: Batch, post: Yielded) -> None:
         if not _is_active(batch.state, post.turn):
@@ -432,7 +404,7 @@ class Conversation:
         interrupted = False
         for asked, _ in batch.answers:
             interrupted = interrupted or isinstance(asked.command, Interrupt)
-            self._claims.pop(asked.command.client_request_id or "", None)
+            self._claims.withdraw(asked.command)
             refuse(asked.answer, failure)
         for barrier in batch.barriers:
             refuse(barrier.done, failure)
@@ -491,11 +463,6 @@ class Conversation:
         record = self._around.roster.agent(agent)
         runner = self._around.roster.runner(record, state.params) if record else Runner(agent=agent, backend="none")
         return Facts(now=self._now(), new_id=self._around.ids.new, runner=runner, origin=origin)
-
-    def _remember(self, request_id: str, used: Used) -> None:
-        self._claims[request_id] = used
-        while len(self._claims) > KEEP_CLAIMS:
-            self._claims.popitem(last=False)
 
 
 _UNFINISHED = WireError(

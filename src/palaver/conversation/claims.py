@@ -1,0 +1,67 @@
+"""Client request ids and what each was used for: how a command that comes twice has one effect and one answer.
+
+The log keeps every claim for ever, in the commit of the events that made it. This holds the latest of one conversation, so
+that a double click never meets a read of the log that began before the first click was committed. Used by the owner.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from palaver.core.decide import accepted, body_hash
+from palaver.errors import Conflict
+from palaver.log.base import EventLog, Used
+from palaver.schema.commands import Accepted, Command
+from palaver.schema.events import KnownEvent, UnknownEvent, decode_event
+
+KEEP = 1_000
+"""More commands than can be under way at once."""
+
+
+class Claims:
+    def __init__(self, log: EventLog, conversation: str) -> None:
+        self._log = log
+        self._conversation = conversation
+        self._latest: OrderedDict[str, Used] = OrderedDict()
+
+    async def look_up(self, command: Command) -> None:
+        """Asked before a command is posted: deciding itself must not wait for a disk."""
+        request_id = command.client_request_id
+        if request_id and request_id not in self._latest:
+            used = await self._log.used(self._conversation, request_id)
+            if used is not None:
+                self._remember(request_id, used)
+
+    def used(self, command: Command) -> Used | None:
+        return self._latest.get(command.client_request_id or "")
+
+    def claim(self, command: Command, events: Sequence[KnownEvent]) -> None:
+        if command.client_request_id:
+            self._remember(command.client_request_id, Used(body_hash(command), events[0].seq, events[-1].seq))
+
+    def withdraw(self, command: Command) -> None:
+        """Nothing was written, so the id is free again."""
+        self._latest.pop(command.client_request_id or "", None)
+
+    async def repeat(self, command: Command, used: Used, undecided: Sequence[KnownEvent]) -> Accepted:
+        """The same id again: the same answer, read off the same events; or a refusal when the body differs."""
+        if used.body_hash != body_hash(command):
+            raise Conflict(
+                "This client_request_id was used for another command. Use a fresh id for a new command.",
+                client_request_id=command.client_request_id,
+            )
+        events = [event for event in undecided if used.first <= event.seq <= used.last]
+        return accepted(self._conversation, events or await self._stored(used))
+
+    async def _stored(self, used: Used) -> list[KnownEvent]:
+        events: list[KnownEvent] = []
+        for segment in await self._log.read(self._conversation, used.first - 1, 1):
+            for line in segment.body.splitlines():
+                event = decode_event(line)
+                if used.first <= event.seq <= used.last and not isinstance(event, UnknownEvent):
+                    events.append(event)
+        return events
+
+    def _remember(self, request_id: str, used: Used) -> None:
+        self._latest[request_id] = used
+        while len(self._latest) > KEEP:
+            self._latest.popitem(last=False)
