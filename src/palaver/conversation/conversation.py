@@ -120,6 +120,11 @@ class Conversation:
         return self._state
 
     @property
+    def closed(self) -> bool:
+        """This owner takes nothing any more."""
+        return self._inbox.closed
+
+    @property
     def resting(self) -> bool:
         """Nothing would be lost by letting it go: no turn, no queue to run, nobody waiting for an answer."""
         busy = self._inbox or self._state.turn or self._running or self._waiting or self._unsettled

@@ -18,7 +18,7 @@ from palaver.conversation.conversation import Conversation, Surroundings
 from palaver.conversation.derived import claims_of, listing_of
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.core.evolve import fold
-from palaver.errors import Conflict, Gone, HeadMoved, LogError, NotFound
+from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.log.base import Append
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
@@ -38,6 +38,8 @@ logger = structlog.get_logger(__name__)
 IDLE_S = 60.0
 """How long a resting conversation stays in memory: long enough for the next message of a person who is reading."""
 SWEEP_S = 15.0
+OWNER_END_S = 10.0
+"""An owner ends its turn within five seconds; one that takes longer is stuck."""
 RECOVER_AT_ONCE = 16
 """Conversations settled side by side at start: enough to share commits, few enough to keep the start smooth."""
 
@@ -48,6 +50,7 @@ class Directory:
         self._open: dict[str, Conversation] = {}
         self._opening: dict[str, asyncio.Task[Conversation]] = {}
         self._owners: dict[str, asyncio.Task[None]] = {}
+        self._leaving: dict[str, asyncio.Task[None]] = {}
         self._closing = False
 
     # -- life
@@ -62,7 +65,7 @@ class Directory:
         finally:
             self._closing = True
             sweeper.cancel()
-            await asyncio.gather(*(self._stop(known) for known in list(self._open.values())), return_exceptions=True)
+            await asyncio.gather(*(self._stop(known) for known in list(self._open.values())))
 
     async def _recover(self) -> None:
         unfinished = await self._around.log.unfinished()
@@ -89,21 +92,27 @@ class Directory:
         """Drop from memory what has rested for a while; answers how many went."""
         now_s = self._around.clock.monotonic_s()
         idle = [known for known in self._open.values() if known.resting and now_s - known.last_used_s >= idle_s]
-        for known in idle:
-            await self._stop(known)
+        await asyncio.gather(*(self._stop(known) for known in idle))
         return len(idle)
 
     async def _stop(self, conversation: Conversation) -> None:
+        """Let go of an owner. Whoever wants the conversation meanwhile waits for that, then opens it anew."""
+        self._open.pop(conversation.id, None)
+        leaving = asyncio.create_task(self._end(conversation), name=f"close {conversation.id}")
+        self._leaving[conversation.id] = leaving
+        await asyncio.wait({leaving})
+
+    async def _end(self, conversation: Conversation) -> None:
         try:
             await conversation.stop("shutdown")
         except LogError as failure:
             logger.warning("stopped without a snapshot", conversation=conversation.id, reason=failure.message)
         finally:
             owner = self._owners.pop(conversation.id, None)
-            self._open.pop(conversation.id, None)
             if owner is not None:
                 owner.cancel()
-                await asyncio.wait({owner}, timeout=10)
+                await asyncio.wait({owner}, timeout=OWNER_END_S)
+            self._leaving.pop(conversation.id, None)
 
     @property
     def open_count(self) -> int:
@@ -114,6 +123,8 @@ class Directory:
         known = self._open.get(conversation)
         if known is not None:
             return known
+        if leaving := self._leaving.get(conversation):
+            await asyncio.wait({leaving})
         opening = self._opening.get(conversation)
         if opening is None:
             opening = asyncio.create_task(self._load(conversation), name=f"open {conversation}")
@@ -191,8 +202,14 @@ class Directory:
     async def command(self, conversation: str, command: Command, origin: Origin | None) -> Accepted:
         """On disk when it returns."""
         command = await self._fitted(command)
-        owned = await self._opened(conversation)
-        return await owned.command(command, origin)
+        while True:
+            owned = await self._opened(conversation)
+            try:
+                return await owned.command(command, origin)
+            except LogUnavailable:
+                if self._closing or not owned.closed:
+                    raise
+                # It was let go of between the two lines above, and took nothing. The next owner does.
 
     async def _fitted(self, command: Command) -> Command:
         if isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued) and command.content is not None:

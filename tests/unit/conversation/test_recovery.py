@@ -7,7 +7,7 @@ from palaver.backends.base import Turn
 from palaver.core.evolve import fold
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
-from palaver.schema.commands import ResolveRequest, SendMessage, TruncateMessages
+from palaver.schema.commands import ResolveRequest, SendMessage, SetDraft, TruncateMessages
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -195,3 +195,12 @@ async def advance(house: House, seconds: float) -> None:
 
 def tools(state: State) -> list[ToolBlock]:
     return [block for message in state.messages for block in message.blocks if isinstance(block, ToolBlock)]
+
+
+async def test_command_that_meets_a_conversation_on_its_way_out_is_taken_by_the_next_owner() -> None:
+    async with open_house() as house:
+        conversation = await house.begin()
+        for number in range(20):
+            command = SetDraft(text=str(number))
+            await soon(asyncio.gather(house.directory.let_rest(0), house.do(conversation, command)))
+        assert (await house.directory.state(conversation)).draft == "19"
