@@ -117,7 +117,8 @@ def test_retry_drops_from_there_and_sends_anew() -> None:
 
 def test_regenerate_answers_the_last_message_of_a_person_again_in_its_mode() -> None:
     event = MessageAdded(message="e", role="event", hidden=True, content=as_content("exit 0"))
-    state = after(*asked(mode="plan"), *said(), finished(), event)
+    callback = MessageAdded(message="h", hidden=True, content=as_content("An answer came back."))
+    state = after(*asked(mode="plan"), *said(), finished(), event, callback)
     truncated, started = events(state, Regenerate())
     assert isinstance(truncated, MessageTruncated)
     assert isinstance(started, TurnStarted)

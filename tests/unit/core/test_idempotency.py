@@ -22,7 +22,15 @@ from palaver.schema.commands import (
     SetParams,
 )
 from palaver.schema.content import TextPart
-from palaver.schema.events import KnownEvent, TurnStatus, UnknownEvent, decode_event, encode_event
+from palaver.schema.events import (
+    AnswerStarted,
+    KnownEvent,
+    MessageAdded,
+    TurnStatus,
+    UnknownEvent,
+    decode_event,
+    encode_event,
+)
 from palaver.schema.view import State
 from tests.unit.core.stage import (
     after,
@@ -50,6 +58,7 @@ def _stored(decision: list[KnownEvent]) -> list[KnownEvent]:
 
 
 QUEUED = after(*asked(), queued("a"))
+SILENT = after(*asked(), AnswerStarted(turn="t1", message="m2"))
 PAUSED = after(*asked(), *called("a"), wondered("q", "a"))
 
 
@@ -61,6 +70,7 @@ PAUSED = after(*asked(), *called("a"), wondered("q", "a"))
         (QUEUED, EditQueued(item="a", held=True), Accepted(conversation="c", seq=11, id="a")),
         (QUEUED, RemoveQueued(item="a"), Accepted(conversation="c", seq=11, id="a")),
         (PAUSED, Interrupt(), Accepted(conversation="c", seq=13, turn="t1")),
+        (SILENT, Interrupt(), Accepted(conversation="c", seq=13, turn="t1")),
         (PAUSED, ResolveRequest(request="q", verdict="deny"), Accepted(conversation="c", seq=11, id="q")),
         (
             waiting_after_restart(),
@@ -87,10 +97,11 @@ def test_answer_is_the_same_first_and_on_every_repeat(state: State, command: Com
 
 
 def test_answer_to_a_queued_message_is_the_same_once_its_turn_began_in_the_same_commit() -> None:
-    resting = after(*asked(), queued("a"), finished())
+    resting = after(*asked(), queued("a", merge=True), finished())
     made = _numbered(events(resting, SendMessage(content="x", client_request_id="r", merge=True)), 11)
     begun = after(*made, state=resting)
     following = _numbered(next_turn(begun, facts()), made[-1].seq + 1)
+    assert [event.client_request_id for event in following if isinstance(event, MessageAdded)] == [None, "r"]
     assert accepted("c", [*made, *following], "r") == accepted("c", made)
 
 

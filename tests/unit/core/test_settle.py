@@ -1,6 +1,7 @@
 """Bringing a turn to rest, whatever stopped it: what is closed, in which order, and what stays for a person."""
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.settle import fail, finish, settle
 from palaver.schema.base import Usage
@@ -139,6 +140,12 @@ def test_stop_removes_several_empty_answers_by_their_places() -> None:
     removed = [(event.message, event.index) for event in events if isinstance(event, MessageRemoved)]
     assert removed == [("z", 3), ("x", 1)]
     assert [known.id for known in after(*events, state=spoken).messages] == ["m1", "y"]
+
+
+def test_stop_names_the_place_in_the_whole_history_also_when_only_the_tail_is_loaded() -> None:
+    state = replace(after(*asked(), AnswerStarted(turn="t1", message="m2")), offset=7)
+    removed = [event.index for event in settle(state, "user", now=NOW_MS) if isinstance(event, MessageRemoved)]
+    assert removed == [8]
 
 
 def test_stop_keeps_an_answer_that_only_called_a_tool() -> None:
