@@ -5,9 +5,10 @@ command whose answer was lost is simply sent again; following holds a folded vie
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -150,7 +151,7 @@ class Client:
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])
 
-    async def follow(self, conversation: str, state: State | None = None) -> AsyncIterator[Followed]:
+    async def follow(self, conversation: str, state: State | None = None) -> AsyncGenerator[Followed, None]:
         """The conversation's view, now and after every change, through reconnects and restarts of the server.
 
         Ends only by the caller, or when the conversation is gone or the token refused.
@@ -168,7 +169,7 @@ class Client:
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
-    async def _stream(self, conversation: str, view: State) -> AsyncIterator[Followed]:
+    async def _stream(self, conversation: str, view: State) -> AsyncGenerator[Followed, None]:
         url = f"{self._base_url}/api/conversations/{conversation}/events"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
         query = {"after": str(view.seq)}
@@ -213,7 +214,12 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=ANSWER_S, sock_connect=5)
         try:
             async with self._http.request(
-                method, self._base_url + path, headers=headers, params=params, data=data, timeout=timeout
+                method,
+                self._base_url + path,
+                headers=headers,
+                params=params,
+                data=data and BytesIO(data),
+                timeout=timeout,
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as failure:

@@ -1,0 +1,105 @@
+"""The command line as a person uses it: the real program, a real server, real pipes."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from palaver.backends.script import Fail, Say, Step, Tool
+from palaver.errors import ProviderRefused
+from tests.flows.served import WAIT_S, Served, serving
+
+
+async def palaver(data: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from palaver.cli.main import main; main()", *arguments),
+        env={"PATH": os.environ["PATH"], "HOME": str(data), "PALAVER_DATA": str(data), "COLUMNS": "200"},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=data,
+    )
+    async with asyncio.timeout(6 * WAIT_S):
+        out, err = await process.communicate((stdin or "").encode())
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def send(served: Served, data: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
+    return await palaver(data, "send", "--url", served.url, *arguments, stdin=stdin)
+
+
+async def test_send_prints_the_answer_and_nothing_else_to_standard_output(server: Served, tmp_path: Path) -> None:
+    code, out, err = await send(server, tmp_path / "data", "hello")
+    assert (code, out) == (0, "Hello there, how are you?\n")
+    conversation = err.split()[-1]
+    code, out, _ = await send(server, tmp_path / "data", "--conversation", conversation, "-", stdin="from a pipe")
+    assert (code, out) == (0, "Hello there, how are you?\n")
+    code, out, _ = await palaver(tmp_path / "data", "list", "--json", "--url", server.url)
+    listed = [msgspec.json.decode(line) for line in out.splitlines()]
+    assert [(row["id"], row["message_count"]) for row in listed] == [(conversation, 4)]
+
+
+async def test_send_as_json_prints_the_events_of_the_turn(server: Served, tmp_path: Path) -> None:
+    code, out, _ = await send(server, tmp_path / "data", "--json", "hello")
+    kinds = [msgspec.json.decode(line)["type"] for line in out.splitlines()]
+    assert code == 0
+    assert kinds[0] == "turn.started"
+    assert kinds[-1] == "turn.finished"
+
+
+async def test_send_says_why_a_turn_failed_and_exits_with_failure(tmp_path: Path) -> None:
+    failing = [Fail(ProviderRefused("The provider refused the key. Check ANTHROPIC_API_KEY."))]
+    async with serving(tmp_path / "data", failing) as served:
+        code, out, err = await send(served, tmp_path / "data", "hello")
+        assert (code, out) == (1, "")
+        assert "Check ANTHROPIC_API_KEY" in err
+
+
+async def test_send_in_a_pipe_points_to_the_page_for_an_approval(tmp_path: Path) -> None:
+    script: list[Step] = [Tool("shell", {"command": "make"}, output="built", asks=True), Say("Done.")]
+    async with serving(tmp_path / "data", script) as served:
+        async with served.socket() as lines:
+            await lines.say(type="follow_list")
+            sending = asyncio.create_task(send(served, tmp_path / "data", "build it"))
+            while not any(row["open_requests"] for row in (await lines.next()).get("items", [])):
+                pass
+        waiting = (await served.http.get("/api/requests")).json()["items"][0]
+        answer = {"request": waiting["request"]["id"], "verdict": "allow"}
+        await served.command(waiting["conversation"], type="resolve_request", **answer)
+        code, out, err = await sending
+        assert (code, out) == (0, "Done.\n")
+        assert "waiting for you" in err
+
+
+async def test_commands_without_a_server_say_what_to_do(tmp_path: Path) -> None:
+    code, _, err = await palaver(tmp_path, "list")
+    assert code == 1
+    assert "palaver serve" in err
+    (tmp_path / "token").write_text("x" * 43)
+    code, _, err = await palaver(tmp_path, "list", "--url", "http://127.0.0.1:9")
+    assert code == 3
+    assert "Is the server running?" in err
+    code, _, err = await palaver(tmp_path, "send", "   ")
+    assert code == 2
+
+
+async def test_verify_and_backup_work_beside_a_running_server(server: Served, tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    conversation = await server.create(message="keep this")
+    await server.settled(conversation)
+    code, _, err = await palaver(data, "verify")
+    assert (code, "all whole" in err) == (0, True)
+    assert (await palaver(data, "backup", str(copy)))[0] == 0
+    assert (await palaver(data, "backup", str(copy)))[0] == 1
+    async with serving(copy) as restored:
+        assert (await restored.state(conversation))["title"] == "keep this"
+
+
+async def test_doctor_names_what_it_found(server: Served, tmp_path: Path) -> None:
+    code, out, _ = await palaver(tmp_path / "data", "doctor", "--json")
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
+    assert code == 0
+    assert findings["agent demo"]["state"] == "ok"
+    assert "Palaver" in findings
