@@ -157,11 +157,9 @@ export const text = {
     rename: "Rename conversation",
     titleLabel: "Title",
     stop: "Stop",
-    stopping: "Stopping …",
     menu: "Conversation actions",
     find: "Find in conversation",
     copyId: "Copy conversation id",
-    export: "Export as JSON lines",
     archived: "archived",
     status: {
       idle: "Ready",
@@ -176,7 +174,6 @@ export const text = {
     context: "Context and cost",
     contextUsed: (used: number, window: number | null, estimated: boolean) =>
       `${estimated ? "About " : ""}${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens in the model's context`,
-    contextShort: (used: number, window: number) => `${Math.min(100, Math.round((used / window) * 100))} %`,
     contextUnknown: "This agent does not say how full its context is.",
     compressed: "Older messages were summarised to make room.",
     usage: (input: number, output: number) => `${tokens(input)} tokens in, ${tokens(output)} out so far`,
@@ -184,8 +181,6 @@ export const text = {
     cost: (usd: number) => `${money(usd)} so far`,
     costNone: "No cost reported",
     files: (n: number) => `${count(n, "file")} changed`,
-    filesHeading: "Changed files",
-    close: "Close",
   },
 
   fresh: {
@@ -209,7 +204,6 @@ export const text = {
   transcript: {
     label: "Conversation",
     start: "Start of the conversation",
-    startedBy: (when: string) => `Started ${when}`,
     loadingOlder: "Loading older messages …",
     olderFailed: "Older messages could not be loaded.",
     retry: "Try again",
@@ -219,10 +213,7 @@ export const text = {
     home: "All conversations",
     failed: "The conversation could not be opened.",
     empty: "No messages yet.",
-    toEnd: "Go to the end",
     newBelow: (n: number) => (n > 0 ? `${number(n)} new` : "To the end"),
-    unread: "New since you left",
-    at: (when: string) => `Sent ${when}`,
   },
 
   message: {
@@ -249,7 +240,6 @@ export const text = {
     failed: "Not sent",
     retry: "Send again",
     discard: "Discard",
-    steered: "steered",
     edited: "edited",
     copy: "Copy",
     copied: "Copied",
@@ -264,7 +254,6 @@ export const text = {
     less: "Show less",
     full: (size: string) => `Show the whole text (${size})`,
     image: "Attached image",
-    showImage: "Show image",
     system: "System",
     summary: "Summary of earlier messages",
     plan: "Plan",
@@ -277,7 +266,6 @@ export const text = {
 
   code: {
     copy: "Copy code",
-    copied: "Copied",
     wrap: "Wrap long lines",
     unwrap: "Do not wrap",
     plain: "text",
@@ -291,7 +279,6 @@ export const text = {
     interrupted: "Thinking, cut off",
     redacted: "Thought in private",
     redactedBody: "The provider keeps this thinking to itself.",
-    name: "Thinking",
   },
 
   tool: {
@@ -303,7 +290,6 @@ export const text = {
     preparing: "preparing",
     called: "about to start",
     waiting: "waits for you",
-    running: (time: string) => time,
     failed: "failed",
     denied: "denied",
     interrupted: "interrupted",
@@ -314,10 +300,8 @@ export const text = {
     openFull: "Open the whole output",
     took: (ms: number) => `took ${duration(ms)}`,
     startedAt: (when: string) => `started ${when}`,
-    grant: (grant: string) => `allowed by ${grant}`,
     unknown: "Tool",
     terminal: "Terminal",
-    created: "new file",
     added: (n: number) => `+${number(n)}`,
     removed: (n: number) => `−${number(n)}`,
     explored: "Explored",
@@ -325,10 +309,7 @@ export const text = {
     files: (n: number) => count(n, "file"),
     searches: (n: number) => count(n, "search", "searches"),
     lists: (n: number) => count(n, "listing"),
-    others: (n: number) => count(n, "other call"),
     groupFailed: (n: number) => `${number(n)} failed`,
-    open: "Open",
-    close: "Close",
     child: "Open its conversation",
     childStatus: { running: "running", completed: "done", failed: "failed", cancelled: "stopped" },
     /** Before anything ran, while it runs, when it is over. */
@@ -358,8 +339,6 @@ export const text = {
 
   diff: {
     label: (path: string) => `Changes to ${path}`,
-    same: (n: number) => `${count(n, "unchanged line")}`,
-    tooLarge: "The change is too large to show here.",
   },
 
   interrupted: {
@@ -379,8 +358,6 @@ export const text = {
     resume: "Continue",
     resumeMessage: "Continue.",
     editAndResend: "Edit and resend",
-    limited: "Stopped at a limit",
-    afterMs: (ms: number) => `after ${duration(ms)}`,
   },
 
   error: {
@@ -419,17 +396,13 @@ export const text = {
   plan: {
     heading: "Plan",
     progress: (done: number, all: number) => `${done} of ${all} done`,
-    status: { planned: "proposed", approved: "approved", executing: "under way", completed: "done" },
     item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped" },
-    show: "Show plan",
-    hide: "Hide plan",
     ask: "The agent proposes a plan",
     approve: "Approve",
     revise: "Revise …",
     reject: "Reject",
     reviseLabel: "What should change?",
     reviseSend: "Ask for changes",
-    cancel: "Cancel",
   },
 
   approval: {
@@ -462,15 +435,12 @@ export const text = {
     cancel: "Cancel",
     resolving: "Sending your answer …",
     failed: "Your answer did not arrive. Try again.",
-    risk: "Risk",
     sandbox: (words: string) => `Sandbox: ${words.replace(": ", ", ")}`,
     expires: (time: string) => `expires in ${time}`,
-    showAll: "Show all",
     input: "Exactly what will run",
   },
 
   answered: {
-    allowed: "Allowed",
     allowedScope: {
       once: "Allowed once",
       conversation: "Allowed in this conversation",
@@ -488,7 +458,6 @@ export const text = {
     question: "Answered",
     byYou: "by you",
     elsewhere: "answered elsewhere",
-    by: (who: string) => `by ${who}`,
   },
 
   question: {
@@ -498,16 +467,11 @@ export const text = {
     otherLabel: "Your own answer",
     send: "Answer",
     many: "Choose any",
-    next: "Next",
-    of: (at: number, all: number) => `Question ${at} of ${all}`,
     missing: "Choose an answer or write your own.",
-    resolving: "Sending your answer …",
-    failed: "Your answer did not arrive. Try again.",
   },
 
   queue: {
     label: "Queued messages",
-    heading: (n: number) => `${number(n)} queued`,
     nextUp: "next",
     steer: "steers the running turn",
     held: "held",
@@ -518,9 +482,7 @@ export const text = {
     editing: "Editing; it waits for you",
     save: "Save",
     cancel: "Cancel",
-    priority: "first",
     image: (n: number) => count(n, "image"),
-    gone: "It was delivered before you saved. Your text is in the message box.",
   },
 
   composer: {
@@ -542,8 +504,6 @@ export const text = {
     drop: "Drop images here",
     offline: "Not connected. Your message is kept and sent when the connection is back.",
     tooLong: (size: string) => `A message may hold 1 MB; this one holds ${size}. Attach it as a file, or make it shorter.`,
-    deleted: "This conversation was deleted.",
-    hint: "Enter sends, Shift+Enter makes a new line",
     mode: "Mode",
     modes: {
       ask: "Ask first",
@@ -552,7 +512,6 @@ export const text = {
       auto: "Auto in sandbox",
       full: "Full access",
     } as Record<string, string>,
-    refused: "Not accepted",
   },
 
   activity: {
@@ -567,8 +526,6 @@ export const text = {
     retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (${attempt} of ${of})`,
     retryingNow: (attempt: number, of: number) => `Retrying now (${attempt} of ${of})`,
     stalled: (time: string) => `No sign from the agent for ${time}`,
-    running: (what: string) => `Running ${what}`,
-    tools: (n: number) => `Running ${count(n, "tool")}`,
     tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
     subagents: (n: number) => `${count(n, "subagent")} at work`,
@@ -585,7 +542,6 @@ export const text = {
     version: "The server was updated. Reload to use the new version.",
     reload: "Reload",
     signedOut: "You were signed out.",
-    signIn: "Sign in",
     now: "Try now",
   },
 
@@ -632,7 +588,6 @@ export const text = {
     palette: "All commands",
     find: "Find in conversation",
     help: "This list",
-    fresh: "New conversation",
   },
 
   commands: {
@@ -643,7 +598,6 @@ export const text = {
     rename: "Rename conversation",
     archive: "Archive conversation",
     unarchive: "Bring conversation back",
-    remove: "Delete conversation",
     regenerate: "Answer again",
     end: "Go to the end",
     start: "Go to the start",
@@ -652,8 +606,6 @@ export const text = {
     keys: "Show keys",
     announcements: (on: boolean) => (on ? "Announce only the end of a turn" : "Announce finished sentences"),
     signOut: "Sign out",
-    expandAll: "Open all tools",
-    collapseAll: "Close all tools",
     list: "Show or hide the list",
     copyId: "Copy conversation id",
   },
@@ -671,7 +623,11 @@ export const text = {
     approval: (what: string) => `Approval needed: ${what}. Press Alt+1 to allow once, Alt+3 to deny.`,
     question: (what: string) => `A question for you: ${what}`,
     plan: "A plan waits for your approval.",
-    queued: "Message queued.",
+  },
+
+  notices: {
+    dismiss: "Dismiss",
+    refused: "The server did not accept that.",
   },
 
   crash: {

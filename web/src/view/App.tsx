@@ -13,7 +13,9 @@ import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
-import { fetchTheRest, Home, KeyHelp, Palette, SignIn } from "./later";
+import { fetchTheRest, Home, KeyHelp, SignIn } from "./later";
+import { Palette } from "./palette/Palette";
+import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
 import { usePick, useStore } from "./store";
 import { ActionsContext, type PageActions } from "./actions";
@@ -116,15 +118,14 @@ function Page() {
           )}
         </div>
       </div>
+      <Notices />
       {layer === "list" && narrow && (
         <Dialog label={text.list.label} className="drawer" onClose={close}>
           {list}
         </Dialog>
       )}
-      <Suspense fallback={null}>
-        {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
-        {layer === "keys" && <KeyHelp onClose={close} />}
-      </Suspense>
+      {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
+      <Suspense fallback={null}>{layer === "keys" && <KeyHelp onClose={close} />}</Suspense>
     </ActionsContext>
   );
 }

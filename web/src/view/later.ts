@@ -1,6 +1,6 @@
 /**
  * Parts of the page that are not needed for its first picture: fetched when the browser has nothing else to do, or at once
- * when they are wanted earlier.
+ * when they are wanted earlier. What takes the next keystroke is not among them: whoever presses a key goes on typing.
  */
 
 import { lazy } from "react";
@@ -10,9 +10,7 @@ const parts = {
   queue: () => import("./dock/QueueStrip"),
   toolBody: () => import("./tools/ToolBody"),
   editMessage: () => import("./transcript/EditMessage"),
-  palette: () => import("./palette/Palette"),
   keys: () => import("./palette/KeyHelp"),
-  find: () => import("./find/Find"),
   home: () => import("./home/Home"),
 };
 
@@ -20,9 +18,7 @@ export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
 export const ToolBody = lazy(parts.toolBody);
 export const EditMessage = lazy(parts.editMessage);
-export const Palette = lazy(parts.palette);
 export const KeyHelp = lazy(parts.keys);
-export const Find = lazy(parts.find);
 export const Home = lazy(parts.home);
 export const SignIn = lazy(() => import("./signin/SignIn"));
 

@@ -7,9 +7,10 @@ import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
 import { Activity } from "../dock/Activity";
 import { PlanLine } from "../dock/PlanLine";
+import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { Find, QueueStrip, RequestDock } from "../later";
+import { QueueStrip, RequestDock } from "../later";
 import { usePicked, useStore } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { witness } from "../witness";
@@ -100,11 +101,7 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
       <ScopeContext value={scope}>
         <Header id={id} listShown={listShown} onShowList={onShowList} onStop={stop} />
         <main className="talk">
-          {finding && (
-            <Suspense fallback={null}>
-              <Find id={id} onClose={() => setFinding(false)} />
-            </Suspense>
-          )}
+          {finding && <Find id={id} onClose={() => setFinding(false)} />}
           <Transcript id={id} at={at} message={message} />
           <div className="dock">
             <div className="dock-column">

@@ -19,18 +19,23 @@ export function Activity({ id }: { id: string }) {
 
 function Line({ conversation, turn }: { conversation: OpenConversation; turn: Turn }) {
   const now = useSeconds();
-  const { state, rows } = conversation;
+  const { state, rows, outbox } = conversation;
   const retrySeen = useFirstSeen(turn.retry, now);
   const row = rows.at(-1);
   const activity = row?.kind === "activity" ? row : null;
   const waiting = activity?.waiting ?? null;
-  const words = waiting
-    ? { what: text.activity.waiting, since: null }
-    : turn.retry
-      ? { what: sayRetry(turn, now - retrySeen), since: null }
-      : sayDoing(conversation, turn);
+  const words = wordsOf();
   const silent = now - state.updated_at;
   const stalled = !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
+
+  function wordsOf(): { what: string; since: number | null } {
+    const isStopping = outbox.some(({ command, status }) => command.type === "interrupt" && status !== "failed");
+    if (isStopping) return { what: text.activity.stopping, since: null };
+    if (waiting) return { what: text.activity.waiting, since: null };
+    if (state.status === "waiting_ide") return { what: text.activity.waitingEditor, since: null };
+    return turn.retry ? { what: sayRetry(turn, now - retrySeen), since: null } : sayDoing(conversation, turn);
+  }
+
   const phase = useRef({ what: words.what, since: turn.started_at });
   if (phase.current.what !== words.what) phase.current = { what: words.what, since: now };
   const since = words.since ?? phase.current.since;

@@ -140,14 +140,19 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
   useAutoGrow(field, value);
 
   useEffect(() => {
-    store.command(id, { type: "edit_queued", item: item.id, held: true });
+    // It may have left the queue in the meantime; holding what is gone is nobody's concern.
+    const hold = (held: boolean): void => {
+      const command = store.command(id, { type: "edit_queued", item: item.id, held });
+      store.answered(command).catch(() => store.discard(command));
+    };
+    hold(true);
     settled.current = false;
     return () => {
       if (settled.current) return;
       const waits = store.getSnapshot().open.get(id)?.state.queue.some((known) => known.id === item.id);
       // Left without an answer (another conversation was opened): it must not stay held for ever. And if it left the queue
       // under the editor, what was written is not lost.
-      if (waits) store.command(id, { type: "edit_queued", item: item.id, held: false });
+      if (waits) hold(false);
       else if (store.getSnapshot().open.get(id)?.draft === "") store.setDraft(id, latest.current);
     };
   }, [store, id, item.id]);
@@ -156,7 +161,12 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
     settled.current = true;
     const images = item.content.filter((part) => part.type === "image_url");
     const changed = content === null ? {} : { content: images.length === 0 ? content : [{ type: "text" as const, text: content }, ...images] };
-    store.command(id, { type: "edit_queued", item: item.id, held: false, ...changed });
+    const command = store.command(id, { type: "edit_queued", item: item.id, held: false, ...changed });
+    // Refused: it left before the change arrived. What was written is not lost with it.
+    store.answered(command).catch(() => {
+      if (content === null) store.discard(command);
+      else if (store.getSnapshot().open.get(id)?.draft === "") store.setDraft(id, content);
+    });
     onDone();
   };
 

@@ -114,6 +114,7 @@ function useReply(id: string, request: Request) {
         },
         (error: unknown) => {
           witness.undo(request.id);
+          store.discard(command);
           setState({ failed: error instanceof Error && error.message ? error.message : text.approval.failed });
         },
       );

@@ -16,7 +16,7 @@ interface PaletteProps {
   onClose: () => void;
 }
 
-export default function Palette({ conversation, onToggleList, onClose }: PaletteProps) {
+export function Palette({ conversation, onToggleList, onClose }: PaletteProps) {
   const id = useId();
   const actions = usePageActions();
   const list = usePick((snapshot) => snapshot.list.byId);

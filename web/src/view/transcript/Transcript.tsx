@@ -19,6 +19,8 @@ import { RowView, type ShownRow } from "./RowView";
 const TOP_PX = 56;
 // Closer to the end than this is at the end: less than a line.
 const NEAR_END_PX = 20;
+// Where text fades out under the bar.
+const EDGE_PX = 24;
 // Older messages are fetched before the reader meets the edge.
 const LOAD_OLDER_PX = 1200;
 // Rows kept ready beyond the window: a fast wheel shows no blank.
@@ -106,6 +108,8 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
     report({ type: "jumped_away" });
     list.current?.scrollToIndex(next, { align: "nearest" });
     store.select(id, row.key);
+    // Not right under the edge, where the text fades out.
+    if (by < 0) requestAnimationFrame(() => clearOfEdge(scroller.current, row.key));
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -160,6 +164,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
             />
           )}
         </Virtualizer>
+        {rows.length === 0 && <p className="transcript-empty">{text.transcript.empty}</p>}
         <div className="transcript-end" />
       </div>
       {pill !== null && (
@@ -276,6 +281,13 @@ function speakerOf(rows: readonly ShownRow[], index: number, { state }: OpenConv
   const agent = row.agent ?? state.agent;
   const changed = previous && "agent" in previous ? previous.agent !== row.agent || previous.model !== row.model : agent !== state.agent;
   return changed ? text.join(agent, row.model) : null;
+}
+
+function clearOfEdge(scroller: HTMLElement | null, key: string): void {
+  const row = scroller?.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (!scroller || !row) return;
+  const hidden = scroller.getBoundingClientRect().top + EDGE_PX - row.getBoundingClientRect().top;
+  if (hidden > 0) scroller.scrollTop -= hidden;
 }
 
 function toggleRow(scroller: HTMLElement | null, key: string | null): void {
