@@ -1,0 +1,70 @@
+"""The built-in agent over a scripted service, in both wire formats."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from palaver.backends.api.anthropic import anthropic_provider
+from palaver.backends.api.loop import ApiBackend, Conduct
+from palaver.backends.api.openai import openai_provider
+from palaver.backends.api.provider import Provider
+from palaver.schema.events import (
+    KnownEvent,
+)
+from palaver.schema.view import TextBlock
+from palaver.tools.toolbox import Toolbox
+from tests.provider import (
+    Call,
+    ScriptedProvider,
+    scripted_provider,
+)
+from tests.provider.tools import toolbox
+from tests.provider.turn import MemoryTurn
+
+Connect = Callable[..., Provider]
+
+WIRES: dict[str, Connect] = {"anthropic": anthropic_provider, "openai": openai_provider}
+
+
+@asynccontextmanager
+async def agent(
+    wire: str,
+    service: ScriptedProvider,
+    *,
+    tools: Toolbox | None = None,
+    read_timeout_s: float = 20.0,
+    key: str | None = "key",
+    conduct: Conduct | None = None,
+) -> AsyncIterator[ApiBackend]:
+    provider = WIRES[wire](service.url, key, read_timeout_s=read_timeout_s)
+    backend = ApiBackend(lambda _agent, _params: provider, tools or toolbox(), conduct or Conduct(chance=lambda: 1.0))
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+Serve = Callable[..., AbstractAsyncContextManager[ScriptedProvider]]
+serve: Serve = scripted_provider
+
+FIRST = Call(name="shell", input={"command": "ls"})
+
+
+def text_of(turn: MemoryTurn) -> str:
+    blocks = [block for message in turn.history for block in message.blocks]
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock) and block.status == "done")
+
+
+def tool_results(body: Mapping[str, Any]) -> list[str]:
+    """What the model was told of its calls, in either format."""
+    found: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            found.append(message["content"])
+        elif isinstance(message["content"], list):
+            found += [part["content"] for part in message["content"] if part["type"] == "tool_result"]
+    return found
+
+
+def kinds(events: list[KnownEvent]) -> list[str]:
+    return [type(event).__name__ for event in events]
