@@ -17,6 +17,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from palaver.errors import Invalid, PalaverError
+from palaver.faces.hanging import Hanging
 from palaver.faces.keys import Principal
 from palaver.faces.native.lines import HEARTBEAT_COMMENT, snapshot_line
 from palaver.faces.server import Server, needs
@@ -94,9 +95,6 @@ class EventStream:
         self._first = first
         self._first_reason = first_reason
         self._streams = streams
-        self._writes = 0
-        self._hanging = False
-        """A write has begun and not ended."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._items):
@@ -107,15 +105,17 @@ class EventStream:
                     await self._until_gone(receive, send)
             except StreamEnded:
                 with suppress(TimeoutError):
-                    await _end(send)
+                    async with asyncio.timeout(SEND_S):
+                        await send(_body(b"", more=False))
             except TimeoutError:
                 logger.info("a reader hangs and was let go", conversation=self._conversation)
 
     async def _until_gone(self, receive: Receive, send: Send) -> None:
-        writing = asyncio.create_task(self._write_all(send), name=f"events of {self._conversation}")
+        writes = Hanging(send)
+        writing = asyncio.create_task(self._write_all(writes), name=f"events of {self._conversation}")
         leaving = asyncio.create_task(_disconnected(receive), name=f"reader of {self._conversation}")
         try:
-            await self._until_either(writing, leaving)
+            await _until_either(writing, leaving, writes)
         finally:
             for task in (writing, leaving):
                 task.cancel()
@@ -123,32 +123,15 @@ class EventStream:
         if not writing.cancelled() and (failure := writing.exception()) is not None:
             raise failure
 
-    async def _until_either(self, writing: asyncio.Task[None], leaving: asyncio.Task[None]) -> None:
-        """Looks in now and then instead of timing each write: a timer a write costs more than the write's own work."""
-        while True:
-            writes = self._writes
-            done, _ = await asyncio.wait({writing, leaving}, timeout=SEND_S, return_when=asyncio.FIRST_COMPLETED)
-            if done:
-                return
-            if self._hanging and self._writes == writes:
-                raise TimeoutError
-
-    async def _write_all(self, send: Send) -> None:
-        await self._send_on(send, self._encoded(self._first, self._first_reason))
+    async def _write_all(self, writes: Hanging) -> None:
+        await writes.send(_body(self._encoded(self._first, self._first_reason)))
         try:
             async for item in self._items:
-                await self._send_on(send, self._encoded(item, None))
+                await writes.send(_body(self._encoded(item, None)))
         except PalaverError as refusal:
             # Deleted while somebody read; whoever comes back is told so by a status.
             logger.info("a stream ended", conversation=self._conversation, reason=refusal.message)
-        await _end(send)
-
-    async def _send_on(self, send: Send, body: bytes) -> None:
-        message: Any = {"type": "http.response.body", "body": body, "more_body": True}
-        self._writes += 1
-        self._hanging = True
-        await send(message)
-        self._hanging = False
+        await writes.send(_body(b"", more=False))
 
     def _encoded(self, item: Item, reason: Reason | None) -> bytes:
         match item:
@@ -165,10 +148,17 @@ class EventStream:
                 assert_never(item)
 
 
-async def _end(send: Send) -> None:
-    message: Any = {"type": "http.response.body", "body": b"", "more_body": False}
-    async with asyncio.timeout(SEND_S):
-        await send(message)
+def _body(body: bytes, *, more: bool = True) -> Any:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+async def _until_either(writing: asyncio.Task[None], leaving: asyncio.Task[None], writes: Hanging) -> None:
+    while True:
+        done, _ = await asyncio.wait({writing, leaving}, timeout=SEND_S, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return
+        if writes.look():
+            raise TimeoutError
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, PalaverError
 from palaver.faces.body import decode
+from palaver.faces.hanging import Hanging
 from palaver.faces.keys import Principal
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.native.outbox import Outbox
@@ -112,7 +113,8 @@ class Following:
         await self._say(type="hello", epoch=server.log.epoch, version=server.version, server=server.name)
         try:
             async with asyncio.TaskGroup() as tasks:
-                held = [tasks.create_task(self._write()), tasks.create_task(self._beat())]
+                writes = Hanging(self._socket.send)
+                held = [tasks.create_task(work) for work in (self._write(writes), self._beat(), _watch(writes))]
                 await self._read(tasks)
                 for task in (*held, *(known.task for known in self._subscriptions.values())):
                     if task is not None:
@@ -208,14 +210,11 @@ class Following:
 
     # -- out
 
-    async def _write(self) -> None:
+    async def _write(self, writes: Hanging) -> None:
         while True:
             lines = await self._outbox.take()
             try:
-                async with asyncio.timeout(SEND_S):
-                    await self._socket.send_data(lines[:-1].decode(), mode="text")
-            except TimeoutError:
-                raise _Stalled from None
+                await writes.send({"type": "websocket.send", "text": lines[:-1].decode(), "bytes": None})
             except (WebSocketDisconnect, OSError):
                 return  # The reader meets the same end and says so.
 
@@ -226,6 +225,13 @@ class Following:
 
     async def _say(self, **fields: object) -> None:
         await self._outbox.put(None, _encoded(**fields))
+
+
+async def _watch(writes: Hanging) -> None:
+    while True:
+        await asyncio.sleep(SEND_S)
+        if writes.look():
+            raise _Stalled
 
 
 def _encoded(**fields: object) -> bytes:
