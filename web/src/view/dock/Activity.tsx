@@ -5,7 +5,7 @@ import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
 import { elapsed, text } from "../../text";
 import { useSeconds } from "../controls/now";
-import { usePicked } from "../store";
+import { usePick, usePicked } from "../store";
 import { sayTool } from "../tools/say";
 
 // Silence that is worth a word. Tools and people may take longer; they are shown as what they are.
@@ -20,13 +20,15 @@ export function Activity({ id }: { id: string }) {
 function Line({ conversation, turn }: { conversation: OpenConversation; turn: Turn }) {
   const now = useSeconds();
   const { state, rows, outbox } = conversation;
+  // Without a connection this is what was last heard, not what happens now.
+  const lost = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
   const retrySeen = useFirstSeen(turn.retry, now);
   const row = rows.at(-1);
   const activity = row?.kind === "activity" ? row : null;
   const waiting = activity?.waiting ?? null;
   const words = wordsOf();
   const silent = now - state.updated_at;
-  const stalled = !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
+  const stalled = !lost && !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
 
   function wordsOf(): { what: string; since: number | null } {
     const isStopping = outbox.some(({ command, status }) => command.type === "interrupt" && status !== "failed");
@@ -44,7 +46,7 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   const { input_tokens = 0, output_tokens = 0 } = turn.usage;
 
   return (
-    <div className={waiting ? "activity is-wait" : "activity"} role="group" aria-label={text.activity.label}>
+    <div className={`activity${waiting ? " is-wait" : ""}${lost ? " is-stale" : ""}`} role="group" aria-label={text.activity.label}>
       <span className={waiting ? "pulse wait" : "pulse"} />
       <span className="activity-what ellipsis">{words.what}</span>
       {!turn.retry && !waiting && <span className="activity-time tabular">{elapsed(now - since)}</span>}

@@ -5,7 +5,7 @@
  * The rules of following are the model's (`follow`); this tells it what the reader did and does what it says.
  */
 
-import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import type { OpenConversation } from "../../model/store";
@@ -112,6 +112,16 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
     if (by < 0) requestAnimationFrame(() => clearOfEdge(scroller.current, row.key));
   };
 
+  // Opening a row is reading it: it stays where it is, and what it shows grows below, even at the end.
+  const onOpening = (event: MouseEvent): void => {
+    const target = event.target instanceof Element ? event.target.closest("[aria-expanded=false]:not([aria-haspopup])") : null;
+    if (target === null) return;
+    report({ type: "jumped_away" });
+    requestAnimationFrame(() => {
+      if (scroller.current && isAtEnd(scroller.current)) report({ type: "scrolled", atEnd: true });
+    });
+  };
+
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     const key = event.key.toLowerCase();
@@ -142,6 +152,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
         onTouchMove={touched}
         onPointerDown={touched}
         onScroll={loadOlder}
+        onClickCapture={onOpening}
       >
         <Top conversation={conversation} />
         <Virtualizer
@@ -224,8 +235,8 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
     if (!element) return;
     let last = element.scrollTop;
     const onScroll = (): void => {
-      const { scrollTop, scrollHeight, clientHeight } = element;
-      const atEnd = scrollHeight - scrollTop - clientHeight <= NEAR_END_PX;
+      const { scrollTop } = element;
+      const atEnd = isAtEnd(element);
       const readers = performance.now() < intentUntil.current;
       if (readers && (atEnd || scrollTop !== last)) report({ type: "scrolled", atEnd });
       last = scrollTop;
@@ -242,6 +253,10 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
   }, [rowCount, report]);
 
   return { pill, report, touched };
+}
+
+function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolean {
+  return scrollHeight - scrollTop - clientHeight <= NEAR_END_PX;
 }
 
 /** Opens at a place the address names: loads until it is there, shows it, and points it out. */
