@@ -25,6 +25,8 @@ const EDGE_PX = 24;
 const LOAD_OLDER_PX = 1200;
 // Rows kept ready beyond the window: a fast wheel shows no blank.
 const BUFFER_PX = 800;
+// By then an opened row has its height; if that left the reader at the end, following goes on.
+const OPENED_MS = 400;
 // A scroll this soon after a wheel, touch or key was the reader's.
 const INTENT_MS = 800;
 
@@ -117,9 +119,9 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
     const target = event.target instanceof Element ? event.target.closest("[aria-expanded=false]:not([aria-haspopup])") : null;
     if (target === null) return;
     report({ type: "jumped_away" });
-    requestAnimationFrame(() => {
+    setTimeout(() => {
       if (scroller.current && isAtEnd(scroller.current)) report({ type: "scrolled", atEnd: true });
-    });
+    }, OPENED_MS);
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
