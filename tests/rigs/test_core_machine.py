@@ -16,6 +16,9 @@ THOROUGH = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
+pytestmark = pytest.mark.timeout(300)
+"""Twenty seconds of work, on a machine that may be busy with other things."""
+
 UNTIL_IT_FAILS = settings(THOROUGH, max_examples=400, phases=(Phase.generate,), report_multiple_bugs=False)
 """Nearly always a handful of runs; never shrunk, since only the fact matters."""
 
