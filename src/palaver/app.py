@@ -7,6 +7,7 @@ settled and the queue goes on; on exit turns are settled, processes are gone and
 import asyncio
 import os
 import secrets
+import tempfile
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -112,16 +113,27 @@ def prepare_data(data: Path) -> None:
     """The directory itself and the owner's token, made at the first start. Nobody else may read either."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        token = data / "token"
-        # Created, never replaced: of two servers that start at once the log refuses one, and both agree on the token.
-        with suppress(FileExistsError):
-            handle = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as file:
-                file.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        if not (data / "token").exists():
+            _make_token(data / "token")
+        (data / "token").chmod(0o600)
     except OSError as failure:
         raise ConfigurationError(
             f"The data directory {data} cannot be used: {failure.strerror}. Choose another one with --data."
         ) from failure
+
+
+def _make_token(path: Path) -> None:
+    """Whole or not at all, whenever the power fails; and of two servers that start at once both get the same one."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="token.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            path.hardlink_to(temporary)
+    finally:
+        Path(temporary).unlink()
 
 
 def read_token(data: Path) -> str:

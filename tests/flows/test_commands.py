@@ -1,6 +1,7 @@
 """Commands over HTTP: accepted means on disk, once, whatever is repeated, raced, stopped or malformed."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,22 @@ async def test_wrong_parameter_is_named_and_a_wrong_method_says_what_is_possible
 
     assert "`limit`" in limit.json()["message"]
     assert {"GET", "POST"} <= set(method.headers["allow"].split(", "))
+
+
+async def test_body_of_two_megabytes_is_too_large_where_no_message_is_expected(shared: Served) -> None:
+    conversation = await shared.create()
+    path = f"/api/conversations/{conversation}"
+
+    known_length = await shared.http.patch(path, json={"title": "x" * 2_000_000})
+    streamed = await shared.http.patch(path, content=_pieces(2_000_000))
+
+    assert [answer.status_code for answer in (known_length, streamed)] == [413, 413]
+    assert known_length.json()["code"] == "too_large"
+
+
+async def _pieces(size: int) -> AsyncIterator[bytes]:
+    for _ in range(size // 50_000):
+        yield b" " * 50_000
 
 
 @pytest.mark.parametrize("project", ["relative", "/no/such/folder", "/etc/hostname"])

@@ -9,6 +9,7 @@ from websockets.exceptions import ConnectionClosed
 
 from palaver.backends.script import Say, Wait
 from palaver.clock import ManualClock
+from palaver.faces.native import socket as native_socket
 from tests.flows.served import Lines, Served, serving
 
 pytestmark = pytest.mark.anyio
@@ -158,6 +159,25 @@ async def test_unknown_and_deleted_conversations_are_named_in_their_errors(share
 
     assert (unknown["type"], unknown["code"], unknown["conversation"]) == ("error", "not_found", "nobody")
     assert (deleted["type"], deleted["code"], deleted["conversation"]) == ("error", "gone", gone)
+
+
+async def test_subscription_too_many_is_refused_and_the_others_stay(
+    shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_socket, "SUBSCRIPTIONS", 2)
+    first, second, third = [await shared.create() for _ in range(3)]
+    async with shared.socket() as socket:
+        await socket.next()
+        for conversation in (first, second):
+            await socket.say(type="subscribe", conversation=conversation)
+            await socket.until(type="caught_up")
+        await socket.say(type="subscribe", conversation=third)
+        refused = await socket.next()
+        await shared.command(first, type="set_draft", text="still here")
+        event = await socket.next()
+
+    assert (refused["type"], refused["code"]) == ("error", "busy")
+    assert (event["type"], event["conversation"]) == ("draft.set", first)
 
 
 async def test_frame_of_more_than_a_mebibyte_closes_the_socket(shared: Served) -> None:
