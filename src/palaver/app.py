@@ -26,7 +26,7 @@ from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
 from palaver.errors import ConfigurationError
 from palaver.faces.app import build_app
-from palaver.faces.keys import Failures, KeyRecord, Keys
+from palaver.faces.keys import Failures, KeyRecord, Keys, SignedOut
 from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
 from palaver.faces.streams import Streams
@@ -72,7 +72,7 @@ async def open_app(
         # The feed shows snapshots of conversations, and conversations publish to the feed: one must come first.
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home))
-        keys = Keys(read_token(config.data), clock, read_key_records(config.data))
+        keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
         server = ServerParts(
             name=config.name,
             version=__version__,
@@ -156,6 +156,21 @@ def read_key_records(data: Path) -> list[KeyRecord]:
         return []
     except (OSError, msgspec.MsgspecError) as failure:
         raise ConfigurationError(f"{data / 'tokens.json'} cannot be read: {failure}.") from failure
+
+
+class SignedOutFile(SignedOut):
+    """A line a cookie, in a file that rotating the token makes void."""
+
+    def __init__(self, data: Path) -> None:
+        super().__init__()
+        self._path = data / "signed_out"
+        with suppress(FileNotFoundError):
+            self._hashes.update(self._path.read_text().split())
+
+    def add(self, cookie_hash: str) -> None:
+        super().add(cookie_hash)
+        with self._path.open("a") as file:
+            file.write(f"{cookie_hash}\n")
 
 
 async def _watch_keys(app: App, clock: Clock) -> None:

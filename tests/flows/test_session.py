@@ -95,6 +95,21 @@ async def test_signing_out_voids_the_cookie_itself(server: Served) -> None:
     assert [answer.status_code for answer in after] == [401, 401]
 
 
+async def test_signed_out_cookie_stays_void_after_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        port = int(server.host.rpartition(":")[2])
+        async with server.browser() as page:
+            await page.post("/api/session", json={"token": server.token})
+            copied = httpx.Cookies(page.cookies)
+            await page.delete("/api/session")
+
+    async with serving(tmp_path, port=port) as server, server.browser() as thief:
+        thief.cookies = copied
+        answer = await thief.get("/api/session")
+
+    assert answer.status_code == 401
+
+
 async def test_changed_cookie_is_no_cookie(server: Served) -> None:
     async with server.browser() as page:
         await page.post("/api/session", json={"token": server.token})

@@ -35,7 +35,6 @@ CODES_AT_ONCE = 16
 FAILURES_A_MINUTE = 10
 FAILURE_WINDOW_S = 60.0
 PEERS_REMEMBERED = 1_000
-ENDED_REMEMBERED = 10_000
 
 
 class KeyRecord(Struct, frozen=True, kw_only=True):
@@ -62,11 +61,26 @@ def token_hash(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
+class SignedOut:
+    """Hashes of cookies that were signed out. The composition root gives one that outlives the process."""
+
+    def __init__(self) -> None:
+        self._hashes: set[str] = set()
+
+    def __contains__(self, cookie_hash: str) -> bool:
+        return cookie_hash in self._hashes
+
+    def add(self, cookie_hash: str) -> None:
+        self._hashes.add(cookie_hash)
+
+
 class Keys:
-    def __init__(self, token: str, clock: Clock, others: Iterable[KeyRecord] = ()) -> None:
+    def __init__(
+        self, token: str, clock: Clock, others: Iterable[KeyRecord] = (), signed_out: SignedOut | None = None
+    ) -> None:
         self._clock = clock
         self._codes: OrderedDict[str, float] = OrderedDict()
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._signed_out = signed_out or SignedOut()
         self._holders: dict[str, tuple[str, Principal]] = {}
         self._cookie_key = b""
         self.replace(token, others)
@@ -108,16 +122,14 @@ class Keys:
         statement, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(statement).encode()):
             return None
-        if token_hash(cookie) in self._ended:
+        if token_hash(cookie) in self._signed_out:
             return None
         held = self._holders.get(statement.partition(".")[0])
         return held[1] if held else None
 
     def end(self, cookie: str) -> None:
-        """Sign out: this cookie is void for as long as the server lives. Rotating the token voids all of them for good."""
-        self._ended[token_hash(cookie)] = None
-        while len(self._ended) > ENDED_REMEMBERED:
-            self._ended.popitem(last=False)
+        """Sign out: this cookie is void from now on. Rotating the token voids all of them."""
+        self._signed_out.add(token_hash(cookie))
 
     def _signature(self, statement: str) -> str:
         mac = hmac.digest(self._cookie_key, statement.encode(), "sha256")
