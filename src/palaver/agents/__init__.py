@@ -1,1 +1,1 @@
-"""."""
+"""The agents of a server, and what runs them."""

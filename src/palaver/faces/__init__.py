@@ -1,1 +1,1 @@
-"""."""
+"""The faces: one wire contract each over the same conversations, behind one gate."""

@@ -6,7 +6,6 @@ Events themselves are forwarded as the log stored them; nothing here touches the
 from palaver.feed.feed import Reason, Snapshot
 
 HEARTBEAT_COMMENT = b": heartbeat\n\n"
-OPENING_COMMENT = b": open\n\n"
 
 
 def snapshot_line(conversation: str, epoch: str, snapshot: Snapshot, reason: Reason | None = None) -> bytes:
