@@ -171,11 +171,10 @@ class Redundancy:
         self._forget(place for place, known in self._blocks.items() if known.kind == "input" and known.call == call)
 
     def _stands_in(self, call: str, message: str) -> None:
-        """From here on the call is this message's; output from before may have been for another."""
-        if self._message_of.get(call) != message:
-            self._outputs.pop(call, None)
-            self._ended_calls.discard(call)
-            self._message_of[call] = message
+        """From here on the call is this message's; output and an end from before may have been another's."""
+        self._outputs.pop(call, None)
+        self._ended_calls.discard(call)
+        self._message_of[call] = message
 
     def _take_back(self, message: str) -> None:
         """A cut attempt was replaced, which ended its open calls there and then, with what they had."""
