@@ -63,7 +63,7 @@ async def _converse(client: Client, text: str, conversation: str | None, agent: 
     if sent.queued and not as_json:
         _note("queued: the agent is busy, your message follows.")
     watch = _Watch(client, conversation, sent.id or "", as_json)
-    with _stopping_on_interrupt(client, conversation):
+    with _stopping_on_interrupt(watch):
         async for followed in client.follow(conversation, before):
             code = watch.ended(followed.state)
             for event in followed.events:
@@ -142,6 +142,11 @@ class _Watch:
             case _:
                 pass
 
+    async def stop(self) -> None:
+        """Names the turn: a stop that arrives late must not end a later one."""
+        if self._turn is not None:
+            await self._client.command(self._conversation, Interrupt(turn=self._turn))
+
     async def _ask(self, request: RequestOpened) -> None:
         title = request.title or request.tool or request.kind
         if request.kind != "approval" or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -163,14 +168,14 @@ class _Watch:
 
 
 @contextmanager
-def _stopping_on_interrupt(client: Client, conversation: str) -> Iterator[None]:
+def _stopping_on_interrupt(watch: "_Watch") -> Iterator[None]:
     """The first Ctrl-C stops the turn, and the answer ends as interrupted; a second one leaves at once."""
     loop = asyncio.get_running_loop()
     stops: list[asyncio.Task[object]] = []
 
     def stop() -> None:
         loop.remove_signal_handler(signal.SIGINT)
-        stops.append(asyncio.ensure_future(client.command(conversation, Interrupt())))
+        stops.append(asyncio.ensure_future(watch.stop()))
 
     loop.add_signal_handler(signal.SIGINT, stop)
     try:

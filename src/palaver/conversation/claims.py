@@ -50,7 +50,7 @@ class Claims:
                 client_request_id=command.client_request_id,
             )
         events = [event for event in undecided if used.first <= event.seq <= used.last]
-        return accepted(self._conversation, events or await self._stored(used))
+        return accepted(self._conversation, events or await self._stored(used), command.client_request_id)
 
     async def _stored(self, used: Used) -> list[KnownEvent]:
         events: list[KnownEvent] = []

@@ -36,7 +36,7 @@ from palaver.conversation.inbox import (
     refuse_post,
 )
 from palaver.conversation.loading import older_messages
-from palaver.conversation.requests import Waiting, expiry, recorded_answer, with_expiry
+from palaver.conversation.requests import Waiting, recorded_answer, with_expiry
 from palaver.conversation.roster import Roster
 from palaver.conversation.snapshots import Snapshots
 from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
@@ -44,7 +44,7 @@ from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn
-from palaver.core.settle import fail, finish, settle
+from palaver.core.settle import expire, fail, finish, settle
 from palaver.core.state import find_request, open_requests
 from palaver.errors import REFUSALS, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
@@ -243,7 +243,7 @@ class Conversation:
             case Expired():
                 known = find_request(batch.state, post.request)
                 if known is not None and known.status == "open":
-                    self._number(batch, expiry(batch.state, known))
+                    self._number(batch, expire(batch.state, known))
             case Unsettled():
                 if self._unsettled:
                     batch.urgent = True

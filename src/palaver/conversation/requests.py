@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.clock import Clock
-from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, ToolFinished
-from palaver.schema.view import Request, State, ToolError
+from palaver.schema.events import RequestOpened, RequestResolved
+from palaver.schema.view import Request
 
 TIMEOUT_S = 300.0
 """An unanswered request is a denial after five minutes, unless the conversation says otherwise (0: never)."""
@@ -70,18 +70,6 @@ def with_expiry(request: RequestOpened, params: Mapping[str, Any], now_ms: int) 
     if request.expires_at is not None or not isinstance(timeout_s, int | float) or timeout_s <= 0:
         return request
     return replace(request, expires_at=now_ms + int(timeout_s * 1000))
-
-
-def expiry(state: State, request: Request) -> list[KnownEvent]:
-    """Nobody answered: a denial, never a silent yes."""
-    events: list[KnownEvent] = [
-        RequestResolved(turn=request.turn, request=request.id, status="expired", verdict="deny")
-    ]
-    if state.turn is None and request.call is not None:
-        # The turn that asked is gone, so nobody else will give this call its result.
-        error = ToolError(code="interaction_timeout", message="Nobody answered in time; it was not run.")
-        events.append(ToolFinished(turn=request.turn, call=request.call, ok=False, error=error, effect="none"))
-    return events
 
 
 def recorded_answer(request: Request) -> RequestResolved | None:

@@ -25,6 +25,8 @@ class Snapshots:
         """The seq of the latest snapshot on disk."""
 
     def due(self, state: State) -> bool:
+        if state.messages and state.messages[-1].status == "streaming" and not state.messages[-1].blocks:
+            return False  # An answer without a word may yet be taken back; a stored row of it would stay behind.
         return state.seq - self._seq >= (EVENTS_AT_REST if state.turn is None else EVENTS_RUNNING)
 
     async def keep(self, state: State, *, replace_all: bool = False) -> State:
