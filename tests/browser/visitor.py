@@ -168,4 +168,5 @@ async def visiting(browser: Browser) -> AsyncIterator[Visitors]:
         yield visitors
     finally:
         await visitors.close()
-    assert visitors.complaints.unexpected == []
+    unexpected = visitors.complaints.unexpected
+    assert not unexpected, "the browser complained:\n" + "\n".join(unexpected)

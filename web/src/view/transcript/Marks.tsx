@@ -6,7 +6,7 @@ import { useConversationId, useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
 import { useDisclosed, usePicked, useStore } from "../store";
-import { faceOf, witness } from "../witness";
+import { faceOf } from "../witness";
 
 export function Day({ row }: { row: DayRow }) {
   const now = useMinutes();
@@ -58,11 +58,9 @@ export function sayInterrupted(row: InterruptedRow): string {
   const when = clock(row.ts);
   if (row.stopped === null) return text.interrupted.heading;
   if (row.stopped !== "user") return text.interrupted.at(text.interrupted.reasons[row.stopped], when);
-  const turn = row.turn?.id ?? "";
+  // Only what the log says: a reload must not change the words.
   const face = faceOf(row.turn?.by);
-  if (face !== null) return text.interrupted.at(text.message.via(face), when);
-  const reason = witness.elsewhere(turn) ? text.interrupted.reasons.other : text.interrupted.reasons.user;
-  return text.interrupted.at(reason, when);
+  return text.interrupted.at(face === null ? text.interrupted.reasons.user : text.message.via(face), when);
 }
 
 export function ErrorCard({ row }: { row: ErrorRow }) {
