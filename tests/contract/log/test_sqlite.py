@@ -175,8 +175,7 @@ async def _append_until_full(log: SqliteLog, seq: int) -> int:
     for _ in range(200):
         try:
             await log.append(Append("c", seq, _large(seq + 1)))
-        except StorageFull as refusal:
-            assert "full" in refusal.message
+        except StorageFull:
             return seq
         seq += 1
     raise AssertionError("a disk of 12 MiB took 40 MB")
