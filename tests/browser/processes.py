@@ -1,4 +1,4 @@
-"""Which processes of this machine carry a mark in their command line. A process that ended, or only waits to be buried, does not."""
+"""Which processes of this machine carry a mark in their command line. One that ended, and only waits to be buried, has none."""
 
 import asyncio
 from contextlib import suppress
@@ -23,6 +23,6 @@ async def settle_at(mark: str, most: int, least: int = 0) -> list[str]:
     """Those alive once their number is within the bounds, or after the longest wait."""
     loop = asyncio.get_running_loop()
     until = loop.time() + WAIT_S
-    while not least <= len(found := alive(mark)) <= most and loop.time() < until:
+    while not least <= len(found := alive(mark)) <= most and loop.time() < until:  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(LOOK_EVERY_S)
     return found

@@ -8,7 +8,6 @@ from tests.browser.visitor import Visitors
 SIGNED_OUT = "status of 401"
 
 
-
 async def test_printed_link_signs_in_once_and_leaves_the_address(palaver: Palaver, visitors: Visitors) -> None:
     visitors.complaints.expect(SIGNED_OUT)
     first = await visitors.stranger(palaver.url)
