@@ -160,7 +160,9 @@ class Directory:
         """A conversation of its own. Repeated with the same id or client request id it answers the same."""
         around = self._around
         conversation = body.id or (_id_for(body.client_request_id) if body.client_request_id else around.ids.new())
-        digest = blake2b(msgspec.json.encode(replace(body, message=None)), digest_size=16).hexdigest()
+        digest = blake2b(
+            msgspec.json.encode(replace(body, message=None), order="deterministic"), digest_size=16
+        ).hexdigest()
         event = ConversationCreated(
             seq=1,
             id=around.ids.new(),

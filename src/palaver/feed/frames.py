@@ -30,11 +30,16 @@ class Frame:
     first: int
     last: int
     body: bytes
+    _parts: "list[Frame] | None" = field(default=None, repr=False)
+    """What it was joined from: their framing is made already, or is made once for all who join them."""
     _sse: bytes | None = field(default=None, repr=False)
 
     def sse(self) -> bytes:
         if self._sse is None:
-            self._sse = b"".join(_sse_event(line) for line in self.body.splitlines())
+            if self._parts is None:
+                self._sse = b"".join(_sse_event(line) for line in self.body.splitlines())
+            else:
+                self._sse = b"".join(part.sse() for part in self._parts)
         return self._sse
 
 
@@ -46,9 +51,7 @@ def joined(frames: list[Frame]) -> Frame:
     """What waits goes out as one write."""
     if len(frames) == 1:
         return frames[0]
-    whole = Frame(frames[0].first, frames[-1].last, b"".join(frame.body for frame in frames))
-    whole._sse = b"".join(frame.sse() for frame in frames)
-    return whole
+    return Frame(frames[0].first, frames[-1].last, b"".join(frame.body for frame in frames), frames)
 
 
 def cut(frame: Frame, after: int) -> Frame | None:
