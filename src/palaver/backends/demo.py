@@ -114,7 +114,7 @@ def _menu() -> str:
 
 def _next_words(seen: "Sequence[Scene]") -> str:
     left = [scene.name for scene in SCENES if scene not in seen]
-    return f"*That was the demo. Next you might type* {', '.join(f'**{name}**' for name in left[:4])}*.*"
+    return f"*That was the demo. Next you might type* {', '.join(f'**{name}**' for name in left[:4])}."
 
 
 # -- the scenes
