@@ -14,6 +14,7 @@ import apsw
 
 from palaver.errors import ConfigurationError, LogError, LogUnavailable, StorageFull
 from palaver.log.migrations import migrate
+from palaver.log.reserve import Reserve
 
 BUSY_MS = 5_000
 """Nobody else writes; only somebody with a database shell can hold a lock, and then not for long."""
@@ -29,13 +30,28 @@ _OUT_OF_SPACE = frozenset(
 """How a quota or a full temporary filesystem shows itself when it is not plainly "full"."""
 
 
-def open_writing(path: Path) -> apsw.Connection:
+def open_writing(path: Path, reserve: Reserve) -> apsw.Connection:
     """The connection that writes, with today's layout. Raises ConfigurationError."""
+    try:
+        return _open_writing(path)
+    except apsw.NotADBError:
+        raise ConfigurationError(
+            f"{path} is not a database. Move it away, or choose another data directory with --data."
+        ) from None
+    except apsw.Error as error:
+        # Even to read, SQLite needs a little space beside the file. A full disk must not keep a log from being opened.
+        failure = log_error(error, path)
+        if isinstance(failure, StorageFull) and reserve.spend():
+            return open_writing(path, reserve)
+        raise ConfigurationError(f"{path} cannot be opened: {error}. Look after the disk that holds it.") from error
+
+
+def _open_writing(path: Path) -> apsw.Connection:
     if not path.exists():
         # Before SQLite does it: the write-ahead log and its index take their permissions from this file.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         _set_up(connection, WRITER_CACHE_KIB)
         connection.pragma("page_size", 4096)
         connection.pragma("journal_mode", "wal")
@@ -47,10 +63,9 @@ def open_writing(path: Path) -> apsw.Connection:
         connection.wal_autocheckpoint(0)
         migrate(connection)
         connection.execute("INSERT OR IGNORE INTO store VALUES (1, ?, 0)", (token_hex(8),))
-    except apsw.NotADBError:
-        raise ConfigurationError(
-            f"{path} is not a database. Move it away, or choose another data directory with --data."
-        ) from None
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -28,10 +28,11 @@ class Reserve:
 
     def spend(self) -> bool:
         """Make its space free. False: it was spent before."""
-        if not self._kept:
-            return False
-        self._path.unlink(missing_ok=True)
         self._kept = False
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
         logger.warning("the disk is full: the reserve is spent, only stops and settling are still written")
         return True
 

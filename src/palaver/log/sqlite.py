@@ -50,19 +50,18 @@ async def open_sqlite_log(directory: Path) -> AsyncIterator["SqliteLog"]:
 class SqliteLog:
     """Made by `open`."""
 
-    def __init__(self, directory: DataDirectory, connection: apsw.Connection) -> None:
+    def __init__(self, directory: DataDirectory, connection: apsw.Connection, reserve: Reserve) -> None:
         self.epoch: str = connection.execute("SELECT epoch FROM store").get
         self._directory = directory
         self._readers = Readers(directory.database)
-        self._writer = Writer(connection, directory.database, Reserve(directory.path))
+        self._writer = Writer(connection, directory.database, reserve)
         self.blobs = FileBlobs(directory, self._readers, self._writer)
         self._compacting = asyncio.Lock()
 
     @classmethod
     async def open(cls, directory: Path) -> "SqliteLog":
         """Raises ConfigurationError: held by another process, written by a newer release, not ours, not writable."""
-        held, connection = await asyncio.to_thread(_open, directory)
-        return cls(held, connection)
+        return cls(*await asyncio.to_thread(_open, directory))
 
     @property
     def commits(self) -> int:
@@ -164,12 +163,12 @@ class SqliteLog:
             raise LogUnavailable(f"The backup to {target} failed: {error.strerror}. Nothing is left of it.") from error
 
 
-def _open(path: Path) -> tuple[DataDirectory, apsw.Connection]:
-    directory = DataDirectory(path)
+def _open(path: Path) -> tuple[DataDirectory, apsw.Connection, Reserve]:
+    directory, reserve = DataDirectory(path), Reserve(path)
     try:
-        connection = open_writing(directory.database)
+        connection = open_writing(directory.database, reserve)
         sync_directory(directory.path)
-        return directory, connection
+        return directory, connection, reserve
     except BaseException:
         directory.release()
         raise
