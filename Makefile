@@ -23,6 +23,7 @@ run: $(INSTALLED) $(PAGE) ## Start Palaver and open its page (PALAVER_HOST, PALA
 
 test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both together in a real Chromium.
 	@scripts/bubblewrap.sh
+	@scripts/model.sh
 	@scripts/chromium.sh; case $$? in 0) tests="" ;; 1) tests="not browser" ;; *) exit 1 ;; esac; \
 	$(PYTHON) -m pytest tests -m "$$tests"
 	@echo "Testing the page …"
