@@ -82,6 +82,10 @@ class Visitor:
         return self.page.get_by_role("banner").get_by_role("button", name="Stop")
 
     @property
+    def search_field(self) -> Locator:
+        return self.page.get_by_role("searchbox", name="Search all conversations")
+
+    @property
     def conversation(self) -> str:
         found = re.search(r"/c/([\w-]+)", self.page.url)
         assert found, f"no conversation is open at {self.page.url}"
@@ -110,6 +114,11 @@ class Visitor:
     async def send(self, text: str) -> None:
         await self.box.fill(text)
         await self.box.press("Enter")
+
+    async def show_list(self) -> None:
+        """On a phone the list is a drawer."""
+        if not await self.search_field.is_visible():
+            await self.page.get_by_role("button", name="Show conversations").click()
 
     async def rests(self) -> None:
         """Until nothing runs any more."""

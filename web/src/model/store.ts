@@ -378,8 +378,11 @@ class PageStore implements Store, FeedListener, OutboxListener {
   async reveal(id: string, seq: number): Promise<string | null> {
     await this.history.loadBackTo(this.conversations.get(id), seq);
     this.flush();
-    const rows = this.snapshot.open.get(id)?.rows ?? [];
-    return rows.find((row) => row.seq === seq && row.kind !== "day")?.key ?? null;
+    const open = this.snapshot.open.get(id);
+    const rows = (open?.rows ?? []).filter((row) => row.kind !== "day");
+    // A search names where a text ended, which lies inside its message.
+    const within = open && seq <= open.state.seq ? rows.findLast((row) => row.seq <= seq) : undefined;
+    return (rows.find((row) => row.seq === seq) ?? within)?.key ?? null;
   }
 
   // -- commands

@@ -38,11 +38,10 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
     attachments.clear();
   };
 
-  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): boolean => {
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>, canSend: boolean): boolean => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      const ready = (draft.trim() !== "" || attachments.items.length > 0) && !attachments.busy;
-      if (ready) send(busy && steerable ? "boundary" : "turn");
+      if (canSend) send(busy && steerable ? "boundary" : "turn");
       return true;
     }
     if (event.key === "ArrowUp" && draft === "" && lastQueued !== null) {

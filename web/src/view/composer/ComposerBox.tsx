@@ -20,7 +20,7 @@ interface ComposerBoxProps {
   placeholder: string;
   attachments: Attachments;
   /** What a key does beyond sending; true when it took the key. */
-  onKey?: (event: KeyboardEvent<HTMLTextAreaElement>) => boolean;
+  onKey?: (event: KeyboardEvent<HTMLTextAreaElement>, canSend: boolean) => boolean;
   onSend: () => void;
   /** A line below the text: offline, refused, too long. */
   notice?: string | null;
@@ -45,7 +45,7 @@ export function ComposerBox(props: ComposerBoxProps) {
   const notice = tooLong ?? attachments.refusal ?? props.notice ?? null;
 
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
-    if (event.nativeEvent.isComposing || props.onKey?.(event)) return;
+    if (event.nativeEvent.isComposing || props.onKey?.(event, canSend)) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       if (canSend) onSend();

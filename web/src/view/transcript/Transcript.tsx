@@ -54,7 +54,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   const rows = useShownRows(conversation);
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
-  const { pill, report, touched } = useFollow(scroller, rows.length);
+  const { pill, report, touched } = useFollow(scroller, rows.length, prependCount);
 
   // `shift` keeps the place from the end, and only where rows were put before the first.
   const prepended = useRef(prependCount);
@@ -92,7 +92,11 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
     if (element && !element.contains(document.activeElement)) element.focus({ preventScroll: true });
   }, [selected]);
 
-  const toEnd = useCallback(() => report({ type: "jumped_to_end" }), [report]);
+  const toEnd = useCallback(() => {
+    // Through the list too: a jump that is still under way would pull it back.
+    list.current?.scrollTo(scroller.current?.scrollHeight ?? 0);
+    report({ type: "jumped_to_end" });
+  }, [report]);
   const toStart = useCallback(() => {
     report({ type: "jumped_away" });
     list.current?.scrollToIndex(0, { align: "start", offset: -TOP_PX });
@@ -210,7 +214,7 @@ function useShownRows({ rows, outbox, state }: OpenConversation): readonly Shown
  * Runs the model's rules of following. Kept outside React's state, because it changes with every token; only the pill's
  * number is drawn.
  */
-function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: number) {
+function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: number, prependCount: number) {
   const state = useRef(FOLLOWING);
   const intentUntil = useRef(0);
   const [pill, setPill] = useState<number | null>(null);
@@ -247,12 +251,14 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
     return () => element.removeEventListener("scroll", onScroll);
   }, [scroller, report]);
 
-  const before = useRef(rowCount);
+  const before = useRef({ rowCount, prependCount });
   useLayoutEffect(() => {
-    const newRows = Math.max(0, rowCount - before.current);
-    before.current = rowCount;
+    // What came in above is older, not new.
+    const above = prependCount !== before.current.prependCount;
+    const newRows = above ? 0 : Math.max(0, rowCount - before.current.rowCount);
+    before.current = { rowCount, prependCount };
     report({ type: "grew", newRows });
-  }, [rowCount, report]);
+  }, [rowCount, prependCount, report]);
 
   return { pill, report, touched };
 }

@@ -1,0 +1,40 @@
+"""What can be said about a page's looks without eyes: what axe finds, and whether it is wider than its window. And pictures for
+those who have eyes: in the folder that PALAVER_SCREENSHOTS names, when it names one."""
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.async_api import Page
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+
+
+async def axe_findings(page: Page, scheme: Scheme) -> list[str]:
+    """Every violation with the places it was found at. Once nothing moves any more: half faded in, a text has no contrast."""
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    await page.evaluate("Promise.all(document.getAnimations().map(one => one.finished.catch(() => {})))")
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
+    found: dict[str, Any] = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {violation['help']}\n    {node['html']}\n    {node['failureSummary']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+async def sideways_px(page: Page) -> int:
+    """How far the page can be pushed sideways."""
+    return int(await page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth"))
+
+
+async def picture(page: Page, name: str, scheme: Scheme = "light") -> None:
+    folder = os.environ.get("PALAVER_SCREENSHOTS")
+    if not folder:
+        return
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    await page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled", caret="hide")

@@ -1,0 +1,52 @@
+"""Searching all conversations, and jumping to what was found, however far back it is."""
+
+import re
+
+from playwright.async_api import expect
+
+from palaver.client import Client
+from palaver.schema.commands import SendMessage
+from tests.browser.served import Palaver
+from tests.browser.visitor import Visitor
+
+TURNS = 56
+"""Two messages each: more than a page of the history holds."""
+
+
+async def fill(palaver: Palaver, conversation: str) -> None:
+    """So many turns that the first message is neither drawn nor loaded."""
+    async with Client.connect(palaver.url, palaver.token) as client:
+        for number in range(TURNS):
+            await client.command(conversation, SendMessage(content=f"!say Filling {number}."))
+            async for followed in client.follow(conversation):
+                if followed.state.turn is None and not followed.state.queue:
+                    break
+
+
+async def test_search_finds_text_in_another_conversation_and_jumps_to_it(ada: Visitor, palaver: Palaver) -> None:
+    far = await ada.begin("The orchid stands behind the greenhouse")
+    await ada.rests()
+    await fill(palaver, far)
+    await ada.begin("Something else entirely")
+    await ada.rests()
+    await ada.page.reload()
+
+    await ada.search_field.fill("orchid")
+    for who, words in (("You", "The orchid stands behind"), ("Agent", "You said: The orchid stands behind")):
+        await ada.list.get_by_role("link", name=re.compile(f"{who} {words}")).click()
+        await expect(ada.page).to_have_url(re.compile(rf"/c/{far}\?at=\d+"))
+        row = ada.row(re.compile("^owner" if who == "You" else "^Agent")).filter(has_text=words)
+        await expect(row).to_be_in_viewport()
+    await expect(ada.log.get_by_text(f"Filling {TURNS - 1}.", exact=True)).not_to_be_in_viewport()
+
+    await ada.page.get_by_role("button", name="To the end").click()
+    await expect(ada.log.get_by_text(f"Filling {TURNS - 1}.", exact=True)).to_be_in_viewport()
+
+
+async def test_search_without_a_hit_says_so(ada: Visitor) -> None:
+    await ada.begin("Nothing to see here")
+    await ada.rests()
+    await ada.search_field.fill("xylophone quartet")
+    await expect(ada.list).to_contain_text("Nothing matches “xylophone quartet”.")
+    await ada.search_field.press("Escape")
+    await expect(ada.list.get_by_role("link", name="Nothing to see here")).to_be_visible()
