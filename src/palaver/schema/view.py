@@ -225,7 +225,8 @@ class Turn(Shown):
     resumable: bool = False
     steerable: bool = False
     mode: str | None = None
-    activity: Activity = "working"
+    activity: Activity = "thinking"
+    """What a turn begins with: it is announced in the same breath as the message, before any event of its own."""
     detail: str | None = None
     retry: Retry | None = None
     usage: Usage = Usage()

@@ -41,7 +41,7 @@ async def test_turn_streams_text_and_finishes_with_usage(wire: str) -> None:
     assert (finished.usage.input_tokens, finished.usage.cached_tokens, finished.usage.output_tokens) == (10, 4, 5)
     assert (turn.finished.outcome, turn.finished.usage) == ("completed", finished.usage)
     assert turn.state.status == "idle"
-    assert turn.of(TurnStatus)[0].status == "thinking"
+    assert turn.of(TurnStatus)[0].status == "working"
 
 
 async def test_request_carries_prompt_settings_and_tools(wire: str) -> None:

@@ -242,7 +242,7 @@ class Draft {
           resumable: event.resumable ?? false,
           steerable: event.steerable ?? false,
           mode: event.mode ?? null,
-          activity: "working",
+          activity: "thinking",
           detail: null,
           retry: null,
           usage: {},

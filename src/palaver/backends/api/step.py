@@ -34,7 +34,8 @@ class Step:
         while True:
             attempt += 1
             answer = self._collector(replaces)
-            yield TurnStatus(status="thinking")
+            if self._is_news():
+                yield TurnStatus(status="thinking")
             try:
                 async with aclosing(self._attempt(answer)) as events:
                     async for event in events:
@@ -65,6 +66,11 @@ class Step:
                         activity = now
                         yield TurnStatus(status=now)
                     yield event
+
+    def _is_news(self) -> bool:
+        """A turn begins thinking. Saying so again would be a commit that the first word has to wait for."""
+        active = self._turn.state.turn
+        return active is None or active.activity != "thinking" or active.retry is not None
 
     def _collector(self, replaces: str | None) -> Collector:
         return Collector(
