@@ -22,9 +22,10 @@ def killed_after(directory: Path, acknowledgements: int) -> dict[str, int]:
         assert appender.stdout is not None
         seen = [appender.stdout.readline() for _ in range(acknowledgements)]
         appender.kill()
-        rest, _ = appender.communicate(timeout=WAIT_S)
+        appender.wait(WAIT_S)
+        seen.extend(appender.stdout)
     # The last line may be half a line: that acknowledgement reached nobody.
-    for acknowledgement in (*seen, *rest.splitlines(keepends=True)):
+    for acknowledgement in seen:
         if acknowledgement.endswith("\n"):
             name, seq = acknowledgement.split()
             promised[name] = int(seq)

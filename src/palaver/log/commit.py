@@ -4,8 +4,6 @@ Called by the writer within a transaction. All appends are judged before anythin
 nothing down with it; then each table gets its rows in one go. Nothing here looks into a line, and no SQL is run per event.
 """
 
-from typing import NamedTuple
-
 import apsw
 import msgspec
 from msgspec.structs import replace
@@ -23,10 +21,8 @@ _Row = tuple[int | str | bytes | None, ...]
 _encoder = msgspec.json.Encoder()
 
 
-class _Head(NamedTuple):
-    number: int
-    seq: int
-    chain: bytes
+_Head = tuple[int, int, bytes]
+"""A conversation's number, the seq of its latest event, and the chain's value after it."""
 
 
 class Heads:
@@ -48,7 +44,7 @@ class Heads:
                 return None
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = self._known[name] = _Head(*row)
+            known = self._known[name] = row
         return known
 
     def move(self, moved: dict[str, _Head], position: int, numbers: int) -> None:
@@ -74,23 +70,23 @@ class Commit:
 
     def take(self, append: Append) -> Appended:
         """Raises HeadMoved or ValueError; then the append is no part of this commit."""
-        name = append.conversation
-        head = self._moved.get(name) or self._heads.find(name) or _Head(self._numbers + 1, 0, GENESIS)
-        if append.after != head.seq:
-            raise head_moved(append, head.seq)
+        name, lines = append.conversation, append.lines
+        head = self._moved.get(name) or self._heads.find(name) or (self._numbers + 1, 0, GENESIS)
+        number, seq, chain = head
+        if append.after != seq:
+            raise head_moved(append, seq)
         body = body_of(append)
         for claim in append.claims:
-            if self._is_used(head.number, claim.client_request_id):
+            if self._is_used(number, claim.client_request_id):
                 raise claim_used(append, claim.client_request_id)
-        if head.number > self._numbers:
-            self._numbers = head.number
+        if number > self._numbers:
+            self._numbers = number
             self._new.add(name)
-        number, first, pos = head.number, head.seq + 1, self._position + 1
-        last = head.seq + len(append.lines)
-        chain = chained_through(head.chain, append.lines)
+        first, last, pos = seq + 1, seq + len(lines), self._position + 1
+        chain = chained_through(chain, lines)
         self._segments.append((pos, number, first, last, chain, body))
-        self._moved[name] = _Head(number, last, chain)
-        self._position += len(append.lines)
+        self._moved[name] = (number, last, chain)
+        self._position += len(lines)
         if append.listing is not None:
             self._listings.append(_listing_row(number, replace(append.listing, pos=self._position)))
         for claim in append.claims:
@@ -123,14 +119,12 @@ class Commit:
         if not self._moved:
             return False
         many = self._connection.executemany
-        new = [(name, head) for name, head in self._moved.items() if name in self._new]
-        old = [head for name, head in self._moved.items() if name not in self._new]
-        if new:
-            rows = ((head.number, name, head.seq, head.chain) for name, head in new)
-            many("INSERT INTO conversations (number, name, head, chain) VALUES (?, ?, ?, ?)", rows)
-        if old:
-            rows_moved = ((head.seq, head.chain, head.number) for head in old)
-            many("UPDATE conversations SET head = ?, chain = ? WHERE number = ?", rows_moved)
+        known = [head for name, head in self._moved.items() if name not in self._new]
+        if known:
+            many("UPDATE conversations SET head = ?2, chain = ?3 WHERE number = ?1", known)
+        if self._new:
+            rows = [(name, *self._moved[name]) for name in self._new]
+            many("INSERT INTO conversations (name, number, head, chain) VALUES (?, ?, ?, ?)", rows)
         many(
             "INSERT INTO segments (pos, conversation, first, last, chain, compacted, body) VALUES (?, ?, ?, ?, ?, 0, ?)",
             self._segments,

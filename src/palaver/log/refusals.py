@@ -8,10 +8,12 @@ from palaver.log.base import Append
 
 def body_of(append: Append) -> bytes:
     """The lines as a segment's body. Raises ValueError for what would break the numbering by lines."""
-    body = b"\n".join([*append.lines, b""])
-    if not append.lines or body.count(b"\n") != len(append.lines):
-        raise ValueError("An append needs at least one line, and no line may contain a newline.")
-    return body
+    if not append.lines:
+        raise ValueError("An append needs at least one line.")
+    for line in append.lines:
+        if b"\n" in line:
+            raise ValueError("No line of an append may contain a newline.")
+    return b"\n".join([*append.lines, b""])
 
 
 def head_moved(append: Append, head: int) -> HeadMoved:

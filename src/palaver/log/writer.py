@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 import structlog
@@ -38,19 +38,15 @@ CLOSE_S = 60.0
 Job = Callable[[apsw.Connection], Any]
 
 
-class _Work(NamedTuple):
-    task: Append | Job
-    answer: "asyncio.Future[Any]"
-
-    @property
-    def urgent(self) -> bool:
-        return isinstance(self.task, Append) and self.task.urgent
+# Tuples, because they are made for every append.
+_Work = tuple[Append | Job, "asyncio.Future[Any]"]
+_Answer = tuple["asyncio.Future[Any]", Any, Exception | None]
+"""Who is answered, with what, or with which error."""
 
 
-class _Answer(NamedTuple):
-    to: "asyncio.Future[Any]"
-    value: Any = None
-    error: Exception | None = None
+def _urgent(work: _Work) -> bool:
+    task, _ = work
+    return isinstance(task, Append) and task.urgent
 
 
 class Writer:
@@ -87,7 +83,7 @@ class Writer:
             return answer
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
-        self._gathered.append(_Work(task, answer))
+        self._gathered.append((task, answer))
         self._waiting += 1
         return answer
 
@@ -145,7 +141,7 @@ class Writer:
             answers = self._commit(batch)
         except Exception as error:
             logger.exception("the log's writer failed")
-            answers = [_Answer(work.answer, error=log_error(error, self._path)) for work in batch]
+            answers = [(answer, None, log_error(error, self._path)) for _, answer in batch]
         with contextlib.suppress(RuntimeError):  # the loop is gone, and every caller with it
             self._loop.call_soon_threadsafe(self._deliver, answers, len(batch))
         if self._wal_pages >= self._checkpoint_at:
@@ -153,12 +149,12 @@ class Writer:
 
     def _commit(self, batch: Sequence[_Work]) -> list[_Answer]:
         # A caller that gave up before its turn came is taken at its word.
-        batch = [work for work in batch if not work.answer.cancelled()]
+        batch = [work for work in batch if not work[1].cancelled()]
         refused: list[_Answer] = []
         if not self._reserve.kept():
             # What little is left belongs to those who must write.
-            refused = [_Answer(work.answer, error=storage_full(self._path)) for work in batch if not work.urgent]
-            batch = [work for work in batch if work.urgent]
+            refused = [(work[1], None, storage_full(self._path)) for work in batch if not _urgent(work)]
+            batch = [work for work in batch if _urgent(work)]
         if len(batch) > 1:
             try:
                 return [*refused, *self._transact(batch)]
@@ -173,20 +169,25 @@ class Writer:
             return self._transact([work])[0]
         except Exception as error:  # noqa: BLE001 - becomes the answer
             failure = log_error(error, self._path)
-            if isinstance(failure, StorageFull) and work.urgent and self._reserve.spend():
+            if isinstance(failure, StorageFull) and _urgent(work) and self._reserve.spend():
                 return self._alone(work)
-            return _Answer(work.answer, error=failure)
+            return (work[1], None, failure)
 
     def _transact(self, batch: Sequence[_Work]) -> list[_Answer]:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            commit = Commit(connection, self._heads)
-            answers = [self._taken(commit, work.task, work.answer) for work in batch if isinstance(work.task, Append)]
+            commit, answers = Commit(connection, self._heads), list[_Answer]()
+            for task, answer in batch:
+                if isinstance(task, Append):
+                    try:
+                        answers.append((answer, commit.take(task), None))
+                    except (HeadMoved, ValueError) as refusal:
+                        answers.append((answer, None, refusal))
             wrote = commit.write()
-            for work in batch:
-                if not isinstance(work.task, Append):
-                    answers.append(self._done(work.task, work.answer))
+            for task, answer in batch:
+                if not isinstance(task, Append):
+                    answers.append(self._done(task, answer))
                     wrote = True
             connection.execute("COMMIT")
         except BaseException:
@@ -198,19 +199,13 @@ class Writer:
         self.commits += wrote
         return answers
 
-    def _taken(self, commit: Commit, append: Append, answer: "asyncio.Future[Any]") -> _Answer:
-        try:
-            return _Answer(answer, commit.take(append))
-        except (HeadMoved, ValueError) as refusal:
-            return _Answer(answer, error=refusal)
-
     def _done(self, job: Job, answer: "asyncio.Future[Any]") -> _Answer:
         try:
             with self._connection:  # a savepoint
                 value = job(self._connection)
         except LogError as refusal:
-            return _Answer(answer, error=refusal)
-        return _Answer(answer, value)
+            return (answer, None, refusal)
+        return (answer, value, None)
 
     # -- the write-ahead log
 
