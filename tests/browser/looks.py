@@ -9,6 +9,8 @@ from playwright.async_api import Page
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
+PICTURES = Path(os.environ["PALAVER_SCREENSHOTS"]) if os.environ.get("PALAVER_SCREENSHOTS") else None
+
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
@@ -33,8 +35,7 @@ async def sideways_px(page: Page) -> int:
 
 
 async def picture(page: Page, name: str, scheme: Scheme = "light") -> None:
-    folder = os.environ.get("PALAVER_SCREENSHOTS")
-    if not folder:
+    if PICTURES is None:
         return
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    await page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled", caret="hide")
+    await page.screenshot(path=PICTURES / f"{name}.png", animations="disabled", caret="hide")

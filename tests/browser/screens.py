@@ -67,8 +67,11 @@ async def work(stage: Stage) -> Visitor:
     return await stage.golden("work")
 
 
-async def failures(stage: Stage) -> Visitor:
-    return await stage.golden("retried")
+async def failure(stage: Stage) -> Visitor:
+    visitor = await stage.owner()
+    await visitor.begin("!status 403")
+    await expect(visitor.log.get_by_role("heading", name="The provider refused the request")).to_be_visible()
+    return visitor
 
 
 async def running(stage: Stage) -> Visitor:
@@ -152,7 +155,7 @@ SCREENS: dict[str, Screen] = {
         empty,
         conversation,
         work,
-        failures,
+        failure,
         running,
         approval,
         many_requests,

@@ -22,7 +22,7 @@ async def test_screen_is_clean_for_axe_in_both_colour_schemes(stage: Stage, name
     visitor = await SCREENS[name](stage)
     for scheme in SCHEMES:
         findings = await axe_findings(visitor.page, scheme)
-        await picture(visitor.page, f"{name}-{scheme}", scheme)
+        await picture(visitor.page, f"screens/{name}-{scheme}", scheme)
         assert not findings, f"{name}, {scheme}:\n" + "\n".join(findings)
 
 
@@ -30,7 +30,7 @@ async def test_screen_is_clean_for_axe_in_both_colour_schemes(stage: Stage, name
 async def test_screen_fits_a_phone(stage: Stage, name: str) -> None:
     stage.size = PHONE
     visitor = await SCREENS[name](stage)
-    await picture(visitor.page, f"{name}-phone")
+    await picture(visitor.page, f"screens/{name}-phone")
     assert await sideways_px(visitor.page) <= 0
     findings = await axe_findings(visitor.page, "light")
     assert not findings, f"{name}, on a phone:\n" + "\n".join(findings)
