@@ -39,9 +39,12 @@ async def test_verify_misses_a_blob_that_an_event_names(store: Store) -> None:
     await store.log.append(Append("bad", 0, [b"{}", named % (2, b"0" * 64)]))
     talk = named.replace(b'"', b'\\"') % (1, b"1" * 64)
     await store.log.append(Append("talk", 0, [b'{"type":"draft.set","seq":1,"text":"%s"}' % talk]))
-    (damage,) = (await store.log.verify()).damages
-    assert damage.conversation == "bad"
-    assert "0" * 64 in damage.what
+    image = b'{"type":"message.added","seq":1,"content":[{"type":"image_url","image_url":{"url":"/api/blobs/%s"}}]}'
+    await store.log.append(Append("picture", 0, [image % ref.id.encode(), image % (b"2" * 64)]))
+    damages = {damage.conversation: damage.what for damage in (await store.log.verify()).damages}
+    assert damages.keys() == {"bad", "picture"}
+    assert "0" * 64 in damages["bad"]
+    assert "2" * 64 in damages["picture"]
 
 
 async def test_a_backup_is_a_log_of_its_own_with_everything_in_it(store: Store, tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ async def test_a_backup_goes_into_an_empty_directory_and_never_over_anything(sto
 
 async def test_a_backup_taken_while_appends_go_on_is_whole(store: Store, tmp_path: Path) -> None:
     stop, going = asyncio.Event(), asyncio.Event()
-    heads = dict.fromkeys(("a", "b", "c"), 0)
+    heads: dict[str, int] = {"a": 0, "b": 0, "c": 0}
 
     async def owner(name: str) -> None:
         while not stop.is_set():

@@ -1,6 +1,6 @@
 """What every log promises about the conversation list: it changes with the events, and is found without reading them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,7 @@ async def put(log: EventLog, listing: Listing | None, conversation: str | None =
     return (await log.append(Append(name, after, [line(name, after + 1)], listing))).pos
 
 
-def ids(listings: object) -> list[str]:
-    assert isinstance(listings, list | tuple)
+def ids(listings: Sequence[Listing]) -> list[str]:
     return [listing.id for listing in listings]
 
 

@@ -58,5 +58,3 @@ class Reserve:
         with os.fdopen(descriptor, "wb") as file:
             # Written, not only reserved: some filesystems hand out holes, others compress zeros.
             file.write(os.urandom(self._size_bytes))
-            file.flush()
-            os.fsync(descriptor)

@@ -61,7 +61,13 @@ class SqliteLog:
     @classmethod
     async def open(cls, directory: Path) -> "SqliteLog":
         """Raises ConfigurationError: held by another process, written by a newer release, not ours, not writable."""
-        return cls(*await asyncio.to_thread(_open, directory))
+        held, connection, reserve = await asyncio.to_thread(_open, directory)
+        try:
+            return cls(held, connection, reserve)
+        except BaseException:
+            connection.close()
+            held.release()
+            raise
 
     @property
     def commits(self) -> int:
@@ -71,6 +77,7 @@ class SqliteLog:
     async def close(self) -> None:
         """Finishes what was accepted. May be called twice."""
         await self._readers.close()
+        # If this fails the directory stays held: somebody is still writing in it.
         await self._writer.close()
         self._directory.release()
 
@@ -167,6 +174,7 @@ def _open(path: Path) -> tuple[DataDirectory, apsw.Connection, Reserve]:
     directory, reserve = DataDirectory(path), Reserve(path)
     try:
         connection = open_writing(directory.database, reserve)
+        reserve.kept()
         sync_directory(directory.path)
         return directory, connection, reserve
     except BaseException:

@@ -12,7 +12,9 @@ from palaver.log.base import GENESIS, Damage, Head
 from palaver.log.segments import Stored, opened
 
 # A quote inside a JSON string is escaped, so text that talks about blobs never looks like a reference to one.
-_BLOB = re.compile(rb'"blob"\s*:\s*\{[^{}]*"id"\s*:\s*"([0-9a-f]{64})"')
+_BLOB = re.compile(
+    rb'(?:"blob"\s*:\s*\{[^{}]*"id"\s*:\s*"|"url"\s*:\s*"[^"]*/blobs/)([0-9a-f]{64})"',
+)
 
 BlobFault = Callable[[str], str | None]
 """What is wrong with a blob, in words; None: it is whole."""

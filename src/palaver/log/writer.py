@@ -21,7 +21,7 @@ import structlog
 from palaver.errors import HeadMoved, LogError, LogUnavailable, StorageFull
 from palaver.log.base import Append
 from palaver.log.commit import Commit, Heads
-from palaver.log.database import log_error, storage_full
+from palaver.log.database import log_error, one_view, storage_full
 from palaver.log.reserve import Reserve
 
 T = TypeVar("T")
@@ -97,11 +97,14 @@ class Writer:
         return result
 
     async def close(self) -> None:
+        """Finishes what was accepted. Raises LogUnavailable when the disk does not let it."""
         if not self._closed:
             self._closed = True
             self._hand_over()
             self._handed_over.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_S)
+        if self._thread.is_alive():
+            raise LogUnavailable(f"The log's last commit did not finish within {CLOSE_S:.0f} s. Look after the disk.")
 
     def _deliver(self, answers: Sequence[_Answer], handled: int) -> None:
         self._waiting -= handled
@@ -201,7 +204,7 @@ class Writer:
 
     def _done(self, job: Job, answer: "asyncio.Future[Any]") -> _Answer:
         try:
-            with self._connection:  # a savepoint
+            with one_view(self._connection):  # a savepoint: what fails here leaves the rest of the commit alone
                 value = job(self._connection)
         except LogError as refusal:
             return (answer, None, refusal)

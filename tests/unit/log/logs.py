@@ -48,7 +48,7 @@ _calls = st.sampled_from(["c0", "c1"])
 _requests = st.just("r0")
 _turns = st.just("t0")
 _texts = st.sampled_from(["a", "bc", "ü\n", ""])
-_content = st.builds(lambda text: (TextPart(text=text),), _texts)
+_content = st.tuples(st.builds(TextPart, text=_texts))
 
 _Kind = st.SearchStrategy[KnownEvent]
 
@@ -84,7 +84,9 @@ _disturbances: list[_Kind] = [
     st.builds(
         MessageAdded,
         message=st.just("m3"),
-        blocks=st.builds(lambda call: (ToolBlock(index=0, call=call, name="read", status="called"),), _calls),
+        blocks=st.tuples(
+            st.builds(ToolBlock, index=st.just(0), call=_calls, name=st.just("read"), status=st.just("called"))
+        ),
     ),
     st.builds(MessageEdited, message=_messages, content=_content),
     st.builds(MessageRemoved, message=_messages, index=st.integers(0, 2)),

@@ -24,7 +24,7 @@ class Store:
     """One log and its place. `reopen` is a restart."""
 
     def __init__(self, kind: Kind, path: Path, log: EventLog) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self.path = path
         self.log = log
 
