@@ -43,6 +43,16 @@ async def test_thinking_is_one_line_that_opens(ada: Visitor) -> None:
     await expect(thought).to_contain_text("The answer must be forty-two.")
 
 
+async def test_markdown_needs_nothing_that_the_policy_forbids(ada: Visitor) -> None:
+    """Columns with a side, code, a picture from elsewhere, HTML: a complaint of the browser would fail the test."""
+    table = "| left | right |\\n|:--|--:|\\n| 1 | 2 |"
+    await ada.begin(f"!say {table}\\n\\n![far](https://example.invalid/x.png) <b onclick=alert(1)>bold</b>\\n\n!markdown")
+    await expect(ada.log.get_by_role("cell", name="2").first).to_have_css("text-align", "end")
+    await expect(ada.log.get_by_text("return 42")).to_be_visible()
+    await expect(ada.log).to_contain_text("<b onclick=alert(1)>bold</b>")
+    await expect(ada.log.locator("img")).to_have_count(0)
+
+
 async def test_title_appears_in_the_list_and_in_the_window(ada: Visitor) -> None:
     await ada.begin("Prune the roses before the frost")
     await expect(ada.log.get_by_text("You said: Prune the roses")).to_be_visible()
