@@ -46,7 +46,9 @@ async def test_thinking_is_one_line_that_opens(ada: Visitor) -> None:
 async def test_markdown_needs_nothing_that_the_policy_forbids(ada: Visitor) -> None:
     """Columns with a side, code, a picture from elsewhere, HTML: a complaint of the browser would fail the test."""
     table = "| left | right |\\n|:--|--:|\\n| 1 | 2 |"
-    await ada.begin(f"!say {table}\\n\\n![far](https://example.invalid/x.png) <b onclick=alert(1)>bold</b>\\n\n!markdown")
+    await ada.begin(
+        f"!say {table}\\n\\n![far](https://example.invalid/x.png) <b onclick=alert(1)>bold</b>\\n\n!markdown"
+    )
     await expect(ada.log.get_by_role("cell", name="2").first).to_have_css("text-align", "end")
     await expect(ada.log.get_by_text("return 42")).to_be_visible()
     await expect(ada.log).to_contain_text("<b onclick=alert(1)>bold</b>")

@@ -1,0 +1,70 @@
+"""Reading while the agent writes: the page follows its end until the reader scrolls away, and then moves nothing under them."""
+
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.visitor import Visitor
+from tests.provider.server import ScriptedProvider
+
+FILLING = "\n".join(
+    f"!say Paragraph {number} of many, so that there is something to scroll.\\n\\n" for number in range(40)
+)
+
+# The furthest a row was from where it stood when the reader stopped scrolling, looked at in every frame.
+WATCH = """() => {
+  const log = document.querySelector("[role=log]");
+  const row = [...log.querySelectorAll("article p")].find(one => one.getBoundingClientRect().top > 150);
+  const top = row.getBoundingClientRect().top;
+  window.movedPx = 0;
+  const frame = () => {
+    window.movedPx = Math.max(window.movedPx, Math.abs(row.getBoundingClientRect().top - top));
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}"""
+
+
+async def test_reader_further_up_is_not_moved_by_what_is_written_below(
+    ada: Visitor, provider: ScriptedProvider
+) -> None:
+    await ada.begin(f"{FILLING}\n!gate reading\n!long 600\n!say The very end.")
+    await provider.gates.reached("reading")
+    last = ada.log.get_by_text("Paragraph 39 of many")
+    await expect(last.last).to_be_in_viewport()
+
+    await ada.log.hover()
+    await ada.page.mouse.wheel(0, -900)
+    to_end = ada.page.get_by_role("button", name=re.compile("To the end|new$"))
+    await expect(to_end).to_be_visible()
+    await ada.page.evaluate(WATCH)
+    provider.gates.open("reading")
+    await ada.rests()
+    assert await ada.page.evaluate("window.movedPx") < 1
+    await expect(ada.log.get_by_text("The very end.").last).not_to_be_in_viewport()
+
+    await to_end.click()
+    await expect(ada.log.get_by_text("The very end.").last).to_be_in_viewport()
+    await expect(to_end).to_have_count(0)
+    await ada.send("!say Still following.")
+    await expect(ada.row(re.compile("^Agent")).last).to_contain_text("Still following.")
+    await expect(ada.row(re.compile("^Agent")).last).to_be_in_viewport()
+
+
+async def test_opened_row_stays_open_when_it_was_scrolled_away_and_when_others_change(
+    ada: Visitor, provider: ScriptedProvider
+) -> None:
+    await ada.begin(f"!think A thought to be kept open.\n{FILLING}\n!gate open\n!say The very end.")
+    await provider.gates.reached("open")
+    await ada.log.focus()
+    await ada.press("Shift+G")
+    thought = ada.row(re.compile("^Thought"))
+    await thought.get_by_role("button").click()
+    await expect(thought).to_contain_text("A thought to be kept open.")
+    await ada.log.focus()
+    await ada.press("g")
+    await expect(thought).to_have_count(0)
+    provider.gates.open("open")
+    await ada.rests()
+    await ada.press("Shift+G")
+    await expect(thought).to_contain_text("A thought to be kept open.")
