@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.evolve import fold
-from palaver.log.base import GENESIS, Append, EventLog, chained_through, lines_after
+from palaver.log.base import GENESIS, Append, EventLog, Segment, chained_through, lines_after
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -61,12 +61,10 @@ def turn(name: str) -> list[KnownEvent]:
     ]
 
 
-async def write(log: EventLog, conversation: str, lines: list[bytes], among: str | None = None) -> None:
-    """An event a commit, as a stream is written; `among` is a conversation that writes in between."""
+async def write(log: EventLog, conversation: str, lines: list[bytes]) -> None:
+    """An event a commit, as a stream is written."""
     for seq, line in enumerate(lines, 1):
         await log.append(Append(conversation, seq - 1, [line]))
-        if among:
-            await append(log, among, seq - 1)
 
 
 def events(lines: list[bytes]) -> list[Event]:
@@ -147,25 +145,58 @@ async def test_a_cursor_reads_on_behind_itself_after_compaction(store: Store) ->
 
 async def test_read_all_keeps_the_order_of_commits_after_compaction(store: Store) -> None:
     lines = numbered_lines(turn("t"), "a")
-    await write(store.log, "a", lines, among="b")
-    position = await store.log.position()
-    await store.log.compact("a", len(lines))
-    await store.log.compact("b", len(lines))
-    assert len(await store.log.read("b", 0)) == 1
-    for cursor in range(position + 1):
-        places: list[int] = []
-        after = cursor
-        while pieces := await store.log.read_all(after, 1):
-            for name, piece in pieces:
-                found = events(piece.body.splitlines())
-                places += [piece.pos + event.seq - piece.first for event in found]
-                # In this log the two took turns: `a` on the odd places, `b` on the even ones.
-                assert all((piece.pos + event.seq - piece.first) % 2 == (name == "a") for event in found)
-                after = piece.pos + piece.last - piece.first
-        assert places == sorted(set(places))
-        kept = {2 * event.seq - 1 for event in events(lines) if not isinstance(event, Delta)}
-        kept |= {2 * seq for seq in range(1, len(lines) + 1)}
-        assert {place for place in places if place in kept} == {place for place in kept if place > cursor}
+    places: dict[tuple[str, int], int] = {}
+    heads = {"b": 0, "c": 0}
+    for seq, line in enumerate(lines, 1):
+        places["a", seq] = (await store.log.append(Append("a", seq - 1, [line]))).pos
+        for other in ("b", "c") if seq % 5 == 0 else ("b",):
+            heads[other] += 1
+            places[other, heads[other]] = (await append(store.log, other, heads[other] - 1)).pos
+    for name in ("a", "b"):  # `c` stays in as many segments as it had commits.
+        await store.log.compact(name, len(lines))
+        assert len(await store.log.read(name, 0)) == 1
+    gone = {("a", event.seq) for event in events(lines) if isinstance(event, Delta)}
+    for cursor in range(len(places) + 1):
+        for limit_bytes in (1, 1 << 30):
+            found = await read_everything(store.log, cursor, limit_bytes)
+            assert found == sorted(found)
+            assert {(name, seq): pos for pos, name, seq in found}.items() <= places.items()
+            expected = {key for key, pos in places.items() if pos > cursor}
+            assert expected - gone <= {(name, seq) for _, name, seq in found} <= expected
+
+
+async def read_everything(log: EventLog, after: int, limit_bytes: int) -> list[tuple[int, str, int]]:
+    """Position, conversation and seq of every line behind a position, as a bus reads them."""
+    found: list[tuple[int, str, int]] = []
+    while pieces := await log.read_all(after, limit_bytes):
+        for name, piece in pieces:
+            seqs = [event.seq for event in events(piece.body.splitlines())]
+            found += [(piece.pos + seq - piece.first, name, seq) for seq in seqs]
+            after = piece.pos + piece.last - piece.first
+    return found
+
+
+async def test_a_long_conversation_is_compacted_piece_by_piece(store: Store) -> None:
+    """Each time behind the segments that are large enough already, which stay as they are."""
+    text = "long " * 3_000
+    long_turn: list[KnownEvent] = [
+        AnswerStarted(message="m"),
+        *(TextDelta(message="m", block=0, text=text) for _ in range(3)),
+        TextFinished(message="m", block=0, text=text * 3),
+    ]
+    lines: list[bytes] = []
+    kept: list[Segment] = []
+    for number in range(4):
+        lines = numbered_lines([event for _ in range(number + 1) for event in long_turn], "a")
+        for seq, line in enumerate(lines[5 * number :], 5 * number):
+            await store.log.append(Append("a", seq, [line]))
+        assert await store.log.compact("a", len(lines)) == 3
+        segments = list(await store.log.read("a", 0, 1 << 30))
+        assert segments[: len(kept)] == kept
+        kept = segments
+        assert (await store.log.verify()).damages in ([], ())
+    assert len(kept) == 4
+    assert fold(State(), events(await read_lines(store.log, "a"))) == fold(State(), events(lines))
 
 
 async def test_an_unfinished_block_keeps_its_fragments_until_it_is_finished(store: Store) -> None:

@@ -1,5 +1,6 @@
 """What every log promises about search: any string is a query, and what is found is what may be seen."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.log.base import Append, Document, EventLog, Found
 from palaver.log.search import AROUND_CHARS, CANDIDATES
-from tests.unit.log.stores import KINDS, Store, line, open_store, row
+from tests.unit.log.stores import KINDS, WAIT_S, Store, line, open_store, row
 
 pytestmark = pytest.mark.anyio
 
@@ -178,6 +179,13 @@ async def test_removed_messages_are_not_found_and_edited_ones_only_as_they_are(s
     assert await hits(store.log, "coffee") == []
     assert await hits(store.log, "lemon") == [("a", 3)]
     assert await hits(await store.reopen(), "tea") == [("a", 3)]
+
+
+async def test_a_text_added_and_removed_in_one_moment_is_not_found(store: Store) -> None:
+    added = store.log.append(Append("a", 0, [line("a", 1)], row("a"), [Document("m", 1, "user", "tea")]))
+    removed = store.log.append(Append("a", 1, [line("a", 2)], row("a"), [], ["m"]))
+    await asyncio.wait_for(asyncio.gather(added, removed), WAIT_S)
+    assert await hits(store.log, "tea") == []
 
 
 async def test_several_texts_of_one_message_are_found_and_removed_together(store: Store) -> None:

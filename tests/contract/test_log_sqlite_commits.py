@@ -1,7 +1,8 @@
 """How the SQLite store writes: many appends a commit, no answer before it, and nobody dragged down by a neighbour."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,16 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteLog]:
     await asyncio.wait_for(opened.close(), WAIT_S)
 
 
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """The interpreter changes threads as often as it can: the writer takes whatever is there at any moment."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("eager_threads")
 async def test_appends_of_one_moment_share_one_commit(log: SqliteLog) -> None:
     before = log.commits
     await asyncio.wait_for(asyncio.gather(*(append(log, f"c{number}", 0, 3) for number in range(100))), WAIT_S)
@@ -117,3 +128,4 @@ async def test_more_heads_than_are_remembered_keep_their_places(
             await append(log, f"c{number}", after, 2)
     for number in range(8):
         assert await read_lines(log, f"c{number}") == lines(f"c{number}", 0, 6)
+    assert len(log._writer._heads._known) <= 3

@@ -42,14 +42,18 @@ class Heads:
             ).fetchone()
             if row is None:
                 return None
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[name] = row
+            known = row
+            self._remember({name: row})
         return known
 
     def move(self, moved: dict[str, _Head], position: int, numbers: int) -> None:
-        self._known.update(moved)
+        self._remember(moved)
         self.position, self.numbers = position, numbers
+
+    def _remember(self, heads: dict[str, _Head]) -> None:
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known.update(heads)
 
 
 class Commit:
