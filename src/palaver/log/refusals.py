@@ -8,11 +8,9 @@ from palaver.log.base import Append
 
 def body_of(append: Append) -> bytes:
     """The lines as a segment's body. Raises ValueError for what would break the numbering by lines."""
-    if not append.lines:
-        raise ValueError("An append needs at least one line.")
-    for line in append.lines:
-        if b"\n" in line:
-            raise ValueError("No line of an append may contain a newline.")
+    # One search through all of them: asking each line takes three times as long.
+    if not append.lines or b"\n" in b"".join(append.lines):
+        raise ValueError("An append needs at least one line, and no line may contain a newline.")
     return b"\n".join([*append.lines, b""])
 
 
