@@ -118,6 +118,17 @@ async def test_lost_or_moved_segments_are_found(tmp_path: Path, harm: str, seq: 
         assert (await log.verify("first")).damages in ([], ())
 
 
+async def test_damaged_positions_are_found_and_keep_nobody_from_reading(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    await a_log(directory, compact=True)
+    connection = apsw.Connection(str(directory / "palaver.db"))
+    connection.execute("UPDATE segments SET runs = x'5b5b' WHERE conversation = 2")
+    connection.close()
+    assert damaged(directory) == {"second"}
+    async with open_sqlite_log(directory) as log:
+        assert {name for name, _ in await log.read_all(0, 1 << 20)} == set(NAMES)
+
+
 async def test_a_changed_blob_is_found_and_blamed_on_who_names_it(tmp_path: Path) -> None:
     async with open_sqlite_log(tmp_path / "data") as log:
         ref = await log.blobs.put(b"tea", "text/plain")

@@ -152,7 +152,7 @@ def _audit(connection: apsw.Connection, number: int, name: str, blobs: BlobCheck
             audit.head(
                 Head(*connection.execute("SELECT head, chain FROM conversations WHERE number = ?", (number,)).get)
             )
-    except (apsw.CorruptError, ValueError) as error:
+    except apsw.CorruptError as error:
         audit.unreadable(str(error))
     return audit
 
