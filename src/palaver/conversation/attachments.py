@@ -10,7 +10,7 @@ import re
 
 from msgspec.structs import replace
 
-from palaver.errors import Invalid, TooLarge
+from palaver.errors import Invalid, NotFound, TooLarge
 from palaver.log.base import Blobs
 from palaver.schema.content import Content, ImagePart, ImageUrl, Part, TextPart, as_content
 
@@ -23,7 +23,7 @@ ATTACHMENTS = 10
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,", re.ASCII)
-_OWN_URL = re.compile(r"/api/(blobs|uploads)/[A-Za-z0-9_.-]{1,128}", re.ASCII)
+_OWN_URL = re.compile(r"/api/blobs/([0-9a-f]{64})", re.ASCII)
 
 
 async def with_blobs(content: str | Content, blobs: Blobs) -> Content:
@@ -53,7 +53,9 @@ async def _part_with_blob(part: Part, blobs: Blobs) -> Part:
 
 
 async def _stored(url: str, blobs: Blobs) -> str:
-    if _OWN_URL.fullmatch(url):
+    if own := _OWN_URL.fullmatch(url):
+        if await blobs.get(own[1]) is None:
+            raise NotFound("The image was never uploaded here. Upload it first, then send it.", url=url)
         return url
     match = _DATA_URL.match(url)
     if match is None:

@@ -54,11 +54,13 @@ class Claims:
 
     async def _stored(self, used: Used) -> list[KnownEvent]:
         events: list[KnownEvent] = []
-        for segment in await self._log.read(self._conversation, used.first - 1, 1):
-            for line in segment.body.splitlines():
+        cursor = used.first - 1
+        while cursor < used.last and (segments := await self._log.read(self._conversation, cursor)):
+            for line in (line for segment in segments for line in segment.body.splitlines()):
                 event = decode_event(line)
-                if used.first <= event.seq <= used.last and not isinstance(event, UnknownEvent):
+                if cursor < event.seq <= used.last and not isinstance(event, UnknownEvent):
                     events.append(event)
+            cursor = segments[-1].last
         return events
 
     def _remember(self, request_id: str, used: Used) -> None:
