@@ -29,6 +29,16 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 EPOCH = "golden"
 WAIT_S = 20.0
 
+AGENT = {
+    "id": "default",
+    "name": "Assistant",
+    "description": "",
+    "backend": "api",
+    "model": None,
+    "ready": True,
+    "note": None,
+}
+
 Json = dict[str, Any]
 
 
@@ -161,6 +171,7 @@ class Player:
     async def ask(self, request: web.Request) -> web.Response:
         answers: dict[str, Any] = {
             "session": {"user": "ada", "roles": ["read"], "version": palaver.__version__, "server": "golden"},
+            "agents": {"items": [AGENT]},
             "conversations": {"items": [self._listing()], "next_cursor": None, "pos": self.head},
         }
         answer = answers.get(request.match_info["what"], {"items": []})

@@ -1,13 +1,14 @@
 """Searching all conversations, and jumping to what was found, however far back it is."""
 
+import asyncio
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from palaver.client import Client
 from palaver.schema.commands import SendMessage
 from tests.browser.served import Palaver
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import WAIT_MS, Visitor
 
 TURNS = 56
 """Two messages each: more than a page of the history holds."""
@@ -50,3 +51,18 @@ async def test_search_without_a_hit_says_so(ada: Visitor) -> None:
     await expect(ada.list).to_contain_text("Nothing matches “xylophone quartet”.")
     await ada.search_field.press("Escape")
     await expect(ada.list.get_by_role("link", name="Nothing to see here")).to_be_visible()
+
+
+async def test_search_keeps_the_focus_while_a_conversation_still_loads(ada: Visitor) -> None:
+    conversation = await ada.begin("Slow to open")
+    await ada.rests()
+    held: asyncio.Future[Route] = asyncio.get_running_loop().create_future()
+    # The part of the page that draws an agent's text: the conversation opens when it has come.
+    await ada.page.route("**/assets/markdown-*.js", lambda route: held.set_result(route))  # noqa: PLW0108 - a bare method is refused
+    await ada.go(f"/c/{conversation}")
+    await ada.search_field.fill("green")
+    await (await asyncio.wait_for(held, WAIT_MS / 1000)).continue_()
+    await expect(ada.log).to_contain_text("You said: Slow to open")
+    await expect(ada.search_field).to_be_focused()
+    await ada.page.keyboard.type("house")
+    await expect(ada.search_field).to_have_value("greenhouse")

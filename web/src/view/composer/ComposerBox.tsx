@@ -3,6 +3,7 @@
 import { useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
 import { bytes, text } from "../../text";
 import { Icon } from "../controls/Icon";
+import { isTyping } from "../keys";
 import type { Attachments } from "./attachments";
 import { useAutoGrow } from "./grow";
 
@@ -82,7 +83,8 @@ export function ComposerBox(props: ComposerBoxProps) {
         aria-describedby={notice ? "composer-notice" : undefined}
         placeholder={dropping ? text.composer.drop : props.placeholder}
         rows={1}
-        autoFocus={props.autoFocus}
+        // Never from under somebody's fingers: whoever searches while a conversation still loads keeps the field.
+        autoFocus={props.autoFocus === true && !isTyping(document.activeElement)}
         enterKeyHint="send"
         data-region-focus
         value={value}
