@@ -1,20 +1,17 @@
 """The pictures of the documentation: a conversation that could have been, with a real server, real files and a scripted model.
 
-Only made when PALAVER_SCREENSHOTS names a folder for them.
+The conversation is played by every run; pictures are made when PALAVER_SCREENSHOTS names a folder for them.
 """
 
 import re
 
-import pytest
 from playwright.async_api import expect
 
-from tests.browser.looks import PICTURES, SCHEMES, picture
+from tests.browser.looks import SCHEMES, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 from tests.provider.script import Answer, Call, Say, Think
 from tests.provider.server import ScriptedProvider
-
-pytestmark = pytest.mark.skipif(PICTURES is None, reason="PALAVER_SCREENSHOTS names no folder")
 
 TIDE = '''\
 """When the tide turns, roughly."""
