@@ -75,6 +75,7 @@ export class World implements Ports {
   private ids = 0;
   private wakers = new Set<(why: "online" | "visible") => void>();
   private offliners = new Set<() => void>();
+  private hiders = new Set<() => void>();
 
   // -- ports
 
@@ -101,6 +102,11 @@ export class World implements Ports {
   onOffline = (run: () => void): (() => void) => {
     this.offliners.add(run);
     return () => this.offliners.delete(run);
+  };
+
+  onHide = (run: () => void): (() => void) => {
+    this.hiders.add(run);
+    return () => this.hiders.delete(run);
   };
 
   openSocket = (): SocketLike => {
@@ -144,6 +150,10 @@ export class World implements Ports {
   goOffline(): void {
     this.online = false;
     for (const run of this.offliners) run();
+  }
+
+  hide(): void {
+    for (const run of this.hiders) run();
   }
 
   // -- the server

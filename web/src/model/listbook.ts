@@ -36,10 +36,6 @@ export class ListBook {
     return this.phase === "ready";
   }
 
-  seqOf(conversation: string): number {
-    return this.byId.get(conversation)?.seq ?? 0;
-  }
-
   clear(): void {
     this.byId = new Map();
     this.phase = "loading";

@@ -466,6 +466,25 @@ describe("the list", () => {
     expect(store.getSnapshot().list.unread).toEqual(new Set());
   });
 
+  const leaving: Record<string, (world: World, store: Store) => void> = {
+    "by going elsewhere": (_, store) => store.setVisible(null),
+    "by closing the page": (world) => world.hide(),
+  };
+  test.each(Object.entries(leaving))("does not call unread what came just before it was left %s", async (_, leave) => {
+    const { world, store } = await opened(rows);
+    store.openConversation("c");
+    world.advance(100);
+    store.setVisible("c");
+    world.append("c", said("u"));
+    leave(world, store);
+    const reloaded = openStore(world);
+    reloaded.start();
+    await world.settle();
+    world.socket.say({ type: "listed", items: [listing("c", { pos: 10, seq: 2 })], pos: 10 });
+    world.advance(100);
+    expect(reloaded.getSnapshot().list.unread).toEqual(new Set());
+  });
+
   test("is the same object while a conversation streams", async () => {
     const { world, store } = await opened(rows);
     store.openConversation("c");

@@ -71,7 +71,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
   private checking = false;
-  private stopWaking: () => void = () => {};
+  private stopListening: (() => void)[] = [];
   /** Null until the renderer is loaded. */
   private newTexts: (() => TextBook) | null = null;
   private snapshot: Snapshot;
@@ -130,13 +130,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
     const { seq, draft } = conversation.current;
     this.outbox.progress(conversation.id, seq, seen);
     this.drafts.synced(conversation.id, draft);
-    // Not at once: it is written to the device's storage, and what is on the screen is not unread anyway.
+    // Not at once: it is written to the device's storage, and what is on the screen is not unread anyway. Whoever leaves
+    // earlier, or puts the page away, marks it by that.
     if (conversation.id === this.visible) this.alarms.set("seen", SEEN_MS, () => this.markSeen());
   }
 
   private markSeen(): void {
     const id = this.visible;
-    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.current.seq ?? this.list.seqOf(id)));
+    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.heldSeq ?? 0));
   }
 
   private openViews(): ReadonlyMap<string, OpenConversation> {
@@ -168,14 +169,15 @@ class PageStore implements Store, FeedListener, OutboxListener {
   // -- who we are
 
   start(): void {
-    this.stopWaking = this.ports.onWake(() => {
+    const onWake = () => {
       if (this.snapshot.session.phase === "unreachable") this.reconnectNow();
-    });
+    };
+    this.stopListening = [this.ports.onWake(onWake), this.ports.onHide(() => this.markSeen())];
     void this.checkSession(0);
   }
 
   stop(): void {
-    this.stopWaking();
+    for (const stop of this.stopListening) stop();
     this.feed.stop();
     this.alarms.clearAll();
     this.pace.cancel();

@@ -35,6 +35,18 @@ export function browserPorts(options: { version?: string } = {}): Ports {
       window.addEventListener("offline", run);
       return () => window.removeEventListener("offline", run);
     },
+    onHide(run) {
+      const hidden = () => {
+        if (document.hidden) run();
+      };
+      // A page that is closed while it is shown may only hear the second.
+      document.addEventListener("visibilitychange", hidden);
+      window.addEventListener("pagehide", run);
+      return () => {
+        document.removeEventListener("visibilitychange", hidden);
+        window.removeEventListener("pagehide", run);
+      };
+    },
     dayOf: (ts) => new Date(ts).setHours(0, 0, 0, 0),
     tab: keyValue(() => sessionStorage),
     device: keyValue(() => localStorage),

@@ -41,6 +41,8 @@ export interface Ports extends Timers {
   /** Calls back when the network returns or the page becomes visible; the result stops that. */
   onWake(run: (why: "online" | "visible") => void): () => void;
   onOffline(run: () => void): () => void;
+  /** Calls back when the page is put away or closed, perhaps for good; the result stops that. */
+  onHide(run: () => void): () => void;
   /** Midnight before this moment in the reader's time zone. */
   dayOf(ts: number): number;
   /** Survives a reload of this tab. */
