@@ -36,7 +36,7 @@ async def test_search_finds_text_in_another_conversation_and_jumps_to_it(ada: Vi
     for who, words in (("You", "The orchid stands behind"), ("Agent", "You said: The orchid stands behind")):
         await ada.list.get_by_role("link", name=re.compile(f"{who} {words}")).click()
         await expect(ada.page).to_have_url(re.compile(rf"/c/{far}\?at=\d+"))
-        row = ada.row(re.compile("^owner" if who == "You" else "^Agent")).filter(has_text=words)
+        row = ada.row(re.compile("^You, " if who == "You" else "^Agent")).filter(has_text=words)
         await expect(row).to_be_in_viewport()
     await expect(ada.log.get_by_text(f"Filling {TURNS - 1}.", exact=True)).not_to_be_in_viewport()
 

@@ -7,7 +7,8 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.processes import settle_at
-from tests.browser.visitor import Visitor
+from tests.browser.served import Palaver
+from tests.browser.visitor import Visitor, Visitors
 from tests.provider.server import ScriptedProvider
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
@@ -32,7 +33,9 @@ async def test_stop_button_ends_a_command_with_all_its_children(ada: Visitor) ->
     await ada.rests()
 
 
-async def test_stopped_answer_stays_and_can_be_continued(ada: Visitor, provider: ScriptedProvider) -> None:
+async def test_stopped_answer_stays_and_can_be_continued(
+    ada: Visitor, palaver: Palaver, visitors: Visitors, provider: ScriptedProvider
+) -> None:
     await ada.begin("!long 40\n!gate stopped\n!say never said")
     await provider.gates.reached("stopped")
     await expect(ada.log).to_contain_text("word40")
@@ -40,6 +43,9 @@ async def test_stopped_answer_stays_and_can_be_continued(ada: Visitor, provider:
     await expect(ada.log).to_contain_text("cut off here")
     await expect(ada.row(re.compile("^Interrupted by you"))).to_be_visible()
     await ada.rests()
+    phone = await visitors.owner(palaver.url, palaver.token)
+    await phone.open(ada.conversation)
+    await expect(phone.row(re.compile("^Interrupted from another client"))).to_be_visible()
     before = await ada.read()
     assert before.count("word17 ") == 1
 

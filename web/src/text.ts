@@ -218,7 +218,6 @@ export const text = {
 
   message: {
     you: "You",
-    yours: (when: string) => `You, ${when}`,
     from: (who: string, when: string) => `${who}, ${when}`,
     agent: (name: string) => `Agent ${name}`,
     via: (face: string) => `via ${face}`,
@@ -457,6 +456,7 @@ export const text = {
     planRevised: "Changes asked for",
     question: "Answered",
     byYou: "by you",
+    by: (name: string) => `by ${name}`,
     elsewhere: "answered elsewhere",
   },
 

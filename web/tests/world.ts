@@ -57,6 +57,7 @@ export class World implements Ports {
   /** The page's; the server's is below. */
   version = "1.0.0";
   serverVersion = "1.0.0";
+  readonly client = "laptop";
   epoch = "e1";
   online = true;
   /** Whether a new socket is greeted at once. */

@@ -9,6 +9,7 @@
 import type {
   Block,
   CitationAdded,
+  FilesChanged,
   Part,
   RequestOpened,
   TextBlock,
@@ -163,6 +164,11 @@ export function toolFinished(tool: ToolBlock, event: ToolFinished): ToolBlock {
   };
 }
 
+/** Told before the result, by the call that did it. */
+export function filesChanged(tool: ToolBlock, event: FilesChanged): ToolBlock {
+  return isOpenTool(tool) ? { ...tool, changes: [...tool.changes, ...event.files] } : tool;
+}
+
 function newTool(event: { block: number; call: string; name: string }, status: ToolStatus): ToolBlock {
   return {
     type: "tool",
@@ -184,6 +190,7 @@ function newTool(event: { block: number; call: string; name: string }, status: T
     provider: null,
     started_at: null,
     finished_at: null,
+    changes: [],
   };
 }
 

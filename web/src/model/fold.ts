@@ -9,11 +9,19 @@
 import type {
   AnswerFinished,
   Block,
+  Compression,
+  ContextCompressed,
   ConversationUpdated,
   FileChange,
+  FilesChanged,
+  Grant,
+  GrantAdded,
+  GrantRemoved,
   Message,
   MessageRemoved,
   MessageTruncated,
+  Process,
+  ProcessFinished,
   RequestOpened,
   RequestResolved,
   State,
@@ -30,8 +38,10 @@ import * as queue from "./queue";
 import * as requests from "./requests";
 import { statusOf } from "./status";
 
-/** Subagents, exchanges and changed files that stay in view: each list holds its latest. */
+/** Subagents, exchanges, grants and changed files that stay in view: each list holds its latest. */
 const KEEP_LATEST = 200;
+/** Of the latest, which go furthest. */
+const KEEP_COMPRESSIONS = 20;
 
 export const EMPTY_STATE: State = {
   conversation: "",
@@ -55,6 +65,8 @@ export const EMPTY_STATE: State = {
   subagents: [],
   exchanges: [],
   processes: [],
+  grants: [],
+  compressions: [],
   files: [],
   context: null,
   usage: {},
@@ -246,6 +258,8 @@ class Draft {
           detail: null,
           retry: null,
           usage: {},
+          cost_usd: 0,
+          switch: null,
         };
         state.processes = state.processes.filter((process) => process.running);
         break;
@@ -268,6 +282,7 @@ class Draft {
           });
         }
         this.append(messages.begun(event, state.turn));
+        if (state.turn?.switch) state.turn = { ...state.turn, switch: null };
         break;
       case "text.finished":
         this.changeBlock(event, blocks.textFinished);
@@ -333,6 +348,7 @@ class Draft {
           window_tokens: event.window_tokens ?? null,
           estimated: event.estimated ?? true,
           compressed: state.context?.compressed ?? false,
+          breakdown: event.breakdown ?? {},
         };
         break;
       case "context.compressed":
@@ -341,10 +357,20 @@ class Draft {
           window_tokens: state.context?.window_tokens ?? null,
           estimated: true,
           compressed: true,
+          breakdown: {},
         };
+        state.compressions = [...state.compressions, compression(event)].slice(-KEEP_COMPRESSIONS);
+        break;
+      case "knowledge.recalled":
+        if (event.message) {
+          this.change(event.message, event.seq, (message) => {
+            message.knowledge = { sources: event.sources ?? [], tokens: event.tokens ?? 0, text: event.text ?? "" };
+          });
+        }
         break;
       case "files.changed":
-        state.files = latestFiles(state.files, event.files);
+        state.files = latestFiles(state.files, event);
+        if (event.call) this.changeCall(event.call, event.seq, (tool) => blocks.filesChanged(tool, event));
         break;
       case "plan.updated":
         state.plan = event.plan ?? null;
@@ -357,26 +383,35 @@ class Draft {
             command: event.command,
             call: event.call ?? null,
             pid: event.pid ?? null,
+            turn: event.turn ?? null,
             running: true,
             exit_code: null,
+            started_at: event.ts,
+            finished_at: null,
+            end: null,
           },
         ];
         break;
       case "process.finished":
-        state.processes = state.processes.map((known) =>
-          known.id === event.process ? { ...known, running: false, exit_code: event.exit_code ?? null } : known,
-        );
+        state.processes = state.processes.map((known) => processEnded(known, event));
         break;
       case "model.switched":
-        if (state.turn) state.turn = { ...state.turn, model: event.to_model };
+        if (state.turn) {
+          const { to_model, from_model = null, reason = "" } = event;
+          state.turn = { ...state.turn, model: to_model, switch: { to_model, from_model, reason } };
+        }
+        break;
+      case "grant.added":
+        state.grants = latest(without(state.grants, event), grant(event));
+        break;
+      case "grant.removed":
+        state.grants = without(state.grants, event);
         break;
 
-      case "knowledge.recalled":
       case "mission.set":
       case "mission.cleared":
       case "mission.triggered":
       case "agent.overridden":
-      case "grant.added":
       case "log.compacted":
       case "opaque":
         break; // Nothing in a conversation's view depends on these; `seq` moves on.
@@ -408,11 +443,18 @@ class Draft {
   private truncate(event: MessageTruncated): void {
     this.own().splice(Math.max(0, event.index - this.state.offset));
     if (event.index < this.state.offset) this.state.offset = event.index;
+    const first = event.first_seq;
+    if (first != null) {
+      this.state.compressions = this.state.compressions.filter((known) => known.horizon <= first);
+    }
   }
 
   private finishAnswer(event: AnswerFinished): void {
     const turn = this.state.turn;
-    if (turn && event.usage) this.state.turn = { ...turn, usage: summed(turn.usage, event.usage) };
+    if (turn && (event.usage || event.cost_usd)) {
+      const cost_usd = turn.cost_usd + (event.cost_usd ?? 0);
+      this.state.turn = { ...turn, usage: summed(turn.usage, event.usage ?? {}), cost_usd };
+    }
     this.change(event.message, event.seq, (message) => {
       if (message.status !== "superseded") message.status = event.interrupted ? "interrupted" : "done";
       message.finish_reason = event.finish_reason;
@@ -472,9 +514,32 @@ function latest<Item>(known: readonly Item[], added: Item): Item[] {
   return [...known, added].slice(-KEEP_LATEST);
 }
 
-/** The latest change of each path, latest last. */
-function latestFiles(known: readonly FileChange[], changed: readonly FileChange[]): FileChange[] {
-  const byPath = new Map(changed.map((file) => [file.path, file]));
+function compression(event: ContextCompressed): Compression {
+  const { stage, strength, ts, seq, before_tokens, after_tokens } = event;
+  const { horizon = 0, summary = null } = event;
+  return { stage, horizon, strength, ts, seq, before_tokens, after_tokens, summary };
+}
+
+/** The first end is the end. */
+function processEnded(known: Process, event: ProcessFinished): Process {
+  if (known.id !== event.process || !known.running) return known;
+  const { exit_code = null, end = "exited" } = event;
+  return { ...known, running: false, exit_code, finished_at: event.ts, end };
+}
+
+function grant(event: GrantAdded): Grant {
+  const { tool, scope, ts } = event;
+  const { decision = "allow", match = null, agent = null, request = null } = event;
+  return { tool, scope, decision, match, agent, request, ts };
+}
+
+function without(grants: readonly Grant[], event: GrantAdded | GrantRemoved): Grant[] {
+  return grants.filter((known) => known.tool !== event.tool || known.match !== (event.match ?? null));
+}
+
+/** The latest change of each path, latest last. A diff that its call shows is not held twice. */
+function latestFiles(known: readonly FileChange[], event: FilesChanged): FileChange[] {
+  const byPath = new Map(event.files.map((file) => [file.path, event.call ? { ...file, diff: null } : file]));
   return [...known.filter((file) => !byPath.has(file.path)), ...byPath.values()].slice(-KEEP_LATEST);
 }
 

@@ -24,6 +24,7 @@ export function begun(event: AnswerStarted, turn: Turn | null): Message {
     status: "streaming",
     agent: turn?.agent ?? null,
     model: event.model || (turn?.model ?? null),
+    switch: turn?.switch ?? null,
   };
 }
 
@@ -46,6 +47,8 @@ function empty(event: MessageAdded | AnswerStarted, role: Message["role"]): Mess
     event_kind: null,
     edited: false,
     client_request_id: null,
+    knowledge: null,
+    switch: null,
     ended: null,
     data: null,
   };

@@ -72,6 +72,8 @@ export interface SendOptions {
 export interface Store {
   subscribe: (listener: () => void) => () => void;
   getSnapshot: () => Snapshot;
+  /** What the origin of this browser's own events is called. */
+  readonly client: string;
 
   /** Asks who we are and connects. */
   start(): void;

@@ -53,6 +53,7 @@ export function openStore(ports: Ports): Store {
 }
 
 class PageStore implements Store, FeedListener, OutboxListener {
+  readonly client: string;
   private readonly ports: Ports;
   private readonly feed: Feed;
   private readonly outbox: Outbox;
@@ -78,6 +79,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   constructor(ports: Ports) {
     this.ports = ports;
+    this.client = ports.client;
     this.feed = new Feed(ports, this);
     this.outbox = new Outbox(ports, this);
     this.drafts = new Drafts(ports.tab);

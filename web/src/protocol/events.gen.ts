@@ -52,6 +52,7 @@ export type KnownEvent =
   | MissionTriggered
   | AgentOverridden
   | GrantAdded
+  | GrantRemoved
   | LogCompacted;
 export type Part = TextPart | ImagePart;
 export type Delivery = "turn" | "boundary";
@@ -73,6 +74,9 @@ export type Command =
   | RemoveQueued
   | Interrupt
   | ResolveRequest
+  | DecideTools
+  | StopProcess
+  | RemoveGrant
   | UpdateConversation
   | SetParams
   | DeleteConversation
@@ -377,11 +381,20 @@ export interface ToolBlock {
   provider: unknown;
   started_at: number | null;
   finished_at: number | null;
+  changes: FileChange[];
   index: number;
 }
 export interface ToolError {
   code: string;
   message: string;
+}
+export interface FileChange {
+  path: string;
+  kind: "created" | "deleted" | "modified" | "renamed";
+  additions: number;
+  deletions: number;
+  diff: string | null;
+  blob: BlobRef | null;
 }
 export interface MessageEdited {
   type: "message.edited";
@@ -415,6 +428,7 @@ export interface MessageRemoved {
 export interface MessageTruncated {
   type: "message.truncated";
   index: number;
+  first_seq?: number | null;
   seq: number;
   id: string;
   ts: number;
@@ -583,6 +597,7 @@ export interface AnswerFinished {
   message: string;
   finish_reason: string;
   usage?: Usage | null;
+  cost_usd?: number | null;
   model?: string | null;
   interrupted?: boolean;
   provider?: unknown;
@@ -840,12 +855,16 @@ export interface ContextMeasured {
   client_request_id?: string | null;
   body_hash?: string | null;
 }
+/**
+ * A stage was taken: what began before `horizon` is shown to models in its way from now on, the same way each time.
+ */
 export interface ContextCompressed {
   type: "context.compressed";
-  stage: string;
+  stage: "deduplicate" | "limit" | "repair" | "shorten" | "summarize";
   strength: "absent" | "high" | "low" | "medium";
   before_tokens: number;
   after_tokens: number;
+  horizon?: number;
   messages?: string[];
   summary?: string | null;
   seq: number;
@@ -857,10 +876,15 @@ export interface ContextCompressed {
   client_request_id?: string | null;
   body_hash?: string | null;
 }
+/**
+ * What was recalled for a message. `text` is what the model is shown with it, now and in every later step.
+ */
 export interface KnowledgeRecalled {
   type: "knowledge.recalled";
+  message?: string | null;
   sources?: KnowledgeSource[];
   tokens?: number;
+  text?: string;
   seq: number;
   id: string;
   ts: number;
@@ -870,15 +894,20 @@ export interface KnowledgeRecalled {
   client_request_id?: string | null;
   body_hash?: string | null;
 }
+/**
+ * Where something recalled comes from. `ref` is a conversation's id or a path beneath the project.
+ */
 export interface KnowledgeSource {
   kind: "conversation" | "file" | "note";
   ref: string;
-  title?: string;
-  snippet?: string;
+  title: string;
+  snippet: string;
+  seq: number | null;
 }
 export interface FilesChanged {
   type: "files.changed";
   files: FileChange[];
+  call?: string | null;
   truncated_count?: number;
   seq: number;
   id: string;
@@ -888,14 +917,6 @@ export interface FilesChanged {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
-}
-export interface FileChange {
-  path: string;
-  kind: "created" | "deleted" | "modified" | "renamed";
-  additions: number;
-  deletions: number;
-  diff: string | null;
-  blob: BlobRef | null;
 }
 export interface PlanUpdated {
   type: "plan.updated";
@@ -928,6 +949,7 @@ export interface ProcessFinished {
   type: "process.finished";
   process: string;
   exit_code?: number | null;
+  end?: "exited" | "restart" | "stopped";
   seq: number;
   id: string;
   ts: number;
@@ -1033,6 +1055,22 @@ export interface GrantAdded {
   body_hash?: string | null;
 }
 /**
+ * A standing rule was taken back.
+ */
+export interface GrantRemoved {
+  type: "grant.removed";
+  tool: string;
+  match?: string | null;
+  seq: number;
+  id: string;
+  ts: number;
+  conversation: string;
+  turn?: string | null;
+  origin?: Origin | null;
+  client_request_id?: string | null;
+  body_hash?: string | null;
+}
+/**
  * Stands for the events `first` to `seq`, deltas that finished blocks made redundant. Carries the chain's value.
  */
 export interface LogCompacted {
@@ -1099,6 +1137,43 @@ export interface ResolveRequest {
   answers?: Answer[];
   text?: string | null;
   input?: unknown;
+  client_request_id?: string | null;
+}
+/**
+ * Decide waiting calls together, while paused. Those not named stay open; an empty list means all of them, `accepted`.
+ *
+ *     `then` says what follows a no: `stop` lets the accepted ones run and ends the turn.
+ */
+export interface DecideTools {
+  type: "decide_tools";
+  decisions?: ToolDecision[];
+  accepted?: boolean;
+  then?: Then;
+  text?: string | null;
+  client_request_id?: string | null;
+}
+/**
+ * A yes or no to one waiting call.
+ */
+export interface ToolDecision {
+  call: string;
+  accepted: boolean;
+}
+/**
+ * End a background process and its children.
+ */
+export interface StopProcess {
+  type: "stop_process";
+  process: string;
+  client_request_id?: string | null;
+}
+/**
+ * Take back what was always allowed here.
+ */
+export interface RemoveGrant {
+  type: "remove_grant";
+  tool: string;
+  match?: string | null;
   client_request_id?: string | null;
 }
 export interface UpdateConversation {
@@ -1191,8 +1266,26 @@ export interface Message {
   event_kind: string | null;
   edited: boolean;
   client_request_id: string | null;
+  knowledge: Knowledge | null;
+  switch: Switch | null;
   ended: TurnSummary | null;
   data: unknown;
+}
+/**
+ * What was recalled before a message was answered, as the model was shown it.
+ */
+export interface Knowledge {
+  sources: KnowledgeSource[];
+  tokens: number;
+  text: string;
+}
+/**
+ * Another model took over, and why.
+ */
+export interface Switch {
+  to_model: string;
+  from_model: string | null;
+  reason: string;
 }
 /**
  * How a turn ended.
@@ -1244,6 +1337,14 @@ export interface CreateConversation {
     [k: string]: unknown;
   };
   message?: string | Part[] | null;
+  branch?: Branch | null;
+}
+/**
+ * Where a branch starts: everything up to and including `message` (absent: all of it) is copied with new ids.
+ */
+export interface Branch {
+  conversation: string;
+  message?: string | null;
 }
 /**
  * One conversation, folded. `offset` messages precede `messages[0]`: history is paged, not shipped.
@@ -1272,6 +1373,8 @@ export interface State {
   subagents: Subagent[];
   exchanges: Exchange[];
   processes: Process[];
+  grants: Grant[];
+  compressions: Compression[];
   files: FileChange[];
   context: ContextMeter | null;
   usage: Usage;
@@ -1349,6 +1452,8 @@ export interface Turn {
   detail: string | null;
   retry: Retry | null;
   usage: Usage;
+  cost_usd: number;
+  switch: Switch | null;
 }
 export interface Subagent {
   conversation: string;
@@ -1368,14 +1473,46 @@ export interface Process {
   command: string;
   call: string | null;
   pid: number | null;
+  turn: string | null;
   running: boolean;
   exit_code: number | null;
+  started_at: number | null;
+  finished_at: number | null;
+  end: ("exited" | "restart" | "stopped") | null;
+}
+/**
+ * A standing rule that a person gave here. `match` absent: every call of the tool.
+ */
+export interface Grant {
+  tool: string;
+  scope: Scope;
+  decision: "allow" | "ask" | "deny_abort" | "deny_continue";
+  match: string | null;
+  agent: string | null;
+  request: string | null;
+  ts: number;
+}
+/**
+ * From here on a model is shown less of what began before `horizon`; the log and the page keep all of it.
+ */
+export interface Compression {
+  stage: "deduplicate" | "limit" | "repair" | "shorten" | "summarize";
+  horizon: number;
+  strength: "absent" | "high" | "low" | "medium";
+  ts: number;
+  seq: number;
+  before_tokens: number;
+  after_tokens: number;
+  summary: string | null;
 }
 export interface ContextMeter {
   used_tokens: number;
   window_tokens: number | null;
   estimated: boolean;
   compressed: boolean;
+  breakdown: {
+    [k: string]: number;
+  };
 }
 /**
  * A conversation in a list: enough for a row, cheap enough for ten thousand.

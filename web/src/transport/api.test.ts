@@ -6,17 +6,18 @@ interface Call {
   method: string | undefined;
   body: unknown;
   credentials: string | undefined;
+  headers: unknown;
 }
 
 function answering(status: number, body: string): { api: HttpApi; calls: Call[] } {
   const calls: Call[] = [];
   const fetcher = async (url: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    const { method, credentials } = init;
+    const { method, credentials, headers } = init;
     const body_ = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
-    calls.push({ url: String(url), method, credentials, body: body_ });
+    calls.push({ url: String(url), method, credentials, headers, body: body_ });
     return new Response(status === 204 ? null : body, { status });
   };
-  return { api: new HttpApi(fetcher as typeof fetch), calls };
+  return { api: new HttpApi(fetcher as typeof fetch, { client: "laptop" }), calls };
 }
 
 test("calls go to their own address with the cookie and a JSON body", async () => {
@@ -30,6 +31,16 @@ test("calls go to their own address with the cookie and a JSON body", async () =
     { method: "GET", url: "/api/conversations/x%2Fy/messages?before=7&limit=100" },
     { method: "GET", url: "/api/search?q=%C3%B6&conversation=c" },
     { method: "POST", url: "/api/conversations/c/commands", body: { type: "interrupt", client_request_id: "i" } },
+  ]);
+});
+
+test("commands and uploads carry the name of their browser, so that it knows its own events again", async () => {
+  const { api, calls } = answering(200, "{}");
+  await api.command("c", { type: "interrupt" });
+  await api.upload(new Blob(["x"]), "x.png");
+  expect(calls).toMatchObject([
+    { headers: { "palaver-client": "laptop", "content-type": "application/json" } },
+    { headers: { "palaver-client": "laptop" } },
   ]);
 });
 
@@ -51,9 +62,8 @@ test("a gateway's page is an error that may pass; a page of ours that broke is n
 });
 
 test("no answer at all may be tried again", async () => {
-  const api = new HttpApi((async () => {
-    throw new TypeError("fetch failed");
-  }) as typeof fetch);
+  const fetcher = (async () => Promise.reject(new TypeError("fetch failed"))) as typeof fetch;
+  const api = new HttpApi(fetcher, { client: "laptop" });
   await expect(api.requests()).rejects.toMatchObject({ status: 0, retryable: true, error: { code: "unreachable" } });
 });
 

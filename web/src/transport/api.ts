@@ -94,11 +94,12 @@ interface Call {
 
 export class HttpApi implements Api {
   private readonly fetch: typeof fetch;
-  private readonly base: string;
+  private readonly client: string;
 
-  constructor(fetcher: typeof fetch, base = "") {
+  /** `client`: the name that the events of our commands carry. */
+  constructor(fetcher: typeof fetch, { client }: { client: string }) {
     this.fetch = fetcher;
-    this.base = base;
+    this.client = client;
   }
 
   session(): Promise<Session> {
@@ -172,6 +173,7 @@ export class HttpApi implements Api {
     const bounded = AbortSignal.timeout(timeoutMs);
     const request: RequestInit = {
       method,
+      headers: { "palaver-client": this.client },
       credentials: "same-origin",
       cache: "no-store",
       signal: signal ? AbortSignal.any([signal, bounded]) : bounded,
@@ -179,12 +181,12 @@ export class HttpApi implements Api {
     if (body instanceof FormData) request.body = body;
     else if (body !== undefined) {
       request.body = JSON.stringify(body);
-      request.headers = { "content-type": "application/json" };
+      request.headers = { ...request.headers, "content-type": "application/json" };
     }
     // A browser's fetch wants no `this`.
     const { fetch: fetcher } = this;
     try {
-      const response = await fetcher(this.base + path + queryText(call.query), request);
+      const response = await fetcher(path + queryText(call.query), request);
       const answer = parsed(await response.text());
       if (!response.ok) throw new ApiError(response.status, asWireError(response.status, answer));
       return answer as Answer;

@@ -4,10 +4,15 @@ import { version as built } from "../../package.json";
 import { HttpApi } from "./api";
 import type { KeyValue, Ports, SocketLike } from "./ports";
 
+const NAME_UNDER = "palaver.client";
+
 /** `version` is the page's own; the build's by default. */
 export function browserPorts(options: { version?: string } = {}): Ports {
+  const device = keyValue(() => localStorage);
+  const client = nameOf(device);
   return {
-    api: new HttpApi(window.fetch.bind(window)),
+    api: new HttpApi(window.fetch.bind(window), { client }),
+    client,
     version: options.version ?? built,
     openSocket: () => new WebSocket(new URL("/api/socket", location.href.replace(/^http/, "ws"))) as SocketLike,
     now: () => Date.now(),
@@ -49,7 +54,7 @@ export function browserPorts(options: { version?: string } = {}): Ports {
     },
     dayOf: (ts) => new Date(ts).setHours(0, 0, 0, 0),
     tab: keyValue(() => sessionStorage),
-    device: keyValue(() => localStorage),
+    device,
   };
 }
 
@@ -74,6 +79,13 @@ function frame(run: () => void): () => void {
 function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The browser's, not the tab's: what was answered in a tab closed long ago was answered here. */
+function nameOf(device: KeyValue): string {
+  const name = device.get(NAME_UNDER) ?? newId();
+  device.set(NAME_UNDER, name);
+  return name;
 }
 
 /** Storage may be full or forbidden; then nothing is remembered, and nothing else changes. */

@@ -31,6 +31,8 @@ export interface Ports extends Timers {
   readonly api: Api;
   /** The page's build version, compared with what the server says. */
   readonly version: string;
+  /** The name this browser gives itself, to know its own deeds again in the log. */
+  readonly client: string;
   openSocket(): SocketLike;
   /** Runs before the next paint (or soon, in a hidden page); the result cancels it. */
   frame(run: () => void): () => void;

@@ -3,7 +3,7 @@
  * keys) and the keys that work everywhere; knows nothing of what a conversation holds.
  */
 
-import { Suspense, useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { text } from "../text";
 import { Announcer } from "./announcer/Announcer";
 import { ConnectionBanner } from "./connection/ConnectionBanner";
@@ -14,6 +14,7 @@ import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
 import { fetchTheRest, Home, KeyHelp, SignIn } from "./later";
+import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
@@ -50,6 +51,8 @@ function Page() {
   const [sideShown, setSideShown] = useState(true);
   const waiting = usePick((snapshot) => snapshot.list.waitingCount);
   const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
+  const user = usePick(({ session }) => session.session?.user ?? null);
+  const me = useMemo(() => ({ user, client: store.client }), [store, user]);
   const close = useCallback(() => setLayer(null), []);
 
   useEffect(() => {
@@ -97,35 +100,37 @@ function Page() {
 
   const list = <ConversationList current={route.conversation} onChosen={close} />;
   return (
-    <ActionsContext value={actions}>
-      <div className={sideShown && !narrow ? "page with-side" : "page"}>
-        {sideShown && !narrow && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
-        <div className="stage">
-          <ConnectionBanner />
-          {route.conversation === null ? (
-            <Suspense fallback={null}>
-              <Home onShowList={toggleList} listShown={sideShown && !narrow} />
-            </Suspense>
-          ) : (
-            <Conversation
-              key={route.conversation}
-              id={route.conversation}
-              at={route.at}
-              message={route.message}
-              onShowList={toggleList}
-              listShown={sideShown && !narrow}
-            />
-          )}
+    <MeContext value={me}>
+      <ActionsContext value={actions}>
+        <div className={sideShown && !narrow ? "page with-side" : "page"}>
+          {sideShown && !narrow && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
+          <div className="stage">
+            <ConnectionBanner />
+            {route.conversation === null ? (
+              <Suspense fallback={null}>
+                <Home onShowList={toggleList} listShown={sideShown && !narrow} />
+              </Suspense>
+            ) : (
+              <Conversation
+                key={route.conversation}
+                id={route.conversation}
+                at={route.at}
+                message={route.message}
+                onShowList={toggleList}
+                listShown={sideShown && !narrow}
+              />
+            )}
+          </div>
         </div>
-      </div>
-      <Notices />
-      {layer === "list" && narrow && (
-        <Dialog label={text.list.label} className="drawer" onClose={close}>
-          {list}
-        </Dialog>
-      )}
-      {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
-      <Suspense fallback={null}>{layer === "keys" && <KeyHelp onClose={close} />}</Suspense>
-    </ActionsContext>
+        <Notices />
+        {layer === "list" && narrow && (
+          <Dialog label={text.list.label} className="drawer" onClose={close}>
+            {list}
+          </Dialog>
+        )}
+        {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
+        <Suspense fallback={null}>{layer === "keys" && <KeyHelp onClose={close} />}</Suspense>
+      </ActionsContext>
+    </MeContext>
   );
 }

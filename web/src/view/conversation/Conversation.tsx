@@ -13,7 +13,6 @@ import { onAsked, withCommandKey } from "../keys";
 import { QueueStrip, RequestDock } from "../later";
 import { usePicked, useStore } from "../store";
 import { Transcript } from "../transcript/Transcript";
-import { witness } from "../witness";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
 
 interface FrameProps {
@@ -72,13 +71,8 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
   const [editingQueued, setEditingQueued] = useState<string | null>(null);
   const [finding, setFinding] = useState(false);
   const scope = useMemo(() => ({ id, editing, setEditing, editingQueued, setEditingQueued }), [id, editing, editingQueued]);
-  const turn = usePicked(id, ({ state }) => state.turn?.id ?? null);
   const hasRequests = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
   const stop = useStop(id);
-
-  useEffect(() => {
-    if (turn) witness.saw(turn);
-  }, [turn]);
 
   useEffect(() => onAsked("find", () => setFinding(true)), []);
   useEffect(() => {
@@ -126,7 +120,6 @@ function useStop(id: string): () => void {
   return useCallback(() => {
     const turn = store.getSnapshot().open.get(id)?.state.turn;
     if (!turn) return;
-    witness.did(turn.id);
     store.command(id, { type: "interrupt", turn: turn.id });
   }, [store, id]);
 }

@@ -12,7 +12,7 @@ import { useScope } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
 import { usePicked, useStore } from "../store";
 import { PendingState } from "../transcript/UserMessage";
-import { faceOf } from "../witness";
+import { faceOf } from "../me";
 
 // Time to change one's mind.
 const UNDO_MS = 5000;

@@ -10,7 +10,6 @@ import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ask } from "../keys";
 import { usePicked, useStore } from "../store";
-import { witness } from "../witness";
 import { Approval } from "./Approval";
 import { PlanRequest } from "./PlanRequest";
 import { QuestionCard } from "./QuestionCard";
@@ -45,9 +44,6 @@ export default function RequestDock({ id }: { id: string }) {
     open.findIndex((request) => request.id === wanted),
   );
   const request = open[at];
-  useEffect(() => {
-    for (const known of requests) if (known.status === "open") witness.saw(known.id);
-  }, [requests]);
   if (!request) return null;
   const turn = (by: number): void => setWanted(open[(at + by + open.length) % open.length]?.id ?? null);
   return (
@@ -106,18 +102,11 @@ function useReply(id: string, request: Request) {
       // Whoever answered with a focused button would be left nowhere once the card is gone.
       if (document.activeElement?.matches(".request :focus-visible")) ask("compose");
       setState("sending");
-      witness.did(request.id);
       const command = store.command(id, { type: "resolve_request", request: request.id, ...answer });
-      store.answered(command).then(
-        (accepted) => {
-          if (accepted.applied === false) witness.undo(request.id);
-        },
-        (error: unknown) => {
-          witness.undo(request.id);
-          store.discard(command);
-          setState({ failed: error instanceof Error && error.message ? error.message : text.approval.failed });
-        },
-      );
+      store.answered(command).catch((error: unknown) => {
+        store.discard(command);
+        setState({ failed: error instanceof Error && error.message ? error.message : text.approval.failed });
+      });
     },
     [store, id, request.id],
   );

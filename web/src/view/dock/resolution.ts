@@ -2,10 +2,10 @@
 
 import type { Request } from "../../protocol/events.gen";
 import { text } from "../../text";
-import { faceOf, witness } from "../witness";
+import { faceOf, isAnothers, isHere, type Me } from "../me";
 
-export function sayResolution(request: Request): string {
-  return text.join(sayDecision(request), sayWho(request));
+export function sayResolution(request: Request, me: Me): string {
+  return text.join(sayDecision(request), sayWho(request, me));
 }
 
 function sayDecision({ kind, status, resolution }: Request): string {
@@ -31,10 +31,11 @@ function sayDecision({ kind, status, resolution }: Request): string {
   return text.answered.allowedScope[resolution?.scope ?? "once"];
 }
 
-function sayWho(request: Request): string | null {
-  if (request.status !== "answered") return null;
-  if (witness.here(request.id)) return text.answered.byYou;
-  const face = faceOf(request.resolution?.by);
-  if (witness.elsewhere(request.id)) return text.join(text.answered.elsewhere, face && text.message.via(face));
-  return face && text.message.via(face);
+function sayWho({ status, resolution }: Request, me: Me): string | null {
+  const by = resolution?.by;
+  if (status !== "answered" || !by) return null;
+  if (isHere(by, me)) return text.answered.byYou;
+  const face = faceOf(by);
+  const who = isAnothers(by, me) ? text.answered.by(by.user ?? "") : text.answered.elsewhere;
+  return text.join(who, face && text.message.via(face));
 }

@@ -8,7 +8,6 @@ import { copyText } from "../controls/Copy";
 import { ask, commandKey } from "../keys";
 import { usePick, usePicked, useStore } from "../store";
 import { chooseTheme, THEMES } from "../theme";
-import { witness } from "../witness";
 
 export interface PaletteCommand {
   name: string;
@@ -48,16 +47,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       const running: PaletteCommand[] =
         turn === null
           ? []
-          : [
-              {
-                name: text.commands.stop,
-                key: "Esc",
-                run: () => {
-                  witness.did(turn);
-                  store.command(id, { type: "interrupt", turn });
-                },
-              },
-            ];
+          : [{ name: text.commands.stop, key: "Esc", run: () => store.command(id, { type: "interrupt", turn }) }];
       const resting: PaletteCommand[] =
         turn === null && hasMessages
           ? [{ name: text.commands.regenerate, run: () => store.command(id, { type: "regenerate" }) }]

@@ -1,7 +1,7 @@
 /** An opened tool call. What it shows depends on what the call does; an unknown tool shows its input and output as they are. */
 
 import type { ReactNode } from "react";
-import type { Answer, PlanItem, Request, ToolBlock } from "../../protocol/events.gen";
+import type { Answer, PlanItem, ToolBlock } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, number, text } from "../../text";
 import { blobUrl } from "../../transport/api";
 import { usePageActions } from "../actions";
@@ -12,6 +12,7 @@ import { DiffView } from "../diff/DiffView";
 import { diffOfCall } from "../diff/lines";
 import { PlanItems } from "../dock/PlanLine";
 import { sayResolution } from "../dock/resolution";
+import { useMe } from "../me";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
 import { argument, isOpen, questionsOf, type ToolKind } from "./say";
@@ -192,6 +193,7 @@ function Child({ call }: { call: string }) {
 }
 
 function Footer({ block }: { block: ToolBlock }) {
+  const me = useMe();
   const request = usePicked(useConversationId(), ({ state }) =>
     block.request === null ? undefined : state.requests.find((known) => known.id === block.request),
   );
@@ -200,7 +202,7 @@ function Footer({ block }: { block: ToolBlock }) {
     block.exit_code !== null && text.tool.exit(block.exit_code),
     block.started_at !== null && text.tool.startedAt(clock(block.started_at)),
     took !== null && text.tool.took(took),
-    decisionOf(request),
+    request?.resolution && sayResolution(request, me),
   ];
   const line = text.join(...words);
   return (
@@ -213,10 +215,6 @@ function Footer({ block }: { block: ToolBlock }) {
       )}
     </>
   );
-}
-
-function decisionOf(request: Request | undefined): string | null {
-  return request?.resolution ? sayResolution(request) : null;
 }
 
 function Truncated({ block }: { block: ToolBlock }) {

@@ -5,8 +5,8 @@ import { clock, day, exactTime, text } from "../../text";
 import { useConversationId, useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
+import { faceOf, isAnothers, isHere, useMe, type Me } from "../me";
 import { useDisclosed, usePicked, useStore } from "../store";
-import { faceOf } from "../witness";
 
 export function Day({ row }: { row: DayRow }) {
   const now = useMinutes();
@@ -19,6 +19,7 @@ export function Day({ row }: { row: DayRow }) {
 
 export function Interrupted({ row }: { row: InterruptedRow }) {
   const store = useStore();
+  const me = useMe();
   const { id, setEditing } = useScope();
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
 
@@ -34,7 +35,7 @@ export function Interrupted({ row }: { row: InterruptedRow }) {
     <div className="mark-row">
       <Icon name="cut" />
       <span className="mark-words" title={exactTime(row.ts)}>
-        {sayInterrupted(row)}
+        {sayInterrupted(row, me)}
       </span>
       {row.last && !busy && (
         <span className="mark-actions">
@@ -54,13 +55,18 @@ export function Interrupted({ row }: { row: InterruptedRow }) {
   );
 }
 
-export function sayInterrupted(row: InterruptedRow): string {
-  const when = clock(row.ts);
+export function sayInterrupted(row: InterruptedRow, me: Me): string {
   if (row.stopped === null) return text.interrupted.heading;
-  if (row.stopped !== "user") return text.interrupted.at(text.interrupted.reasons[row.stopped], when);
-  // Only what the log says: a reload must not change the words.
-  const face = faceOf(row.turn?.by);
-  return text.interrupted.at(face === null ? text.interrupted.reasons.user : text.message.via(face), when);
+  const reason = row.stopped === "user" ? sayWhoStopped(row, me) : text.interrupted.reasons[row.stopped];
+  return text.interrupted.at(reason, clock(row.ts));
+}
+
+function sayWhoStopped({ turn }: InterruptedRow, me: Me): string {
+  const by = turn?.by;
+  if (!by || isHere(by, me)) return text.interrupted.reasons.user;
+  if (isAnothers(by, me)) return text.answered.by(by.user ?? "");
+  const face = faceOf(by);
+  return face === null ? text.interrupted.reasons.other : text.message.via(face);
 }
 
 export function ErrorCard({ row }: { row: ErrorRow }) {

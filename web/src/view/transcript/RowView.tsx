@@ -4,6 +4,7 @@ import { memo, type ReactNode } from "react";
 import type { Row } from "../../model/rows";
 import { text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
+import { useMe, type Me } from "../me";
 import { nameOfGroup, ToolGroup } from "../tools/ToolGroup";
 import { nameOfTool, ToolRow } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
@@ -30,13 +31,14 @@ interface RowViewProps {
 }
 
 export const RowView = memo(function RowView({ row, speaker, selected, last }: RowViewProps) {
+  const me = useMe();
   if (row.kind === "day") return <Day row={row} />;
   return (
     <article
       className={selected ? `row row-${row.kind} selected` : `row row-${row.kind}`}
       data-key={row.key}
       tabIndex={-1}
-      aria-label={nameOf(row)}
+      aria-label={nameOf(row, me)}
     >
       {speaker && <p className="speaker">{speaker}</p>}
       {bodyOf(row, last)}
@@ -71,10 +73,10 @@ function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNo
   }
 }
 
-function nameOf(row: Exclude<ShownRow, { kind: "day" }>): string {
+function nameOf(row: Exclude<ShownRow, { kind: "day" }>, me: Me): string {
   switch (row.kind) {
     case "user":
-      return nameOfUser(row);
+      return nameOfUser(row, me);
     case "text":
     case "image":
       return text.message.agent(row.agent ?? "");
@@ -87,7 +89,7 @@ function nameOf(row: Exclude<ShownRow, { kind: "day" }>): string {
     case "note":
       return headingOfNote(row);
     case "interrupted":
-      return sayInterrupted(row);
+      return sayInterrupted(row, me);
     case "error":
       return text.error.heading[row.error.code] ?? text.error.other;
     case "pending":

@@ -11,8 +11,8 @@ import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { EditMessage } from "../later";
-import { useDisclosed, usePick, usePicked, useStore } from "../store";
-import { faceOf } from "../witness";
+import { faceOf, isAnothers, useMe, type Me } from "../me";
+import { useDisclosed, usePicked, useStore } from "../store";
 
 // Longer than this, a message is a document: it opens on demand.
 const LONG_CHARS = 1400;
@@ -63,21 +63,21 @@ export function UserMessage({ row }: { row: UserRow }) {
 
 /** Who wrote it and through what, when that is not the reader in a page like this. */
 function Byline({ row }: { row: UserRow }) {
-  const me = usePick((snapshot) => snapshot.session.session?.user ?? null);
+  const me = useMe();
   const { origin, edited } = row.message;
   const face = faceOf(origin);
   const line = text.join(whoElse(row, me), face && text.message.via(face), edited && text.message.edited);
   return line ? <p className="user-byline">{line}</p> : null;
 }
 
-function whoElse({ message: { origin } }: UserRow, me: string | null): string | null {
+/** Null: the reader. */
+function whoElse({ message: { origin } }: UserRow, me: Me): string | null {
   if (origin?.agent) return text.message.agent(origin.agent);
-  return origin?.user && me !== null && origin.user !== me ? origin.user : null;
+  return origin && isAnothers(origin, me) ? (origin.user ?? null) : null;
 }
 
-export function nameOfUser(row: UserRow): string {
-  const who = row.message.origin?.agent ?? row.message.origin?.user;
-  return who ? text.message.from(who, clock(row.ts)) : text.message.yours(clock(row.ts));
+export function nameOfUser(row: UserRow, me: Me): string {
+  return text.message.from(whoElse(row, me) ?? text.message.you, clock(row.ts));
 }
 
 function Words({ place, value }: { place: string; value: string }) {
