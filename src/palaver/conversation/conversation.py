@@ -17,6 +17,7 @@ from typing import assert_never
 import structlog
 from msgspec.structs import replace
 
+from palaver.backends.base import Background
 from palaver.clock import Clock, Ids
 from palaver.conversation.claims import Claims
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents
@@ -29,6 +30,7 @@ from palaver.conversation.inbox import (
     Expired,
     Inbox,
     Post,
+    ProcessEnded,
     Stopping,
     Unsettled,
     Yielded,
@@ -43,8 +45,8 @@ from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
 from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
-from palaver.core.next import boundary_messages, next_items, next_turn
-from palaver.core.settle import expire, fail, finish, settle
+from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
+from palaver.core.settle import expire, fail, finish, reap, settle
 from palaver.core.state import find_request, open_requests
 from palaver.errors import REFUSALS, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
@@ -66,6 +68,7 @@ from palaver.schema.errors import WireError
 from palaver.schema.events import (
     KnownEvent,
     MessageAdded,
+    ProcessFinished,
     RequestOpened,
     RequestResolved,
     TurnFinished,
@@ -73,6 +76,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, Stopped
+from palaver.tools.base import Passage
 
 logger = structlog.get_logger(__name__)
 
@@ -91,6 +95,7 @@ class Surroundings:
     roster: Roster
     home: Path
     """The folder of a conversation without a project."""
+    background: Background
 
 
 class Conversation:
@@ -128,7 +133,8 @@ class Conversation:
     def resting(self) -> bool:
         """Nothing would be lost by letting it go: no turn, no queue to run, nobody waiting for an answer."""
         busy = self._inbox or self._state.turn or self._running or self._waiting or self._unsettled
-        return not busy and not next_items(self._state)
+        at_work = any(process.running for process in self._state.processes)
+        return not busy and not at_work and not next_items(self._state)
 
     # -- the door: faces come in here
 
@@ -176,6 +182,17 @@ class Conversation:
     def ended(self, turn: str, error: WireError | None) -> None:
         self._inbox.post(Ended(turn, error))
 
+    def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        if not self._inbox.closed:  # Else it was ended with its conversation, which is on record.
+            self._inbox.post(ProcessEnded(process, exit_code, text))
+
+    async def recall(self, query: str, limit: int) -> Sequence[Passage]:
+        found = await self._around.log.recall(query, project=self._state.project, limit=limit, but=self.id)
+        return [
+            Passage(conversation=one.conversation, title=one.title, text=one.text, seq=one.seq, ts=one.ts)
+            for one in found
+        ]
+
     # -- the owner itself
 
     async def own(self) -> None:
@@ -194,6 +211,7 @@ class Conversation:
         """A turn that nobody runs was cut by a crash: settle it, then let the queue go on."""
         batch = Batch(self._state, self._state, urgent=True)
         self._number(batch, settle(self._state, "restart", now=self._now()))
+        self._number(batch, reap(batch.state, self._around.ids.new))
         await self._conclude(batch)
         for request in open_requests(self._state):
             self._waiting.opened(request)
@@ -244,6 +262,11 @@ class Conversation:
                 known = find_request(batch.state, post.request)
                 if known is not None and known.status == "open":
                     self._number(batch, expire(batch.state, known))
+            case ProcessEnded():
+                process = next((known for known in batch.state.processes if known.id == post.process), None)
+                if process is not None and process.running:
+                    facts = self._facts_for(batch.state, batch.state.agent, None)
+                    self._number(batch, process_ended(batch.state, process, post.exit_code, post.text, facts))
             case Unsettled():
                 if self._unsettled:
                     batch.urgent = True
@@ -252,6 +275,7 @@ class Conversation:
                 batch.urgent = True
                 batch.stopping.append(post)
                 self._number(batch, settle(batch.state, post.reason, now=self._now()))
+                self._number(batch, reap(batch.state, self._around.ids.new))
             case _:
                 assert_never(post)
 
@@ -335,9 +359,10 @@ class Conversation:
                 self._unsettled = None
             body = b"\n".join(lines) + b"\n"
             self._around.feed.publish(self.id, batch.events[0].seq, batch.events[-1].seq, body)
-        self._answer(batch)
-        self._act_on_requests(batch)
+        # The turn first: whoever waits for its first word waits longer than whoever sent the message.
         self._reconcile_turn(closing=bool(batch.stopping))
+        self._answer(batch)
+        self._act_on(batch)
         if batch.rewritten and batch.events:
             self._state = await self._snapshots.keep(self._state, replace_all=True)
         if batch.stopping:
@@ -354,7 +379,7 @@ class Conversation:
             if not boundary.messages.done():
                 boundary.messages.set_result([known for known in self._state.messages if known.id in ids])
 
-    def _act_on_requests(self, batch: Batch) -> None:
+    def _act_on(self, batch: Batch) -> None:
         for event in batch.events:
             match event:
                 case RequestOpened():
@@ -363,6 +388,8 @@ class Conversation:
                         self._waiting.opened(known)
                 case RequestResolved():
                     self._waiting.resolved(event)
+                case ProcessFinished(end="stopped" | "restart"):
+                    self._around.background.stop(event.process)
                 case _:
                     pass
 

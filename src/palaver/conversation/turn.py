@@ -23,6 +23,7 @@ from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, TextFinished
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
+from palaver.tools.base import Passage
 
 CLEANUP_S = 5.0
 """How long a cancelled backend may take to end its processes before the conversation goes on without it."""
@@ -43,6 +44,8 @@ class Owner(Protocol):
     async def deliver(self, turn: str) -> Sequence[Message]: ...
     async def ask(self, turn: str, request: RequestOpened) -> RequestResolved: ...
     def ended(self, turn: str, error: WireError | None) -> None: ...
+    async def recall(self, query: str, limit: int) -> Sequence[Passage]: ...
+    def process_ended(self, process: str, exit_code: int | None, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -103,6 +106,12 @@ class RunningTurn:
         found = await self.blobs.get(blob)
         return found[0] if found else None
 
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return await self.owner.recall(query, limit)
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        self.owner.process_ended(process, exit_code, text)
+
 
 async def run_turn(
     turn: RunningTurn,
@@ -113,7 +122,7 @@ async def run_turn(
     """The life of one turn. Whatever happens, the owner is told that it ended, unless the owner itself cancelled it."""
     error: WireError | None = None
     try:
-        if after is not None:
+        if after is not None and not after.done():
             # The turn before may still be ending its processes; two must never work in one folder at once.
             await asyncio.wait({after}, timeout=CLEANUP_S)
         turn.earlier = await earlier(turn.owner.state)

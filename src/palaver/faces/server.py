@@ -3,7 +3,7 @@
 Made by `app.py`, handed to routes by name (`server`). Holds nothing of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,11 @@ Server = NamedDependency[ServerParts]
 Connection = ASGIConnection[Any, Principal, Principal, Any]
 
 
-def needs(role: Role) -> Callable[[Connection, BaseRouteHandler], None]:
+def needs(role: Role) -> Callable[[Connection, BaseRouteHandler], Awaitable[None]]:
     """A guard: only who holds this role comes through."""
 
-    def guard(connection: Connection, _: BaseRouteHandler) -> None:
+    # Asynchronous though it waits for nothing: Litestar sends every other guard to a thread and back.
+    async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         require(connection.auth, role)
 
     return guard

@@ -118,8 +118,6 @@ class _Loop:
         await self._grants.rebuild(turn.state, self._toolbox, turn.project)
         steps, answered = 0, False
         while True:
-            # From here on only what is on disk counts, whoever wrote it and whenever.
-            await turn.committed()
             async with aclosing(calls.finish_open()) as events:
                 async for event in events:
                     yield event
@@ -129,6 +127,7 @@ class _Loop:
             if calls.stopped:
                 yield self._finished("interrupted", summary=calls.stopped)
                 return
+            # Answered when all that was said before is on disk too.
             delivered = await turn.deliveries()
             if answered and not delivered:
                 yield self._finished("completed")
@@ -151,10 +150,11 @@ class _Loop:
             if answered and step.reason == "refusal":
                 yield self._finished("failed", "provider_refused", DECLINED)
                 return
+            # As at the turn's beginning: from here on only what is on disk counts, whoever wrote it and whenever.
+            await turn.committed()
 
     async def _request(self) -> ModelRequest:
         turn, settings = self._turn, self._settings()
-        await turn.committed()
         tools = _nameable(self._toolbox.specs(self._mode()))
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, self._conduct.system, today, has_tools=bool(tools))
