@@ -67,6 +67,29 @@ async def test_denied_command_is_shown_as_denied_and_never_runs(ada: Visitor, pa
     assert not (palaver.project / "denied.txt").exists()
 
 
+# Clicks and presses the moment the button is drawn, and keeps how it was shown.
+HASTY = """
+window.shown = [];
+new MutationObserver(() => {
+  const button = document.querySelector(".request .button.primary");
+  if (button === null || window.shown.length > 0) return;
+  window.shown.push(button.getAttribute("aria-disabled"));
+  button.click();
+  window.dispatchEvent(new KeyboardEvent("keydown", { code: "Digit1", altKey: true }));
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+async def test_approval_shows_that_it_does_not_hear_yet(ada: Visitor, palaver: Palaver) -> None:
+    await ada.page.add_init_script(HASTY)
+    await ada.begin("!shell touch hasty.txt")
+    await ada.asked()
+    assert await ada.page.evaluate("window.shown") == ["true"]
+    assert not (palaver.project / "hasty.txt").exists()
+    await ada.approval.get_by_role("button", name="Deny").click()
+    await expect(ada.row(re.compile("^Tool: .*touch hasty.txt, denied"))).to_be_visible()
+
+
 async def test_typing_while_an_approval_arrives_never_answers_it(ada: Visitor, palaver: Palaver) -> None:
     await ada.begin("!say Ready.")
     await ada.rests()

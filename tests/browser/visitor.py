@@ -129,10 +129,8 @@ class Visitor:
         return await self.log.inner_text()
 
     async def asked(self) -> None:
-        """Until an approval is there and hears: the page is deaf to answers for 400 ms, for those who did not see it come."""
-        await expect(self.approval).to_be_visible()
-        shown_ms = await self.page.evaluate("performance.now()")
-        await self.page.wait_for_function("shown => performance.now() > shown + 450", arg=shown_ms)
+        """Until an approval is there and hears: at first it is deaf, for those who did not see it come."""
+        await expect(self.approval.get_by_role("button", name="Allow once")).to_be_enabled()
 
     async def press(self, *keys: str) -> None:
         for key in keys:

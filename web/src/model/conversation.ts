@@ -102,7 +102,7 @@ export class Conversation {
     return events.some((event) => {
       if (event.type === "message.added" || event.type === "answer.started") added.add(event.message);
       if (event.type === "tool.called" || event.type === "tool.input.delta") added.add(event.call);
-      if ("message" in event && added.has(event.message)) return false;
+      if ("message" in event && event.message != null && added.has(event.message)) return false;
       if ("call" in event && event.call != null && added.has(event.call)) return false;
       return touchesUnheld(this.state, event);
     });

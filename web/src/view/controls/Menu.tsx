@@ -19,6 +19,8 @@ export interface MenuProps {
   label: string;
   actions: readonly MenuAction[];
   className?: string;
+  /** Shown, and not to be opened now. */
+  disabled?: boolean;
   children: ReactNode;
 }
 
@@ -26,7 +28,7 @@ export interface MenuProps {
 const GAP_PX = 4;
 const EDGE_PX = 8;
 
-export function Menu({ label, actions, className = "icon-button", children }: MenuProps) {
+export function Menu({ label, actions, className = "icon-button", disabled = false, children }: MenuProps) {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   return (
@@ -38,7 +40,8 @@ export function Menu({ label, actions, className = "icon-button", children }: Me
         aria-label={label}
         aria-haspopup="menu"
         aria-expanded={open}
-        onClick={() => setOpen(true)}
+        aria-disabled={disabled || undefined}
+        onClick={disabled ? undefined : () => setOpen(true)}
       >
         {children}
       </button>

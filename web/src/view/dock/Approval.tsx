@@ -9,14 +9,14 @@ import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
 import { DiffView } from "../diff/DiffView";
 import { diffOfCall, isUnified, parseUnified } from "../diff/lines";
-import { altKey } from "../keys";
 import { argument, kindOf, objectOf } from "../tools/say";
+import { AnswerButton } from "./AnswerButton";
 import { NoteForm } from "./NoteForm";
 import type { RequestProps } from "./RequestDock";
 
 const WIDTH: Record<Scope, number> = { once: 0, conversation: 1, agent: 2, project: 3 };
 
-export function Approval({ request, agent, sending, reply }: RequestProps) {
+export function Approval({ request, agent, hearing, reply }: RequestProps) {
   const [noting, setNoting] = useState(false);
   const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
   const widest = wider.at(-1);
@@ -68,18 +68,18 @@ export function Approval({ request, agent, sending, reply }: RequestProps) {
         />
       ) : (
         <div className="request-bar">
-          <button type="button" className="button primary" disabled={sending} onClick={() => reply({ verdict: "allow", scope: "once" })}>
-            {text.approval.once} <kbd>{altKey}1</kbd>
-          </button>
+          <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
+            {text.approval.once}
+          </AnswerButton>
           {widest && (
-            <button type="button" className="button" disabled={sending} onClick={() => reply({ verdict: "allow", scope: widest })}>
-              {text.approval.scope[widest]} <kbd>{altKey}2</kbd>
-            </button>
+            <AnswerButton digit={2} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: widest })}>
+              {text.approval.scope[widest]}
+            </AnswerButton>
           )}
-          <button type="button" className="button" disabled={sending} onClick={() => reply({ verdict: "deny" })}>
-            {text.approval.deny} <kbd>{altKey}3</kbd>
-          </button>
-          <Menu label={text.approval.more} actions={more}>
+          <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
+            {text.approval.deny}
+          </AnswerButton>
+          <Menu label={text.approval.more} actions={more} disabled={hearing !== "open"}>
             <Icon name="more" />
           </Menu>
         </div>

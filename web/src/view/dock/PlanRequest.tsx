@@ -4,26 +4,26 @@ import { useEffect, useState } from "react";
 import { text } from "../../text";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
-import { altKey } from "../keys";
 import { Markdown } from "../transcript/Markdown";
+import { AnswerButton } from "./AnswerButton";
 import { NoteForm } from "./NoteForm";
 import { PlanItems } from "./PlanLine";
 import type { RequestProps } from "./RequestDock";
 
-export function PlanRequest({ request, sending, reply }: RequestProps) {
+export function PlanRequest({ request, hearing, reply }: RequestProps) {
   const [revising, setRevising] = useState(false);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
       if (event.code === "Digit1") reply({ verdict: "allow" });
-      else if (event.code === "Digit2") setRevising(true);
+      else if (event.code === "Digit2" && hearing === "open") setRevising(true);
       else if (event.code === "Digit3") reply({ verdict: "deny", then: "stop" });
       else return;
       event.preventDefault();
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [reply]);
+  }, [reply, hearing]);
 
   const { plan } = request;
   return (
@@ -47,15 +47,15 @@ export function PlanRequest({ request, sending, reply }: RequestProps) {
         />
       ) : (
         <div className="request-bar">
-          <button type="button" className="button primary" disabled={sending} onClick={() => reply({ verdict: "allow" })}>
-            {text.plan.approve} <kbd>{altKey}1</kbd>
-          </button>
-          <button type="button" className="button" disabled={sending} onClick={() => setRevising(true)}>
-            {text.plan.revise} <kbd>{altKey}2</kbd>
-          </button>
-          <button type="button" className="button" disabled={sending} onClick={() => reply({ verdict: "deny", then: "stop" })}>
-            {text.plan.reject} <kbd>{altKey}3</kbd>
-          </button>
+          <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
+            {text.plan.approve}
+          </AnswerButton>
+          <AnswerButton digit={2} hearing={hearing} onClick={() => setRevising(true)}>
+            {text.plan.revise}
+          </AnswerButton>
+          <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny", then: "stop" })}>
+            {text.plan.reject}
+          </AnswerButton>
         </div>
       )}
     </>

@@ -19,7 +19,7 @@ function isAnswered({ selected, own }: Choice): boolean {
   return selected.length > 0 || (own !== null && own.trim() !== "");
 }
 
-export function QuestionCard({ request, agent, sending, reply }: RequestProps) {
+export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
   const { questions } = request;
   const [choices, setChoices] = useState<Choice[]>(() =>
     questions.map((question) => (question.options.length === 0 ? { selected: [], own: "" } : NOTHING)),
@@ -27,7 +27,7 @@ export function QuestionCard({ request, agent, sending, reply }: RequestProps) {
   const complete = questions.every((_, at) => isAnswered(choices[at] ?? NOTHING));
 
   const send = (): void => {
-    if (!complete || sending) return;
+    if (!complete) return;
     const answers = choices.map(({ selected, own }, at) => ({
       question_index: at,
       selected,
@@ -59,7 +59,7 @@ export function QuestionCard({ request, agent, sending, reply }: RequestProps) {
         ))}
       </div>
       <div className="request-bar">
-        <button type="submit" className="button primary" disabled={!complete || sending}>
+        <button type="submit" className="button primary" disabled={!complete || hearing !== "open"}>
           {text.question.send}
         </button>
         {!complete && <span className="hint">{text.question.missing}</span>}

@@ -1,9 +1,9 @@
 /**
  * What waits for a person, above the composer: the oldest first, one at a time. It never takes the focus, and it is deaf at
- * first: what was meant for the text field must not answer it.
+ * first and shows it: what was meant for the text field must not answer it.
  */
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { useAgentName } from "../agents";
@@ -25,10 +25,13 @@ export interface Reply {
   text?: string;
 }
 
+/** `deaf`: too new to be answered; `sending`: answered already. */
+export type Hearing = "deaf" | "open" | "sending";
+
 export interface RequestProps {
   request: Request;
   agent: string;
-  sending: boolean;
+  hearing: Hearing;
   reply: (reply: Reply) => void;
 }
 
@@ -70,14 +73,14 @@ function labelOf({ kind }: Request): string {
 }
 
 function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
-  const { sending, failed, reply } = useReply(id, request);
-  const props: RequestProps = { request, agent: useAgentName(agent), sending, reply };
+  const { hearing, failed, reply } = useReply(id, request);
+  const props: RequestProps = { request, agent: useAgentName(agent), hearing, reply };
   return (
     <>
       {request.kind === "approval" && <Approval {...props} />}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
-      {sending && <p className="request-note" role="status">{text.approval.resolving}</p>}
+      {hearing === "sending" && <p className="request-note" role="status">{text.approval.resolving}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}
@@ -90,25 +93,28 @@ function Card({ id, agent, request }: { id: string; agent: string; request: Requ
 /** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
 function useReply(id: string, request: Request) {
   const store = useStore();
-  const [state, setState] = useState<"open" | "sending" | { failed: string }>("open");
-  const hearsFrom = useRef(Number.POSITIVE_INFINITY);
+  const [hearing, setHearing] = useState<Hearing>("deaf");
+  const [failed, setFailed] = useState<string | null>(null);
   useEffect(() => {
-    hearsFrom.current = performance.now() + DEAF_MS;
+    const timer = setTimeout(() => setHearing("open"), DEAF_MS);
+    return () => clearTimeout(timer);
   }, []);
 
   const reply = useCallback(
     (answer: Reply) => {
-      if (performance.now() < hearsFrom.current) return;
+      if (hearing !== "open") return;
       // Whoever answered with a focused button would be left nowhere once the card is gone.
       if (document.activeElement?.matches(".request :focus-visible")) ask("compose");
-      setState("sending");
+      setHearing("sending");
+      setFailed(null);
       const command = store.command(id, { type: "resolve_request", request: request.id, ...answer });
       store.answered(command).catch((error: unknown) => {
         store.discard(command);
-        setState({ failed: error instanceof Error && error.message ? error.message : text.approval.failed });
+        setHearing("open");
+        setFailed(error instanceof Error && error.message ? error.message : text.approval.failed);
       });
     },
-    [store, id, request.id],
+    [store, id, request.id, hearing],
   );
-  return { sending: state === "sending", failed: typeof state === "object" ? state.failed : null, reply };
+  return { hearing, failed, reply };
 }

@@ -1,0 +1,33 @@
+/** A button that answers a request. It shows when it is not heard: too new, or answered already. */
+
+import type { ReactNode } from "react";
+import { altKey } from "../keys";
+import type { Hearing } from "./RequestDock";
+
+interface AnswerButtonProps {
+  hearing: Hearing;
+  primary?: boolean;
+  /** The digit that does the same, with Alt. */
+  digit: 1 | 2 | 3;
+  onClick: () => void;
+  children: ReactNode;
+}
+
+export function AnswerButton({ hearing, primary = false, digit, onClick, children }: AnswerButtonProps) {
+  return (
+    <button
+      type="button"
+      className={primary ? "button primary" : "button"}
+      // While it is too new it can be focused: whoever tabs to it must not lose the way.
+      aria-disabled={hearing === "deaf" || undefined}
+      disabled={hearing === "sending"}
+      onClick={hearing === "open" ? onClick : undefined}
+    >
+      {children}{" "}
+      <kbd>
+        {altKey}
+        {digit}
+      </kbd>
+    </button>
+  );
+}
