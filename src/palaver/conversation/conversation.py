@@ -348,7 +348,7 @@ class Conversation:
                     after=batch.before.seq,
                     lines=lines,
                     listing=listing_of(batch.state) if changes_list(batch.events) else None,
-                    documents=documents_of(batch.events),
+                    documents=documents_of(batch.state, batch.events),
                     removed_documents=removed_documents(batch.before, batch.events),
                     claims=claims_of(batch.events),
                     urgent=batch.urgent,

@@ -3,6 +3,7 @@
 Pure. The owner calls it for each batch and hands the result to the append, so both change in the events' own commit.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from palaver.core.state import message_count, open_requests
@@ -24,6 +25,18 @@ from palaver.schema.events import (
 from palaver.schema.view import Listing, State, TextBlock
 
 LAST_LINE_CHARS = 120
+
+# What markdown puts around words and before lines. An approximation that errs towards leaving signs in: `2 * 3 * 4` and
+# `snake_case_names` are not emphasis.
+_MARKS = (
+    (re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE), ""),
+    (re.compile(r"^[ |:-]*-{3,}[ |:-]*$", re.MULTILINE), ""),
+    (re.compile(r"^\s*(?:#{1,6}|>|[-*+])\s+", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)"), r"\1"),
+    (re.compile(r"(`+)(.+?)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
+    (re.compile(r"(?<![\w_])(_{1,3})(?=\S)([^_\n]+?)(?<=\S)\1(?![\w_])"), r"\2"),
+)
 
 
 def listing_of(state: State) -> Listing:
@@ -53,8 +66,16 @@ def _last_line(state: State) -> str:
             continue
         for block in reversed(message.blocks):
             if isinstance(block, TextBlock) and block.text.strip():
-                return " ".join(block.text[: 4 * LAST_LINE_CHARS].split())[:LAST_LINE_CHARS]
+                text = block.text[: 4 * LAST_LINE_CHARS]
+                # A person's words are shown as they were typed; an agent's are markdown.
+                return " ".join((_unmarked(text) if message.role == "assistant" else text).split())[:LAST_LINE_CHARS]
     return ""
+
+
+def _unmarked(markdown: str) -> str:
+    for mark, kept in _MARKS:
+        markdown = mark.sub(kept, markdown)
+    return markdown
 
 
 def changes_list(events: Iterable[KnownEvent]) -> bool:
@@ -62,7 +83,8 @@ def changes_list(events: Iterable[KnownEvent]) -> bool:
     return any(not isinstance(event, TextDelta | ThinkingDelta | ToolInputDelta | ToolOutputDelta) for event in events)
 
 
-def documents_of(events: Iterable[KnownEvent]) -> list[Document]:
+def documents_of(state: State, events: Iterable[KnownEvent]) -> list[Document]:
+    """What these events let search find (`state` is the view after them). An edited message stays where it stands."""
     documents: list[Document] = []
     for event in events:
         match event:
@@ -70,7 +92,8 @@ def documents_of(events: Iterable[KnownEvent]) -> list[Document]:
                 text = plain_text(event.content) if event.blocks is None else _block_text(event.blocks)
                 documents.append(Document(event.message, event.seq, event.role, text))
             case MessageEdited():
-                documents.append(Document(event.message, event.seq, "user", plain_text(event.content)))
+                seq = next((message.seq for message in state.messages if message.id == event.message), event.seq)
+                documents.append(Document(event.message, seq, "user", plain_text(event.content)))
             case TextFinished():
                 documents.append(Document(event.message, event.seq, "assistant", event.text))
             case _:
