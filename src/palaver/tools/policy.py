@@ -103,7 +103,9 @@ def _by_mode(policy: Policy, spec: ToolSpec, mode: Mode, reads_only: bool) -> Ve
             assert_never(mode)
     if allowed:
         return Verdict("allow", f"mode:{mode}", f"Mode {mode} allows it.")
-    return Verdict("ask", "", f"Mode {mode} asks before this call of {spec.name}.")
+    freely = "change files" if mode in ("accept_edits", "auto") else "read"
+    why = "changes files" if spec.edits_only else f"does more than {freely}"
+    return Verdict("ask", "", f"This agent asks before it {why}.")
 
 
 def _covers(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:

@@ -116,7 +116,17 @@ def test_every_allowed_call_names_its_grant_and_every_verdict_its_reason() -> No
         policy.verdict(SHELL, proposal(), "ask", [Rule("shell", "allow")]).grant,
     ]
     assert grants == ["rule", "reads_only", "mode:accept_edits", "mode:full", "conversation"]
-    assert policy.verdict(SHELL, proposal(), "ask").why == "Mode ask asks before this call of shell."
+
+
+def test_person_who_is_asked_is_told_what_the_agent_does_on_its_own() -> None:
+    asked = [(EDIT, "ask"), (SHELL, "ask"), (SHELL, "accept_edits"), (SHELL, "auto"), (SHELL, "full")]
+    assert [Policy().verdict(spec, proposal(), as_mode(mode)).why for spec, mode in asked] == [
+        "This agent asks before it changes files.",
+        "This agent asks before it does more than read.",
+        "This agent asks before it does more than change files.",
+        "This agent asks before it does more than change files.",
+        "This agent asks before it does more than read.",
+    ]
 
 
 def test_call_that_cannot_be_judged_is_denied() -> None:
