@@ -197,3 +197,10 @@ test("a book forgets the texts not asked for longest, and nothing else", () => {
   expect(book.render("1", "b", true)).toBe(second);
   expect(book.render("0", "a", true)).not.toBe(first);
 });
+
+test("the columns of a table say their side by class: the page's policy forbids styles", () => {
+  const [table] = renderMarkdown("| a | b |\n|:-:|--:|\n| 1 | 2 |");
+  const html = table?.kind === "html" ? table.html : "";
+  expect(html).not.toContain("style");
+  expect(html.match(/ class="[^"]*"/g)).toEqual([' class="align-center"', ' class="align-right"', ' class="align-center"', ' class="align-right"']);
+});

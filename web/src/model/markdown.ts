@@ -30,6 +30,15 @@ md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 // What is a link is decided below, where an address that is none can still be shown.
 md.validateLink = () => true;
 md.core.ruler.push("only_safe_links", onlySafeLinks);
+md.core.ruler.push("align_by_class", alignByClass);
+
+/** Columns of a table say their side in a style attribute, which the page's policy forbids; a class says the same. */
+function alignByClass(state: StateCore): void {
+  for (const token of state.tokens) {
+    const side = /^text-align:\s*(left|center|right)$/.exec(String(token.attrGet("style") ?? ""))?.[1];
+    if (side !== undefined) token.attrs = [["class", `align-${side}`]];
+  }
+}
 
 function onlySafeLinks(state: StateCore): void {
   for (const token of state.tokens) {

@@ -24,11 +24,5 @@ const Part = memo(function Part({ place, part }: { place: string; part: Markdown
     return <CodeBlock place={place} language={part.language} code={part.code} open={part.open} />;
   }
   // Safe by construction: the model renders with raw HTML off and links by an allow-list of schemes.
-  return <div className="md-part" dangerouslySetInnerHTML={{ __html: withoutInlineStyle(part.html) }} />;
+  return <div className="md-part" dangerouslySetInnerHTML={{ __html: part.html }} />;
 });
-
-/** Columns of a table say their side in a style attribute, which the page's policy forbids; a class says the same. */
-function withoutInlineStyle(html: string): string {
-  // A quote in text is escaped, so this can only be an attribute.
-  return html.includes(' style="') ? html.replace(/ style="text-align:\s*(left|center|right);?"/g, ' class="align-$1"') : html;
-}
