@@ -18,6 +18,25 @@ async def walk_to_the_log(visitor: Visitor) -> None:
     raise AssertionError("F6 never reaches the transcript")
 
 
+RING = "getComputedStyle(document.querySelector('.transcript-frame'), '::after').borderTopStyle"
+
+
+async def test_transcript_shows_a_ring_to_the_keyboard_alone(ada: Visitor) -> None:
+    await ada.begin("!say Ready.")
+    await ada.rests()
+    await ada.row(re.compile("^Agent")).click()
+    await expect(ada.box).not_to_be_focused()
+    assert await ada.page.evaluate(RING) == "none"
+    await ada.box.focus()
+    await ada.press("F6")
+    for _ in range(6):
+        if await ada.log.evaluate("log => log === document.activeElement"):
+            break
+        await ada.press("F6")
+    await expect(ada.log).to_be_focused()
+    assert await ada.page.evaluate(RING) == "solid"
+
+
 async def test_regions_blocks_and_layers_are_reached_by_keys(ada: Visitor) -> None:
     await ada.go()
     await expect(ada.box).to_be_focused()
