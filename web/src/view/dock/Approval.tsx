@@ -54,7 +54,7 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
         <span>{text.approval.asks(agent, whatOf(request))}</span>
       </h2>
       <Exactly request={request} />
-      <p className="request-risk">
+      <p className="request-meta">
         {request.risk && <span className="is-wait">{request.risk}</span>}
         {request.sandbox && <span>{text.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
