@@ -31,7 +31,7 @@ async def test_pasted_token_signs_in_and_a_wrong_one_is_refused_in_words(palaver
     field = stranger.page.get_by_label("Access token")
     await field.fill("not the token")
     await field.press("Enter")
-    await expect(stranger.page.get_by_role("alert")).to_contain_text("token")
+    await expect(stranger.page.get_by_role("alert")).to_contain_text("the file “token” of the data directory")
     await expect(stranger.list).to_have_count(0)
 
     await field.fill(f" {palaver.token}\n")

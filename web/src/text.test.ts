@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, count, day, duration, elapsed, money, text, tokens } from "./text";
+import { ago, bytes, count, day, duration, elapsed, money, said, text, tokens } from "./text";
 
 test("durations are said in the unit a person would use", () => {
   expect([0, 240, 999, 12_300, 60_000, 185_000, 4_320_000].map(duration)).toEqual([
@@ -40,4 +40,9 @@ test("days are named from where the reader is", () => {
 
 test("the tab counts what waits", () => {
   expect([text.title(0, null), text.title(2, "Garden")]).toEqual(["Palaver", "(2) Garden · Palaver"]);
+});
+
+test("a sentence of the server is shown without a programmer's quotes", () => {
+  expect(said("It stands in the file `token` of `~/x y`.")).toBe("It stands in the file “token” of “~/x y”.");
+  expect(said("A lone ` stays.")).toBe("A lone ` stays.");
 });

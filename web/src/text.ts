@@ -60,6 +60,11 @@ export function money(usd: number): string {
   return usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
 }
 
+/** A sentence of the server, which quotes names as programmers do. */
+export function said(message: string): string {
+  return message.replace(/`([^`\n]+)`/g, "“$1”");
+}
+
 export function clock(ts: number): string {
   return clockFormat.format(ts);
 }

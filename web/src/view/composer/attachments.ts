@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from "react";
 import type { Part } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { useStore } from "../store";
 
 // The server's own bounds (docs/operating.md): said before anything is sent.
@@ -54,7 +54,7 @@ export function useAttachments(place: string): Attachments {
           setItems((now) => now.map((item) => (item.key === key ? { ...item, ...change } : item)));
         store.upload(file, file.name || "image").then(
           (upload) => settle({ url: upload.url }),
-          (error: unknown) => settle({ error: error instanceof Error ? error.message : text.composer.uploadFailed }),
+          (error: unknown) => settle({ error: error instanceof Error ? said(error.message) : text.composer.uploadFailed }),
         );
       }
     },

@@ -1,7 +1,7 @@
 /** One conversation on the page: header, transcript, and the dock with everything that waits or is being written. */
 
 import { Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { usePageActions } from "../actions";
 import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
@@ -50,7 +50,7 @@ export function Conversation({ id, at, message, listShown, onShowList }: Convers
       return (
         <Notice {...frame}>
           <p role="alert">
-            {text.transcript.failed} {error?.message}
+            {text.transcript.failed} {error && said(error.message)}
           </p>
           <button type="button" className="button" onClick={() => store.reconnectNow()}>
             {text.transcript.retry}

@@ -5,7 +5,7 @@
 
 import { useCallback, useEffect, useState } from "react";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ask } from "../keys";
@@ -111,7 +111,7 @@ function useReply(id: string, request: Request) {
       store.answered(command).catch((error: unknown) => {
         store.discard(command);
         setHearing("open");
-        setFailed(error instanceof Error && error.message ? error.message : text.approval.failed);
+        setFailed(error instanceof Error && error.message ? said(error.message) : text.approval.failed);
       });
     },
     [store, id, request.id, hearing],

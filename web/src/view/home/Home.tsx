@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "react";
 import type { AgentEntry } from "../../protocol/wire";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { contentOf, useAttachments } from "../composer/attachments";
 import { ComposerBox, type ComposerHandle } from "../composer/ComposerBox";
 import { ModeMenu } from "../composer/Mode";
@@ -50,7 +50,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
       attachments.clear();
       goTo(addressOf(created.conversation));
     } catch (error) {
-      setState({ failed: error instanceof Error && error.message ? error.message : text.fresh.failed });
+      setState({ failed: error instanceof Error && error.message ? said(error.message) : text.fresh.failed });
     }
   };
 

@@ -1,7 +1,7 @@
 /** All conversations: those that wait for you first. One box searches titles and everything ever said. */
 
 import { useEffect, useRef, useState } from "react";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon, type IconName } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
@@ -147,7 +147,7 @@ function Failed({ message }: { message: string | undefined }) {
   return (
     <div className="list-note" role="alert">
       <p>
-        {text.list.failed} {message}
+        {text.list.failed} {message && said(message)}
       </p>
       <button type="button" className="button small" onClick={() => store.reconnectNow()}>
         {text.list.retry}

@@ -1,6 +1,6 @@
 /** Where a search was found: each hit with its surroundings; choosing one opens the conversation at that message. */
 
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { usePageActions } from "../actions";
 import { addressOf } from "../route";
 import { usePick } from "../store";
@@ -15,7 +15,7 @@ export function SearchHits({ onChosen, titles }: SearchHitsProps) {
   const actions = usePageActions();
   const search = usePick((snapshot) => snapshot.search);
   if (search.phase === "typing" || search.phase === "loading") return <p className="list-note" role="status">{text.list.searching}</p>;
-  if (search.phase === "failed") return <p className="list-note" role="alert">{search.error?.message ?? text.list.searchFailed}</p>;
+  if (search.phase === "failed") return <p className="list-note" role="alert">{search.error ? said(search.error.message) : text.list.searchFailed}</p>;
   if (search.phase !== "ready") return null;
   if (search.hits.length === 0) return titles ? null : <p className="list-note" role="status">{text.list.noHits(search.query)}</p>;
   return (

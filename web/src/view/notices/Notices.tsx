@@ -4,7 +4,7 @@
  */
 
 import type { Command } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
 import { Icon } from "../controls/Icon";
 import { usePick, useStore } from "../store";
@@ -32,5 +32,5 @@ export function Notices() {
 }
 
 function wordsOf(entry: OutboxEntry): string {
-  return entry.error?.message ?? text.notices.refused;
+  return entry.error ? said(entry.error.message) : text.notices.refused;
 }

@@ -2,7 +2,7 @@
 
 import { useState, type FormEvent } from "react";
 import type { SessionState } from "../../model/store";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 import { codeRefusal } from "./code";
@@ -79,7 +79,7 @@ function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
         onChange={(event) => setToken(event.target.value)}
       />
       <p id="token-error" className="door-error" role="alert">
-        {refusal?.message ?? ""}
+        {refusal ? said(refusal.message) : ""}
       </p>
       <button type="submit" className="button primary door-submit" disabled={busy || token.trim() === ""}>
         {busy ? text.signIn.checking : text.signIn.submit}

@@ -1,7 +1,7 @@
 /** What stands between messages: days, interruptions, failures, notes by nobody in particular. */
 
 import type { DayRow, ErrorRow, InterruptedRow, NoteRow } from "../../model/rows";
-import { clock, day, exactTime, text } from "../../text";
+import { clock, day, exactTime, said, text } from "../../text";
 import { useConversationId, useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
@@ -81,7 +81,7 @@ export function ErrorCard({ row }: { row: ErrorRow }) {
         <Icon name="warn" />
         {text.error.heading[error.code] ?? text.error.other}
       </h2>
-      <p>{error.message}</p>
+      <p>{said(error.message)}</p>
       <p className="error-advice">{text.error.advice[error.code] ?? text.error.otherAdvice}</p>
       <div className="error-bar">
         {isLatest && (

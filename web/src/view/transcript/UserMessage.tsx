@@ -3,7 +3,7 @@
 import { memo, Suspense, type ReactNode } from "react";
 import type { UserRow } from "../../model/rows";
 import type { Part } from "../../protocol/events.gen";
-import { bytes, clock, exactTime, text } from "../../text";
+import { bytes, clock, exactTime, said, text } from "../../text";
 import { blobUrl } from "../../transport/api";
 import type { OutboxEntry } from "../../transport/commands";
 import { useConversationId, useScope } from "../conversation/scope";
@@ -145,7 +145,7 @@ export function PendingState({ entry }: { entry: OutboxEntry }): ReactNode {
       <p className="user-byline is-bad" role="alert">
         <span>
           {text.message.failed}
-          {entry.error && `: ${entry.error.message}`}
+          {entry.error && `: ${said(entry.error.message)}`}
         </span>
         <button type="button" className="link-button" onClick={() => store.retry(entry.id)}>
           {text.message.retry}
