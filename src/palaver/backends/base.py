@@ -16,6 +16,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
+from palaver.tools.base import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,29 @@ class Turn(Protocol):
         ...
 
     async def load_blob(self, blob: str) -> bytes | None: ...
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        """Earlier conversations of the same project, the best first. This one is left out."""
+        ...
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        """A background process ended by itself: recorded, and told to the agent. Works after the turn is over too."""
+        ...
+
+
+class Background(Protocol):
+    """Processes that outlive the turn that started them, as their conversations see them."""
+
+    def stop(self, process: str) -> None:
+        """End it and its children soon. Nothing happens when it is over, or was never there."""
+        ...
+
+
+class NoBackground:
+    """For a server whose agents start no processes."""
+
+    def stop(self, process: str) -> None:
+        pass
 
 
 class Backend(Protocol):

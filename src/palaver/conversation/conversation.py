@@ -10,14 +10,14 @@ Opened by the directory; calls core, log and feed; starts turns. Must never act 
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
 import structlog
 from msgspec.structs import replace
 
-from palaver.backends.base import Background
+from palaver.backends.base import Background, NoBackground
 from palaver.clock import Clock, Ids
 from palaver.conversation.claims import Claims
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents
@@ -95,7 +95,7 @@ class Surroundings:
     roster: Roster
     home: Path
     """The folder of a conversation without a project."""
-    background: Background
+    background: Background = field(default_factory=NoBackground)
 
 
 class Conversation:

@@ -66,6 +66,15 @@ class Expired:
 
 
 @dataclass(slots=True)
+class ProcessEnded:
+    """A background process ended by itself, with or without a turn running."""
+
+    process: str
+    exit_code: int | None
+    text: str
+
+
+@dataclass(slots=True)
 class Unsettled:
     """A turn that could not be settled (disk full) is to be tried again."""
 
@@ -78,7 +87,7 @@ class Stopping:
     done: asyncio.Future[None]
 
 
-Post = Asked | Yielded | Barrier | Boundary | Ended | Expired | Unsettled | Stopping
+Post = Asked | Yielded | Barrier | Boundary | Ended | Expired | ProcessEnded | Unsettled | Stopping
 
 
 class Inbox:
@@ -155,7 +164,7 @@ def refuse_post(post: Post, error: PalaverError) -> None:
             refuse(post.done, error)
         case Boundary():
             refuse(post.messages, error)
-        case Yielded() | Ended() | Expired() | Unsettled():
+        case Yielded() | Ended() | Expired() | ProcessEnded() | Unsettled():
             pass
         case _:
             assert_never(post)

@@ -13,6 +13,7 @@ from palaver.core.state import OPEN_TOOL
 from palaver.schema.content import Content, ImagePart, TextPart
 from palaver.schema.events import (
     CitationAdded,
+    FilesChanged,
     RequestOpened,
     TextDelta,
     TextFinished,
@@ -171,6 +172,11 @@ def output_grown(tool: ToolBlock, event: ToolOutputDelta) -> ToolBlock:
     if len(output) > 2 * KEEP_OUTPUT_CHARS:
         return replace(tool, output=output[-KEEP_OUTPUT_CHARS:], truncated=True)
     return replace(tool, output=output)
+
+
+def files_changed(tool: ToolBlock, event: FilesChanged) -> ToolBlock:
+    """Told before the result, by the call that did it."""
+    return replace(tool, changes=(*tool.changes, *event.files)) if tool.status in OPEN_TOOL else tool
 
 
 def tool_finished(tool: ToolBlock, event: ToolFinished) -> ToolBlock:

@@ -14,17 +14,20 @@ from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, con
 from palaver.core.facts import Facts
 from palaver.core.history import rewrite
 from palaver.core.next import next_items, started
-from palaver.core.settle import settle, supersede, withdraw
+from palaver.core.params import checked
+from palaver.core.settle import process_over, settle, supersede, withdraw
 from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, find_call, find_request, open_requests
 from palaver.schema.commands import (
     Accepted,
     ClearDraft,
     Command,
+    DecideTools,
     DeleteConversation,
     EditMessage,
     EditQueued,
     Interrupt,
     Regenerate,
+    RemoveGrant,
     RemoveMessage,
     RemoveQueued,
     ResolveRequest,
@@ -34,6 +37,7 @@ from palaver.schema.commands import (
     SendMessage,
     SetDraft,
     SetParams,
+    StopProcess,
     TruncateMessages,
     UpdateConversation,
 )
@@ -43,10 +47,12 @@ from palaver.schema.events import (
     ConversationUpdated,
     DraftCleared,
     DraftSet,
+    GrantRemoved,
     KnownEvent,
     MessageAdded,
     MessageEdited,
     MessageRemoved,
+    PlanUpdated,
     QueueAdded,
     QueueEdited,
     QueueRemoved,
@@ -146,12 +152,21 @@ def _decide(state: State, command: Command, facts: Facts) -> Decision:
             return _interrupt(state, command, facts)
         case ResolveRequest():
             return _resolve(state, command, facts)
+        case DecideTools():
+            return _decide_tools(state, command)
+        case StopProcess():
+            return _stop_process(state, command, facts)
+        case RemoveGrant():
+            if not any((known.tool, known.match) == (command.tool, command.match) for known in state.grants):
+                return Already("It was not allowed here.")
+            return [GrantRemoved(tool=command.tool, match=command.match)]
         case UpdateConversation():
             return _update(state, command)
         case SetParams():
             if len(msgspec.json.encode(command.patch)) > PARAMS_BYTES:
                 return Refusal("too_large", f"Parameters may hold {PARAMS_BYTES // 1024} KiB.")
-            return [ConversationUpdated(params=command.patch)]
+            fitted = checked(command.patch)
+            return fitted if isinstance(fitted, Refusal) else [ConversationUpdated(params=fitted)]
         case DeleteConversation():
             return _delete(state, facts)
         case EditMessage() | RemoveMessage() | TruncateMessages() | RetryFrom() | Regenerate() | RestoreMessages():
@@ -291,8 +306,78 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
     )
     if state.turn is not None:
         return [resolved]
+    if request.kind == "plan":
+        return [resolved, *_plan_answered(state, request, command, turn, facts)]
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
     return [resolved, started(turn, Trigger(kind="request", request=request.id), facts, cut.mode if cut else None)]
+
+
+def _plan_answered(
+    state: State, request: Request, command: ResolveRequest, turn: str, facts: Facts
+) -> list[KnownEvent]:
+    """Yes: it is carried out, out of plan mode. No with words: it is revised, in plan mode. A plain no: it is dropped."""
+    plan = request.plan
+    trigger = Trigger(kind="request", request=request.id)
+    if command.verdict == "allow" and plan is not None:
+        chosen = command.input.get("mode") if isinstance(command.input, dict) else None
+        mode = chosen if chosen in ("ask", "accept_edits", "auto", "full") else "ask"
+        leave = [ConversationUpdated(params={"mode": mode})] if state.params.get("mode") == "plan" else []
+        text = f"The plan was approved. Carry it out.{_remark(command)}"
+        return [
+            *leave,
+            PlanUpdated(turn=turn, plan=replace(plan, status="executing")),
+            _word(turn, "plan_approved", text, facts),
+            started(turn, trigger, facts, mode),
+        ]
+    if command.text:
+        text = f"The plan was not approved; revise it.{_remark(command)}"
+        return [_word(turn, "plan_revised", text, facts), started(turn, trigger, facts, "plan")]
+    # Nothing runs, but the agent should know of it when it is spoken to next.
+    return [PlanUpdated(plan=None), _word(None, "plan_rejected", "The plan was rejected and dropped.", facts)]
+
+
+def _remark(command: ResolveRequest) -> str:
+    return f" The person said: {command.text}" if command.text else ""
+
+
+def _word(turn: str | None, kind: str, text: str, facts: Facts) -> MessageAdded:
+    """A word to the agent that the page shows in its own way."""
+    return MessageAdded(
+        turn=turn, message=facts.new_id(), role="event", content=as_content(text), hidden=True, event_kind=kind
+    )
+
+
+def _decide_tools(state: State, command: DecideTools) -> Decision:
+    waiting = {known.call: known for known in open_requests(state) if known.kind == "approval" and known.call}
+    if state.turn is None or not waiting:
+        return Refusal("conflict", "No tool waits for a decision.")
+    decisions = {decision.call: decision.accepted for decision in command.decisions}
+    if not decisions:
+        decisions = {call: command.accepted for call in waiting if call}
+    if strange := [call for call in decisions if call not in waiting]:
+        return Refusal("not_found", f"No such call waits for a decision: {', '.join(strange)}.")
+    return [
+        RequestResolved(
+            turn=state.turn.id,
+            request=waiting[call].id,
+            status="answered",
+            verdict="allow" if accepted else "deny",
+            then="continue" if accepted else command.then,
+            text=command.text,
+        )
+        for call, accepted in decisions.items()
+    ]
+
+
+def _stop_process(state: State, command: StopProcess, facts: Facts) -> Decision:
+    process = next((known for known in state.processes if known.id == command.process), None)
+    if process is None:
+        return Refusal("not_found", "No such process in this conversation.")
+    if not process.running:
+        return Already("It was over before.", id=process.id)
+    return process_over(
+        process, "stopped", None, f"Process {process.id} ({process.command}) was stopped.", facts.new_id()
+    )
 
 
 def _no_answer_to(request: Request, command: ResolveRequest) -> Refusal | None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from palaver.core import blocks, queue, requests
 from palaver.core.state import find_request, status_of
+from palaver.schema.base import Usage
 from palaver.schema.events import (
     AgentOverridden,
     AnswerFinished,
@@ -31,6 +32,7 @@ from palaver.schema.events import (
     ExchangeSent,
     FilesChanged,
     GrantAdded,
+    GrantRemoved,
     KnowledgeRecalled,
     LogCompacted,
     MessageAdded,
@@ -68,21 +70,27 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import (
     Block,
+    Compression,
     ContextMeter,
     Exchange,
     FileChange,
+    Grant,
+    Knowledge,
     Message,
     Process,
     Progress,
     State,
     Subagent,
+    Switch,
     ToolBlock,
     Turn,
     TurnSummary,
 )
 
 KEEP_LATEST = 200
-"""Subagents, exchanges and changed files that stay in view: each list holds its latest, so that a view stays small."""
+"""Subagents, exchanges, grants and changed files that stay in view: each list holds its latest, so a view stays small."""
+KEEP_COMPRESSIONS = 20
+"""Of the latest, which go furthest; a model is shown a history by the furthest horizon of each stage."""
 
 
 def evolve(state: State, event: Event) -> State:
@@ -263,8 +271,11 @@ class _Draft:
                         turn=event.turn,
                         agent=state.turn.agent if state.turn else None,
                         model=event.model or (state.turn.model if state.turn else None),
+                        switch=state.turn.switch if state.turn else None,
                     )
                 )
+                if state.turn and state.turn.switch:
+                    self._set(turn=replace(state.turn, switch=None))
             case TextFinished():
                 self._change_block(
                     event.message, event.seq, event.block, lambda known: blocks.text_finished(known, event)
@@ -318,36 +329,51 @@ class _Draft:
                         window_tokens=event.window_tokens,
                         estimated=event.estimated,
                         compressed=state.context.compressed if state.context else False,
+                        breakdown=event.breakdown,
                     )
                 )
             case ContextCompressed():
                 window = state.context.window_tokens if state.context else None
-                self._set(context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True))
+                self._set(
+                    context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True),
+                    compressions=(*state.compressions, _compression(event))[-KEEP_COMPRESSIONS:],
+                )
+            case KnowledgeRecalled():
+                if event.message:
+                    known = Knowledge(sources=event.sources, tokens=event.tokens, text=event.text)
+                    self._change(event.message, event.seq, lambda message: replace(message, knowledge=known))
             case FilesChanged():
-                self._set(files=_files(state.files, event.files))
+                self._set(files=_files(state.files, event))
+                if event.call:
+                    self._change_call(event.call, event.seq, lambda tool: blocks.files_changed(tool, event))
             case PlanUpdated():
                 self._set(plan=event.plan)
             case ProcessStarted():
-                started_process = Process(id=event.process, command=event.command, call=event.call, pid=event.pid)
+                started_process = Process(
+                    id=event.process,
+                    command=event.command,
+                    call=event.call,
+                    pid=event.pid,
+                    turn=event.turn,
+                    started_at=event.ts,
+                )
                 self._set(processes=(*state.processes, started_process))
             case ProcessFinished():
-                self._set(
-                    processes=tuple(
-                        replace(known, running=False, exit_code=event.exit_code) if known.id == event.process else known
-                        for known in state.processes
-                    )
-                )
+                self._set(processes=tuple(_process_ended(known, event) for known in state.processes))
             case ModelSwitched():
                 if state.turn:
-                    self._set(turn=replace(state.turn, model=event.to_model))
+                    switch = Switch(to_model=event.to_model, from_model=event.from_model, reason=event.reason)
+                    self._set(turn=replace(state.turn, model=event.to_model, switch=switch))
+            case GrantAdded():
+                self._set(grants=(*_without(state.grants, event), _grant(event))[-KEEP_LATEST:])
+            case GrantRemoved():
+                self._set(grants=_without(state.grants, event))
 
             case (
-                KnowledgeRecalled()
-                | MissionSet()
+                MissionSet()
                 | MissionCleared()
                 | MissionTriggered()
                 | AgentOverridden()
-                | GrantAdded()
                 | LogCompacted()
                 | UnknownEvent()
             ):
@@ -368,11 +394,15 @@ class _Draft:
         self._touched = True
         if event.index < self._state.offset:
             self._set(offset=event.index)
+        if event.first_seq is not None:
+            kept = (known for known in self._state.compressions if known.horizon <= event.first_seq)
+            self._set(compressions=tuple(kept))
 
     def _finish_answer(self, event: AnswerFinished) -> None:
         turn = self._state.turn
-        if turn and event.usage:
-            self._set(turn=replace(turn, usage=turn.usage + event.usage))
+        if turn and (event.usage or event.cost_usd):
+            usage, cost_usd = turn.usage + (event.usage or Usage()), turn.cost_usd + (event.cost_usd or 0.0)
+            self._set(turn=replace(turn, usage=usage, cost_usd=cost_usd))
         self._change(
             event.message,
             event.seq,
@@ -472,8 +502,44 @@ def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, ob
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _files(known: tuple[FileChange, ...], changed: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """The latest change of each path, latest last."""
-    latest = {file.path: file for file in changed}
+def _compression(event: ContextCompressed) -> Compression:
+    return Compression(
+        stage=event.stage,
+        horizon=event.horizon,
+        strength=event.strength,
+        ts=event.ts,
+        seq=event.seq,
+        before_tokens=event.before_tokens,
+        after_tokens=event.after_tokens,
+        summary=event.summary,
+    )
+
+
+def _process_ended(known: Process, event: ProcessFinished) -> Process:
+    """The first end is the end."""
+    if known.id != event.process or not known.running:
+        return known
+    return replace(known, running=False, exit_code=event.exit_code, finished_at=event.ts, end=event.end)
+
+
+def _grant(event: GrantAdded) -> Grant:
+    return Grant(
+        tool=event.tool,
+        scope=event.scope,
+        decision=event.decision,
+        match=event.match,
+        agent=event.agent,
+        request=event.request,
+        ts=event.ts,
+    )
+
+
+def _without(grants: tuple[Grant, ...], event: GrantAdded | GrantRemoved) -> tuple[Grant, ...]:
+    return tuple(known for known in grants if (known.tool, known.match) != (event.tool, event.match))
+
+
+def _files(known: tuple[FileChange, ...], event: FilesChanged) -> tuple[FileChange, ...]:
+    """The latest change of each path, latest last. A diff that its call shows is not held twice."""
+    latest = {file.path: replace(file, diff=None) if event.call else file for file in event.files}
     kept = (file for file in known if file.path not in latest)
     return (*kept, *latest.values())[-KEEP_LATEST:]

@@ -81,7 +81,7 @@ def _truncate(state: State, command: TruncateMessages) -> Decision:
         return Refusal("invalid", f"`from_index` lies between 0 and {message_count(state)}.")
     if command.from_index == message_count(state):
         return Already("There was nothing from that index on.")
-    return [*supersede(state), MessageTruncated(index=command.from_index)]
+    return [*supersede(state), *_cut(state, command.from_index)]
 
 
 def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
@@ -112,7 +112,10 @@ def _regenerate(state: State, facts: Facts) -> Decision:
 
 
 def _cut(state: State, index: int) -> list[KnownEvent]:
-    return [MessageTruncated(index=index)] if index < message_count(state) else []
+    if index >= message_count(state):
+        return []
+    place = index - state.offset
+    return [MessageTruncated(index=index, first_seq=state.messages[place].seq if place >= 0 else None)]
 
 
 def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:

@@ -4,9 +4,9 @@ Called by the owner after every change. Pure: the same state always gives the sa
 """
 
 from palaver.core.facts import Facts
-from palaver.core.settle import supersede
+from palaver.core.settle import process_over, supersede
 from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved, TurnStarted
-from palaver.schema.view import QueueItem, State, Trigger
+from palaver.schema.view import Process, QueueItem, State, Trigger
 
 
 def next_items(state: State) -> list[QueueItem]:
@@ -84,6 +84,15 @@ def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
             client_request_id=item.client_request_id,
         ),
     ]
+
+
+def process_ended(state: State, process: Process, exit_code: int | None, text: str, facts: Facts) -> list[KnownEvent]:
+    """A background process ended by itself. An agent that yielded its turn to wait for something goes on with this."""
+    over = process_over(process, "exited", exit_code, text, facts.new_id())
+    last = state.last_turn
+    if state.turn is not None or last is None or last.outcome != "yielded" or next_items(state):
+        return over
+    return [*supersede(state), *over, started(facts.new_id(), Trigger(kind="process"), facts, last.mode)]
 
 
 def started(turn: str, trigger: Trigger, facts: Facts, mode: str | None = None) -> TurnStarted:

@@ -6,6 +6,7 @@ The order is a promise to clients: partial text, tool results, requests, the int
 leaves the transcript. No event made here belongs to a turn that is over.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import replace
@@ -13,11 +14,15 @@ from msgspec.structs import replace
 from palaver.core.blocks import KEEP_OUTPUT_CHARS
 from palaver.core.state import OPEN_TOOL, find_call, messages_of_turn, open_requests, open_tools
 from palaver.schema.base import Origin, Usage
+from palaver.schema.content import as_content
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     KnownEvent,
+    MessageAdded,
     MessageRemoved,
+    PlanUpdated,
+    ProcessFinished,
     RequestResolved,
     TextFinished,
     ThinkingFinished,
@@ -28,6 +33,8 @@ from palaver.schema.events import (
 from palaver.schema.view import (
     Block,
     Message,
+    Process,
+    ProcessEnd,
     Request,
     State,
     Stopped,
@@ -48,13 +55,18 @@ def settle(
         return []
     # A restart leaves answerable what nothing has acted on yet: answering it later starts the turn that goes on.
     answerable = _answerable(state) if reason in ("restart", "shutdown") and turn.resumable else set[str]()
+    own = [process for process in state.processes if process.running and process.turn == turn.id]
     return [
         *_closed(state, turn, answerable),
+        # Its background processes end with it: a stop stops everything that the turn began.
+        *(ProcessFinished(turn=turn.id, process=process.id, end="stopped") for process in own),
+        *_plan_put_down(state),
         TurnInterrupted(
             turn=turn.id,
             reason=reason,
             origin=origin,
             usage=turn.usage,
+            cost_usd=turn.cost_usd or None,
             duration_ms=max(0, now - turn.started_at),
             audio_end_ms=audio_end_ms,
         ),
@@ -67,9 +79,14 @@ def fail(state: State, error: WireError, *, now: int) -> list[KnownEvent]:
     if turn is None:
         return []
     failed = TurnFinished(
-        turn=turn.id, outcome="failed", error=error, usage=turn.usage, duration_ms=max(0, now - turn.started_at)
+        turn=turn.id,
+        outcome="failed",
+        error=error,
+        usage=turn.usage,
+        cost_usd=turn.cost_usd or None,
+        duration_ms=max(0, now - turn.started_at),
     )
-    return [*_closed(state, turn, set()), failed]
+    return [*_closed(state, turn, set()), *_plan_put_down(state), failed]
 
 
 def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
@@ -79,7 +96,53 @@ def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
         return []
     plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
     usage = turn.usage if event.usage == Usage() else event.usage
-    return [*_closed(state, turn, plans), replace(event, turn=turn.id, usage=usage)]
+    cost_usd = event.cost_usd if event.cost_usd is not None else turn.cost_usd or None
+    ended = replace(event, turn=turn.id, usage=usage, cost_usd=cost_usd)
+    carried_out = event.outcome in ("completed", "task")
+    return [*_closed(state, turn, plans), *(_plan_finished(state) if carried_out else _plan_put_down(state)), ended]
+
+
+def reap(state: State, new_id: Callable[[], str]) -> list[KnownEvent]:
+    """Background processes that nobody runs any more: they ended with the server that had started them."""
+    return [
+        event
+        for process in state.processes
+        if process.running
+        for event in process_over(
+            process, "restart", None, f"Process {process.id} ({process.command}) ended with the server.", new_id()
+        )
+    ]
+
+
+def process_over(process: Process, end: ProcessEnd, exit_code: int | None, text: str, message: str) -> list[KnownEvent]:
+    """The end of a background process, and the hidden word that tells the agent of it."""
+    return [
+        ProcessFinished(process=process.id, exit_code=exit_code, end=end),
+        MessageAdded(
+            message=message,
+            role="event",
+            hidden=True,
+            event_kind="process_completed",
+            content=as_content(text),
+            data={"process": process.id, "command": process.command, "exit_code": exit_code, "end": end},
+        ),
+    ]
+
+
+def _plan_finished(state: State) -> list[KnownEvent]:
+    """What a finished plan left undone was skipped."""
+    plan = state.plan
+    if plan is None or plan.status != "executing":
+        return []
+    items = tuple(item if item.status == "done" else replace(item, status="skipped") for item in plan.items)
+    return [PlanUpdated(plan=replace(plan, items=items, status="completed"))]
+
+
+def _plan_put_down(state: State) -> list[KnownEvent]:
+    """Nobody carries it out at the moment; it stays approved, to be gone on with."""
+    if state.plan is None or state.plan.status != "executing":
+        return []
+    return [PlanUpdated(plan=replace(state.plan, status="approved"))]
 
 
 def supersede(state: State) -> list[KnownEvent]:

@@ -144,6 +144,19 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Recalled:
+    """A message that may help with another, whole up to what the index holds of it."""
+
+    conversation: str
+    message: str
+    seq: int
+    ts: int
+    role: str
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """A search hit. `before`, `match` and `after` are the text around it."""
 
@@ -274,6 +287,15 @@ class EventLog(Protocol):
         """Texts that hold every word, the last one as a beginning. Any string is a query.
 
         Of the newest hits the most fitting come first.
+        """
+        ...
+
+    async def recall(
+        self, text: str, *, project: str | None, limit: int = 20, but: str | None = None
+    ) -> Sequence[Recalled]:
+        """Messages of a project that have most to do with a text: any of its telling words, the rarer and newer first.
+
+        `but` leaves one conversation out.
         """
         ...
 

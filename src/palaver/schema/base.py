@@ -16,6 +16,10 @@ Delivery = Literal["turn", "boundary"]
 Verdict = Literal["allow", "deny"]
 Then = Literal["continue", "stop"]
 Scope = Literal["once", "conversation", "agent", "project"]
+Decision = Literal["allow", "ask", "deny_continue", "deny_abort"]
+"""What a rule says of a call. `deny_continue` gives the model a refusal to go on with, `deny_abort` ends the turn."""
+Strength = Literal["absent", "low", "medium", "high"]
+"""How far a history had to be compressed to fit."""
 
 
 class Wire(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -69,6 +69,38 @@ class ResolveRequest(_Command, tag="resolve_request"):
     input: Any = None
 
 
+class ToolDecision(Wire):
+    """A yes or no to one waiting call."""
+
+    call: Id
+    accepted: bool
+
+
+class DecideTools(_Command, tag="decide_tools"):
+    """Decide waiting calls together, while paused. Those not named stay open; an empty list means all of them, `accepted`.
+
+    `then` says what follows a no: `stop` lets the accepted ones run and ends the turn.
+    """
+
+    decisions: tuple[ToolDecision, ...] = ()
+    accepted: bool = True
+    then: Then = "stop"
+    text: str | None = None
+
+
+class StopProcess(_Command, tag="stop_process"):
+    """End a background process and its children."""
+
+    process: Id
+
+
+class RemoveGrant(_Command, tag="remove_grant"):
+    """Take back what was always allowed here."""
+
+    tool: str
+    match: str | None = None
+
+
 class UpdateConversation(_Command, tag="update_conversation"):
     title: str | None = None
     agent: Id | None = None
@@ -138,6 +170,9 @@ Command = (
     | RemoveQueued
     | Interrupt
     | ResolveRequest
+    | DecideTools
+    | StopProcess
+    | RemoveGrant
     | UpdateConversation
     | SetParams
     | DeleteConversation
@@ -168,6 +203,13 @@ class Accepted(Wire):
     note: str | None = None
 
 
+class Branch(Wire):
+    """Where a branch starts: everything up to and including `message` (absent: all of it) is copied with new ids."""
+
+    conversation: Id
+    message: Id | None = None
+
+
 class CreateConversation(Wire):
     """Body of `POST /api/conversations`. With a chosen `id` or a `client_request_id` it can be repeated safely."""
 
@@ -178,3 +220,4 @@ class CreateConversation(Wire):
     project: str | None = None
     params: dict[str, Any] = {}
     message: str | Content | None = None
+    branch: Branch | None = None

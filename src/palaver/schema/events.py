@@ -11,17 +11,20 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct, ValidationError
 
-from palaver.schema.base import BlobRef, Delivery, Origin, Scope, Then, Usage, Verdict
+from palaver.schema.base import BlobRef, Decision, Delivery, Origin, Scope, Strength, Then, Usage, Verdict
 from palaver.schema.commands import Answer
 from palaver.schema.content import Content
 from palaver.schema.errors import WireError
 from palaver.schema.view import (
     Activity,
     Block,
+    CompressionStage,
     FileChange,
+    KnowledgeSource,
     Outcome,
     Parent,
     Plan,
+    ProcessEnd,
     Question,
     RequestKind,
     RequestStatus,
@@ -138,6 +141,8 @@ class MessageTruncated(EventBase, tag="message.truncated"):
     """Everything from `index` on is gone from the view (never from the log)."""
 
     index: int
+    first_seq: int | None = None
+    """The seq of the first message that goes: what was compressed beyond it is forgotten too."""
 
 
 # -- turn
@@ -224,6 +229,7 @@ class AnswerFinished(EventBase, tag="answer.finished"):
     message: str
     finish_reason: str
     usage: Usage | None = None
+    cost_usd: float | None = None
     model: str | None = None
     interrupted: bool = False
     provider: Any = None
@@ -376,24 +382,24 @@ class ContextMeasured(EventBase, tag="context.measured"):
 
 
 class ContextCompressed(EventBase, tag="context.compressed"):
-    stage: str
-    strength: Literal["absent", "low", "medium", "high"]
+    """A stage was taken: what began before `horizon` is shown to models in its way from now on, the same way each time."""
+
+    stage: CompressionStage
+    strength: Strength
     before_tokens: int
     after_tokens: int
+    horizon: int = 0
     messages: tuple[str, ...] = ()
     summary: str | None = None
 
 
-class KnowledgeSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    kind: Literal["conversation", "note", "file"]
-    ref: str
-    title: str = ""
-    snippet: str = ""
-
-
 class KnowledgeRecalled(EventBase, tag="knowledge.recalled"):
+    """What was recalled for a message. `text` is what the model is shown with it, now and in every later step."""
+
+    message: str | None = None
     sources: tuple[KnowledgeSource, ...] = ()
     tokens: int = 0
+    text: str = ""
 
 
 # -- work
@@ -401,6 +407,7 @@ class KnowledgeRecalled(EventBase, tag="knowledge.recalled"):
 
 class FilesChanged(EventBase, tag="files.changed"):
     files: tuple[FileChange, ...]
+    call: str | None = None
     truncated_count: int = 0
 
 
@@ -418,6 +425,7 @@ class ProcessStarted(EventBase, tag="process.started"):
 class ProcessFinished(EventBase, tag="process.finished"):
     process: str
     exit_code: int | None = None
+    end: ProcessEnd = "exited"
 
 
 class ModelSwitched(EventBase, tag="model.switched"):
@@ -464,10 +472,17 @@ class GrantAdded(EventBase, tag="grant.added"):
 
     tool: str
     scope: Scope
-    decision: Literal["allow", "ask", "deny_continue", "deny_abort"] = "allow"
+    decision: Decision = "allow"
     match: str | None = None
     agent: str | None = None
     request: str | None = None
+
+
+class GrantRemoved(EventBase, tag="grant.removed"):
+    """A standing rule was taken back."""
+
+    tool: str
+    match: str | None = None
 
 
 # -- the log's own
@@ -540,6 +555,7 @@ KnownEvent = (
     | MissionTriggered
     | AgentOverridden
     | GrantAdded
+    | GrantRemoved
     | LogCompacted
 )
 Event = KnownEvent | UnknownEvent

@@ -2,7 +2,25 @@
 
 from typing import Any
 
-from palaver.schema.base import Id, Wire
+from palaver.schema.base import Decision, Id, Wire
+
+
+class PolicyRule(Wire):
+    """A standing word on a tool: its name (or `*`), and optionally what the call must look like."""
+
+    tool: str
+    decision: Decision
+    match: str | None = None
+
+
+class McpServer(Wire):
+    """A server of tools: a program that speaks MCP on its standard streams, or an address that speaks it over HTTP."""
+
+    name: Id
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    url: str | None = None
+    headers: dict[str, str] = {}
 
 
 class AgentRecord(Wire):
@@ -13,7 +31,16 @@ class AgentRecord(Wire):
     description: str = ""
     backend: str = "api"
     model: str | None = None
+    fallbacks: tuple[str, ...] = ()
+    """Models that take over, in this order, when the one before cannot be had."""
     system_prompt: str = ""
     allowed_tools: tuple[str, ...] = ()
+    """The tools it has; empty means all."""
+    mcp_servers: tuple[McpServer, ...] = ()
+    policy: tuple[PolicyRule, ...] = ()
     mode: str | None = None
+    spend_limit_usd: float | None = None
+    """Of one conversation with it. Reaching it pauses and asks."""
+    knowledge: bool = True
+    """Recalls earlier conversations and notes of the project before it answers."""
     params: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from palaver.schema.base import BlobRef, Delivery, Origin, Scope, Shown, Then, Usage, Verdict
+from palaver.schema.base import BlobRef, Decision, Delivery, Origin, Scope, Shown, Strength, Then, Usage, Verdict
 from palaver.schema.content import Content
 from palaver.schema.errors import WireError
 
@@ -21,6 +21,9 @@ Activity = Literal["model_loading", "thinking", "calling_tool", "working", "idle
 RequestKind = Literal["approval", "question", "plan"]
 RequestStatus = Literal["open", "answered", "expired", "cancelled", "superseded"]
 Outcome = Literal["completed", "task", "plan", "yielded", "limited", "failed", "interrupted"]
+ProcessEnd = Literal["exited", "stopped", "restart"]
+CompressionStage = Literal["deduplicate", "shorten", "repair", "limit", "summarize"]
+"""In the order they are tried: repeated files, long tool results, broken calls, old answers, a summary by the model."""
 Stopped = Literal["user", "restart", "shutdown", "limit", "backend_exit", "storage", "deleted", "parent"]
 
 
@@ -74,6 +77,8 @@ class ToolBlock(_Block, tag="tool"):
     provider: Any = None
     started_at: int | None = None
     finished_at: int | None = None
+    changes: tuple["FileChange", ...] = ()
+    """What it did to files, with diffs."""
 
 
 Block = TextBlock | ThinkingBlock | ImageBlock | ToolBlock
@@ -91,6 +96,33 @@ class TurnSummary(Shown):
     summary: str | None = None
     duration_ms: int | None = None
     mode: str | None = None
+
+
+class KnowledgeSource(Shown):
+    """Where something recalled comes from. `ref` is a conversation's id or a path beneath the project."""
+
+    kind: Literal["conversation", "note", "file"]
+    ref: str
+    title: str = ""
+    snippet: str = ""
+    seq: int | None = None
+    """Where in that conversation."""
+
+
+class Knowledge(Shown):
+    """What was recalled before a message was answered, as the model was shown it."""
+
+    sources: tuple[KnowledgeSource, ...] = ()
+    tokens: int = 0
+    text: str = ""
+
+
+class Switch(Shown):
+    """Another model took over, and why."""
+
+    to_model: str
+    from_model: str | None = None
+    reason: str = ""
 
 
 class Message(Shown):
@@ -112,6 +144,9 @@ class Message(Shown):
     event_kind: str | None = None
     edited: bool = False
     client_request_id: str | None = None
+    knowledge: Knowledge | None = None
+    switch: Switch | None = None
+    """On the first answer of a model that took over."""
     ended: TurnSummary | None = None
     """On the last message of a turn that failed, was stopped or met a limit: a failure stays to be seen for ever."""
     data: Any = None
@@ -230,6 +265,10 @@ class Turn(Shown):
     detail: str | None = None
     retry: Retry | None = None
     usage: Usage = Usage()
+    cost_usd: float = 0.0
+    """Of its answers so far."""
+    switch: Switch | None = None
+    """Announced, and not yet shown on an answer."""
 
 
 class Subagent(Shown):
@@ -252,8 +291,39 @@ class Process(Shown):
     command: str
     call: str | None = None
     pid: int | None = None
+    turn: str | None = None
     running: bool = True
     exit_code: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    end: "ProcessEnd | None" = None
+
+
+class Grant(Shown):
+    """A standing rule that a person gave here. `match` absent: every call of the tool."""
+
+    tool: str
+    scope: Scope
+    decision: Decision = "allow"
+    match: str | None = None
+    agent: str | None = None
+    request: str | None = None
+    ts: int = 0
+
+
+class Compression(Shown):
+    """From here on a model is shown less of what began before `horizon`; the log and the page keep all of it."""
+
+    stage: CompressionStage
+    horizon: int
+    """A seq. What began before it is compressed in the way of this stage."""
+    strength: Strength
+    ts: int
+    seq: int
+    before_tokens: int
+    after_tokens: int
+    summary: str | None = None
+    """What takes the place of the messages, in stage `summarize`."""
 
 
 class ContextMeter(Shown):
@@ -261,6 +331,8 @@ class ContextMeter(Shown):
     window_tokens: int | None = None
     estimated: bool = True
     compressed: bool = False
+    breakdown: dict[str, int] = {}
+    """Tokens by what they are: system, tools, instructions, knowledge, messages, tool_results."""
 
 
 class FileChange(Shown):
@@ -306,6 +378,8 @@ class State(Shown):
     subagents: tuple[Subagent, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     processes: tuple[Process, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    compressions: tuple[Compression, ...] = ()
     files: tuple[FileChange, ...] = ()
     context: ContextMeter | None = None
     usage: Usage = Usage()

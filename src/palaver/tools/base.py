@@ -5,13 +5,14 @@ its own: a failed tool is a result that the model can act on. It must never outl
 that it started, children of children included.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from palaver.schema.base import BlobRef
-from palaver.schema.view import FileChange
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
+from palaver.schema.view import FileChange, Outcome
 
 Stream = Literal["stdout", "stderr"]
 
@@ -36,12 +37,49 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of an earlier conversation that fits a search."""
+
+    conversation: str
+    title: str
+    text: str
+    seq: int
+    ts: int
+
+
+class Host(Protocol):
+    """What a tool may ask of the conversation it runs in, beyond giving its result."""
+
+    @property
+    def conversation(self) -> str: ...
+
+    async def emit(self, event: KnownEvent) -> None:
+        """Record an event of this turn: a plan's progress, a process that was started."""
+        ...
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        """Earlier conversations of the same project, the best first."""
+        ...
+
+    def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
+        """Once this call has its result, the turn is over."""
+        ...
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        """A background process ended by itself. May be called long after the turn; `text` is for the agent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Workplace:
     """Where a call runs."""
 
     root: Path
     output: Output
     spill: Spill
+    host: Host | None = None
+    """Absent where there is no conversation (a tool tried by itself)."""
+    call: str = ""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The server's own. Children get the allow-listed part of it; its secret values are struck from all output."""
 
@@ -73,6 +111,8 @@ class Proposal:
     """A diff, or the command with control and bidi characters made visible."""
     risk: str | None = None
     reads_only: bool = False
+    writes: tuple[str, ...] | None = None
+    """The files it changes and nothing else: such calls run together when they share none. None: it could be anything."""
     match: str | None = None
     """What rules and standing grants look at: the exact command, or the path beneath the root."""
 
@@ -86,3 +126,19 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult: ...
+
+
+class Asking(Protocol):
+    """A tool whose call is itself a request to a person. Nothing runs: the answer is the result.
+
+    So a question outlives a restart like an approval does, and is never asked twice.
+    """
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    def ask(self, arguments: Mapping[str, Any]) -> RequestOpened | ToolResult:
+        """The request, without its ids, or at once the failed result of arguments that make no sense."""
+        ...
+
+    def answered(self, arguments: Mapping[str, Any], resolved: RequestResolved) -> ToolResult: ...

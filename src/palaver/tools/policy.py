@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, assert_never, get_args
 
+from palaver.schema.base import Decision
 from palaver.tools.base import Proposal, ToolSpec
 
 Mode = Literal["plan", "ask", "accept_edits", "auto", "full"]
-Decision = Literal["allow", "ask", "deny_continue", "deny_abort"]
 
 
 @dataclass(frozen=True, slots=True)
