@@ -320,7 +320,7 @@ def _context() -> Dialogue:
     yield Pause(1.0)
     yield Emit(
         ContextCompressed(
-            stage="summary",
+            stage="summarize",
             strength="medium",
             before_tokens=7_420,
             after_tokens=2_100,

@@ -17,6 +17,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock
+from palaver.tools.base import Passage
 
 HISTORY_TOKENS = 1400
 """As estimated; in English half as many. One thread reads about 100 a second, and seven seconds are long enough to wait."""
@@ -94,6 +95,12 @@ class SmallTurn:
 
     async def load_blob(self, blob: str) -> bytes | None:
         return await self._turn.load_blob(blob)
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return await self._turn.search(query, limit)
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        await self._turn.process_ended(process, exit_code, text)
 
 
 def estimated_tokens(text: str) -> int:

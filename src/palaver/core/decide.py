@@ -14,7 +14,7 @@ from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, con
 from palaver.core.facts import Facts
 from palaver.core.history import rewrite
 from palaver.core.next import next_items, started
-from palaver.core.params import checked
+from palaver.core.params import MODES, checked
 from palaver.core.settle import process_over, settle, supersede, withdraw
 from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, find_call, find_request, open_requests
 from palaver.schema.commands import (
@@ -320,7 +320,8 @@ def _plan_answered(
     trigger = Trigger(kind="request", request=request.id)
     if command.verdict == "allow" and plan is not None:
         chosen = command.input.get("mode") if isinstance(command.input, dict) else None
-        mode = chosen if chosen in ("ask", "accept_edits", "auto", "full") else "ask"
+        usual = state.params.get("mode")
+        mode = next((word for word in (chosen, usual) if word in MODES and word != "plan"), "ask")
         leave = [ConversationUpdated(params={"mode": mode})] if state.params.get("mode") == "plan" else []
         text = f"The plan was approved. Carry it out.{_remark(command)}"
         return [

@@ -8,7 +8,6 @@ from palaver.schema.events import (
     ExchangeSent,
     GrantAdded,
     KnowledgeRecalled,
-    KnowledgeSource,
     MissionAgent,
     MissionCleared,
     MissionSet,
@@ -18,7 +17,7 @@ from palaver.schema.events import (
     SubagentStarted,
     TurnFinished,
 )
-from palaver.schema.view import Plan, PlanItem
+from palaver.schema.view import KnowledgeSource, Plan, PlanItem
 from tests.golden.record import Record
 
 
@@ -47,7 +46,7 @@ def work() -> Record:
         ExchangeReturned(exchange="x-1", status="queued"),
         ExchangeReturned(exchange="x-2", status="timeout", duration_ms=300_000),
         ContextCompressed(
-            stage="tool_results", strength="low", before_tokens=1_000, after_tokens=600, messages=("m1",), summary="…"
+            stage="summarize", strength="high", before_tokens=1_000, after_tokens=600, horizon=3, summary="…"
         ),
     )
     log.check()

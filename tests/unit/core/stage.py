@@ -25,7 +25,7 @@ from palaver.schema.events import (
     TurnInterrupted,
     TurnStarted,
 )
-from palaver.schema.view import Message, State, ToolBlock, Trigger
+from palaver.schema.view import Message, State, TextBlock, ToolBlock, Trigger
 
 NOW_MS = 5_000_000
 ADA = Origin(client="tab-1", user="ada")
@@ -146,6 +146,13 @@ def waiting_after_restart() -> State:
 
 def message(state: State, wanted: str) -> Message:
     return next(known for known in state.messages if known.id == wanted)
+
+
+def texts(state: State) -> list[str]:
+    """What each message says."""
+    return [
+        "".join(block.text for block in message.blocks if isinstance(block, TextBlock)) for message in state.messages
+    ]
 
 
 def tool(state: State, call: str) -> ToolBlock:

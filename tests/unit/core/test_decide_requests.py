@@ -6,6 +6,7 @@ from palaver.core.decide import Already, Refusal, decide
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.events import (
     ConversationDeleted,
+    ConversationUpdated,
     RequestOpened,
     RequestResolved,
     TurnFinished,
@@ -23,6 +24,7 @@ from tests.unit.core.stage import (
     facts,
     kinds,
     refusal,
+    texts,
     tool,
     waiting_after_restart,
     wondered,
@@ -152,9 +154,44 @@ def test_approved_plan_leaves_plan_mode() -> None:
         TurnFinished(turn="t1", outcome="plan"),
     )
     assert planned.status == "waiting_user_input"
-    started = events(planned, ResolveRequest(request="q", verdict="allow"))[-1]
+    decided = events(planned, ResolveRequest(request="q", verdict="allow"))
+    assert kinds(decided) == ["RequestResolved", "PlanUpdated", "MessageAdded", "TurnStarted"]
+    started = decided[-1]
     assert isinstance(started, TurnStarted)
-    assert started.mode is None
+    assert started.mode == "ask"
+    going_on = after(*decided, state=planned)
+    assert going_on.plan is not None
+    assert going_on.plan.status == "executing"
+
+
+def test_approved_plan_takes_the_chosen_mode_and_the_conversation_leaves_plan_mode() -> None:
+    planned = after(ConversationUpdated(params={"mode": "plan"}), state=_planned())
+    decided = events(planned, ResolveRequest(request="q", verdict="allow", input={"mode": "accept_edits"}))
+    going_on = after(*decided, state=planned)
+    assert going_on.turn is not None
+    assert (going_on.turn.mode, going_on.params["mode"]) == ("accept_edits", "accept_edits")
+
+
+def test_plan_refused_with_words_is_revised_in_plan_mode() -> None:
+    decided = events(_planned(), ResolveRequest(request="q", verdict="deny", text="Smaller steps"))
+    going_on = after(*decided, state=_planned())
+    assert going_on.turn is not None
+    assert going_on.turn.mode == "plan"
+    assert "Smaller steps" in texts(going_on)[-1]
+
+
+def test_rejected_plan_is_dropped_and_nothing_runs() -> None:
+    decided = events(_planned(), ResolveRequest(request="q", verdict="deny"))
+    dropped = after(*decided, state=_planned())
+    assert (dropped.status, dropped.plan) == ("idle", None)
+
+
+def _planned() -> State:
+    return after(
+        *asked(mode="plan"),
+        RequestOpened(turn="t1", request="q", kind="plan", plan=Plan(summary="Dig")),
+        TurnFinished(turn="t1", outcome="plan"),
+    )
 
 
 def test_second_answer_after_a_restart_joins_the_turn_that_the_first_began() -> None:
