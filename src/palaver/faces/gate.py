@@ -6,7 +6,7 @@ does it carry a token or a cookie of ours. Then the answer gets the headers ever
 untouched: only the first message of a response is looked at.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -183,11 +183,12 @@ def _cookie_value(header: str | None, name: str) -> str | None:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+    # No coroutine of its own: a stream passes here with every piece it writes.
+    def sending(message: Message) -> Awaitable[None]:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             present = {name.lower() for name, _ in message["headers"]}
             added = [pair for pair in _HEADERS.items() if pair[0] not in present]
             message["headers"] = [*message["headers"], *added]
-        await send(message)
+        return send(message)
 
     return sending

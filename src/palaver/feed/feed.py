@@ -68,7 +68,8 @@ TakeSnapshot = Callable[[str], Awaitable[tuple[int, bytes]]]
 class _Channel:
     """One conversation's recent frames. Exists only while somebody listens."""
 
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+    """Readers at the head. Bare futures: an event's own bookkeeping would be a tenth of what a delivery costs."""
     frames: deque[Frame] = field(default_factory=deque[Frame])
     ring_bytes: int = 0
     published_bytes: int = 0
@@ -87,8 +88,16 @@ class _Channel:
         self.wake()
 
     def wake(self) -> None:
-        self.woken.set()
-        self.woken.clear()
+        waiting, self.waiting = self.waiting, []
+        for reader in waiting:
+            if not reader.done():
+                reader.set_result(None)
+
+    def news(self) -> "asyncio.Future[None]":
+        """Done at the next waking, for one reader alone: whoever is cancelled while he waits cancels his future too."""
+        reader: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(reader)
+        return reader
 
     def newer_than(self, cursor: int) -> Frame | None:
         """Everything behind a cursor as one frame, or None when the ring does not reach back that far."""
@@ -194,7 +203,7 @@ class Feed:
                     caught_up_bytes = channel.published_bytes
                     yield CaughtUp(cursor)
                     continue
-                await channel.woken.wait()
+                await channel.news()
                 if beats != self._beats:
                     beats = self._beats
                     if channel.head <= cursor:
