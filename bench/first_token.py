@@ -1,9 +1,14 @@
-"""From sending a message to the first token on a client's stream, against asking the provider directly."""
+"""From sending a message to the first token on a client's stream, against asking the provider directly.
+
+Both sides use the same HTTP client with connections that are open already. Directly asked are the very requests that the
+server made, with their history and their tools: reading those is the provider's work, whoever sends them.
+"""
 
 import asyncio
 import time
 
 import aiohttp
+import msgspec
 
 from bench.served import palaver_serving, provider_serving
 from bench.table import Row, Spread
@@ -39,16 +44,10 @@ async def _measure() -> list[Row]:
 
 async def _directly(provider: str) -> Spread:
     times: list[float] = []
-    body = {
-        "model": "scripted-1",
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "messages": [{"role": "user", "content": TEXT}],
-    }
-    async with aiohttp.ClientSession() as http:
-        for _ in range(TRIES + WARM_UP):
+    async with aiohttp.ClientSession(headers={"content-type": "application/json"}) as http:
+        for body in await _requests_made(provider, http):
             begun = time.perf_counter()
-            async with http.post(f"{provider}/v1/chat/completions", json=body) as response:
+            async with http.post(f"{provider}/v1/chat/completions", data=body) as response:
                 response.raise_for_status()
                 seen = b""
                 async for chunk in response.content.iter_any():
@@ -58,6 +57,12 @@ async def _directly(provider: str) -> Spread:
                 times.append((time.perf_counter() - begun) * 1000)
                 await response.read()
     return Spread.of(times[WARM_UP:])
+
+
+async def _requests_made(provider: str, http: aiohttp.ClientSession) -> list[bytes]:
+    async with http.get(f"{provider}/control/requests") as response:
+        made = msgspec.json.decode(await response.read())
+    return [msgspec.json.encode(request["body"]) for request in made]
 
 
 async def _through_palaver(url: str, token: str) -> Spread:
