@@ -10,6 +10,7 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.admission import admission
 from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.facts import Facts
 from palaver.core.history import rewrite
@@ -84,6 +85,9 @@ TOOL_RESULT_BYTES = 1 << 20
 def decide(state: State, command: Command, facts: Facts) -> Decision:
     if state.deleted and not isinstance(command, DeleteConversation):
         return Refusal("gone", "This conversation was deleted.")
+    admitted = admission(state, command)
+    if admitted.word == "refused":
+        return Refusal("conflict", admitted.why)
     decision = _decide(state, command, facts)
     if not isinstance(decision, list) or not decision:
         return decision
@@ -350,8 +354,6 @@ def _word(turn: str | None, kind: str, text: str, facts: Facts) -> MessageAdded:
 
 def _decide_tools(state: State, command: DecideTools) -> Decision:
     waiting = {known.call: known for known in open_requests(state) if known.kind == "approval" and known.call}
-    if state.turn is None or not waiting:
-        return Refusal("conflict", "No tool waits for a decision.")
     decisions = {decision.call: decision.accepted for decision in command.decisions}
     if not decisions:
         decisions = {call: command.accepted for call in waiting if call}
@@ -359,7 +361,7 @@ def _decide_tools(state: State, command: DecideTools) -> Decision:
         return Refusal("not_found", f"No such call waits for a decision: {', '.join(strange)}.")
     return [
         RequestResolved(
-            turn=state.turn.id,
+            turn=state.turn.id if state.turn else None,
             request=waiting[call].id,
             status="answered",
             verdict="allow" if accepted else "deny",

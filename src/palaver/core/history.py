@@ -27,8 +27,6 @@ Rewriting = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regener
 
 
 def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
-    if state.turn is not None:
-        return Refusal("conflict", "The agent is working. Stop it first, then change the history.")
     match command:
         case EditMessage():
             return _edit(state, command, facts)

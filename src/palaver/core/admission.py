@@ -1,0 +1,125 @@
+"""What each command does in each state: the one table of the eight states, and the ways between them.
+
+`decide` asks it first, so what it refuses here is refused everywhere; `tests/unit/core/test_admission.py` walks it whole.
+Every other status word of every face is derived from these eight.
+
+A request may outlive its turn (a plan, or an approval after a restart): then the state is `waiting_user_input` with
+nothing running, which takes input like `idle` does. The table calls that `waiting_at_rest`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from palaver.schema.commands import (
+    ClearDraft,
+    Command,
+    DecideTools,
+    DeleteConversation,
+    EditMessage,
+    EditQueued,
+    Interrupt,
+    Regenerate,
+    RemoveGrant,
+    RemoveMessage,
+    RemoveQueued,
+    ResolveRequest,
+    RestoreMessages,
+    RetryFrom,
+    ReturnToolResult,
+    SendMessage,
+    SetDraft,
+    SetParams,
+    StopProcess,
+    TruncateMessages,
+    UpdateConversation,
+)
+from palaver.schema.view import State, Status
+
+Situation = Status | Literal["waiting_at_rest"]
+
+Word = Literal["starts", "queues", "applies", "nothing", "refused"]
+"""`starts` a turn, `queues` behind the running one, `applies` at once, does `nothing` (and says so), or is `refused`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    word: Word
+    why: str = ""
+    """For the person who is refused."""
+
+
+STARTS, QUEUES, APPLIES, NOTHING = Admission("starts"), Admission("queues"), Admission("applies"), Admission("nothing")
+AT_WORK = Admission("refused", "The agent is working. Stop it first, then change the history.")
+NONE_WAITS = Admission("refused", "No tool waits for a decision.")
+NO_EDITOR = Admission("refused", "No tool waits for a result from the editor.")
+
+AT_REST: tuple[Situation, ...] = ("idle", "completed", "error", "waiting_at_rest")
+IN_TURN: tuple[Situation, ...] = ("generating", "executing_tools", "paused", "waiting_ide", "waiting_user_input")
+SITUATIONS: tuple[Situation, ...] = (*AT_REST, *IN_TURN)
+
+
+def _row(at_rest: Admission, in_turn: Admission, **others: Admission) -> dict[Situation, Admission]:
+    row: dict[Situation, Admission] = {**dict.fromkeys(AT_REST, at_rest), **dict.fromkeys(IN_TURN, in_turn)}
+    for situation in SITUATIONS:
+        row[situation] = others.get(situation, row[situation])
+    return row
+
+
+ADMISSION: Mapping[type[Command], Mapping[Situation, Admission]] = {
+    SendMessage: _row(STARTS, QUEUES),
+    Regenerate: _row(STARTS, AT_WORK),
+    RetryFrom: _row(STARTS, AT_WORK),
+    EditMessage: _row(APPLIES, AT_WORK),
+    RemoveMessage: _row(APPLIES, AT_WORK),
+    TruncateMessages: _row(APPLIES, AT_WORK),
+    RestoreMessages: _row(APPLIES, AT_WORK),
+    Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
+    DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES),
+    # These name what they are about, and are answered by what became of it: any state may hold it.
+    ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),
+    ReturnToolResult: _row(NO_EDITOR, APPLIES),
+    EditQueued: _row(APPLIES, APPLIES),
+    RemoveQueued: _row(APPLIES, APPLIES),
+    StopProcess: _row(APPLIES, APPLIES),
+    RemoveGrant: _row(APPLIES, APPLIES),
+    # At once and never queued, whatever the agent does.
+    SetParams: _row(APPLIES, APPLIES),
+    UpdateConversation: _row(APPLIES, APPLIES),
+    SetDraft: _row(APPLIES, APPLIES),
+    ClearDraft: _row(APPLIES, APPLIES),
+    DeleteConversation: _row(APPLIES, APPLIES),
+}
+
+
+def situation(state: State) -> Situation:
+    if state.status == "waiting_user_input" and state.turn is None:
+        return "waiting_at_rest"
+    return state.status
+
+
+def admission(state: State, command: Command) -> Admission:
+    return ADMISSION[type(command)][situation(state)]
+
+
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    "idle": frozenset({"generating"}),
+    "completed": frozenset({"generating"}),
+    "error": frozenset({"generating"}),
+    "generating": frozenset(
+        {"idle", "executing_tools", "completed", "waiting_user_input", "waiting_ide", "paused", "error"}
+    ),
+    "executing_tools": frozenset(
+        {"generating", "completed", "waiting_user_input", "idle", "paused", "waiting_ide", "error"}
+    ),
+    "paused": frozenset({"generating", "executing_tools", "idle", "waiting_ide", "waiting_user_input", "error"}),
+    "waiting_ide": frozenset({"generating", "executing_tools", "idle", "paused", "waiting_user_input", "error"}),
+    "waiting_user_input": frozenset(
+        {"generating", "executing_tools", "idle", "completed", "paused", "waiting_ide", "error"}
+    ),
+}
+"""From one event to the next, as the contract's diagram has them.
+
+More than the diagram: calls of one batch may run, ask and wait for the editor side by side, so those three lead to each
+other; a restart ends the turn of a paused conversation and leaves its requests to be answered.
+"""
