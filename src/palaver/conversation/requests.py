@@ -84,6 +84,7 @@ def recorded_answer(request: Request) -> RequestResolved | None:
         verdict=resolution.verdict,
         then=resolution.then,
         scope=resolution.scope,
+        offer=resolution.offer,
         answers=resolution.answers,
         text=resolution.text,
         input=resolution.input,

@@ -304,6 +304,7 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         verdict=command.verdict,
         then=command.then,
         scope=command.scope,
+        offer=command.offer,
         answers=command.answers,
         text=command.text,
         input=command.input,
@@ -390,6 +391,8 @@ def _no_answer_to(request: Request, command: ResolveRequest) -> Refusal | None:
             return Refusal("invalid", 'Say `"verdict": "allow"` or `"verdict": "deny"`.')
         if command.verdict == "allow" and request.kind == "approval" and command.scope not in request.scopes:
             return Refusal("invalid", f"This request can be granted for: {', '.join(request.scopes)}.")
+        if command.offer and not 0 <= command.offer < len(request.offers):
+            return Refusal("invalid", "`offer` is the place of one of the request's `offers`, counted from 0.")
         return None
     if not (command.verdict or command.answers or command.text or command.input is not None):
         return Refusal("invalid", 'Give `answers` or a `text`, or say `"verdict": "deny"` to leave it unanswered.')

@@ -64,6 +64,8 @@ class ResolveRequest(_Command, tag="resolve_request"):
     verdict: Verdict | None = None
     then: Then = "continue"
     scope: Scope = "once"
+    offer: int = 0
+    """Which of the request's `offers` a yes beyond `once` takes up; the narrowest unless told."""
     answers: tuple[Answer, ...] = ()
     text: str | None = None
     input: Any = None

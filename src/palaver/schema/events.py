@@ -21,6 +21,7 @@ from palaver.schema.view import (
     CompressionStage,
     FileChange,
     KnowledgeSource,
+    Offer,
     Outcome,
     Parent,
     Plan,
@@ -315,6 +316,7 @@ class RequestOpened(EventBase, tag="request.opened"):
     sandbox: str | None = None
     preview: str | None = None
     scopes: tuple[Scope, ...] = ("once",)
+    offers: tuple[Offer, ...] = ()
     questions: tuple[Question, ...] = ()
     plan: Plan | None = None
     expires_at: int | None = None
@@ -328,6 +330,7 @@ class RequestResolved(EventBase, tag="request.resolved"):
     verdict: Verdict | None = None
     then: Then = "continue"
     scope: Scope = "once"
+    offer: int = 0
     answers: tuple[Answer, ...] = ()
     text: str | None = None
     input: Any = None

@@ -193,6 +193,13 @@ class Plan(Shown):
     text: str | None = None
 
 
+class Offer(Shown):
+    """What a lasting yes to a request may cover. `match` as in a rule; absent: every call of the tool."""
+
+    label: str
+    match: str | None = None
+
+
 class Resolution(Shown):
     """How a request ended, as recorded: the one answer every later decider is told."""
 
@@ -201,6 +208,7 @@ class Resolution(Shown):
     verdict: Verdict | None = None
     then: Then = "continue"
     scope: Scope = "once"
+    offer: int = 0
     answers: tuple[Any, ...] = ()
     text: str | None = None
     input: Any = None
@@ -226,6 +234,8 @@ class Request(Shown):
     preview: str | None = None
     """What will happen, for the eye: a diff or the exact command, control characters made visible."""
     scopes: tuple[Scope, ...] = ("once",)
+    offers: tuple[Offer, ...] = ()
+    """What a yes in a scope beyond `once` may cover, the narrowest first."""
     questions: tuple[Question, ...] = ()
     plan: Plan | None = None
     expires_at: int | None = None

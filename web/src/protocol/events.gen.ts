@@ -707,6 +707,7 @@ export interface RequestOpened {
   sandbox?: string | null;
   preview?: string | null;
   scopes?: Scope[];
+  offers?: Offer[];
   questions?: Question[];
   plan?: Plan | null;
   expires_at?: number | null;
@@ -718,6 +719,13 @@ export interface RequestOpened {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+}
+/**
+ * What a lasting yes to a request may cover. `match` as in a rule; absent: every call of the tool.
+ */
+export interface Offer {
+  label: string;
+  match: string | null;
 }
 export interface Question {
   question: string;
@@ -751,6 +759,7 @@ export interface RequestResolved {
   verdict?: Verdict | null;
   then?: Then;
   scope?: Scope;
+  offer?: number;
   answers?: Answer[];
   text?: string | null;
   input?: unknown;
@@ -1134,6 +1143,7 @@ export interface ResolveRequest {
   verdict?: Verdict | null;
   then?: Then;
   scope?: Scope;
+  offer?: number;
   answers?: Answer[];
   text?: string | null;
   input?: unknown;
@@ -1416,6 +1426,7 @@ export interface Request {
   sandbox: string | null;
   preview: string | null;
   scopes: Scope[];
+  offers: Offer[];
   questions: Question[];
   plan: Plan | null;
   expires_at: number | null;
@@ -1430,6 +1441,7 @@ export interface Resolution {
   verdict: Verdict | null;
   then: Then;
   scope: Scope;
+  offer: number;
   answers: unknown[];
   text: string | null;
   input: unknown;
