@@ -1,14 +1,15 @@
 """Client request ids and what each was used for: how a command that comes twice has one effect and one answer.
 
-The log keeps every claim for ever, in the commit of the events that made it. This holds the latest of one conversation, so
-that a double click never meets a read of the log that began before the first click was committed. Used by the owner.
+The log keeps every claim for ever, in the commit of the events that made it, and refuses a second. This holds the latest of
+one conversation, so that a new command is decided without asking the log, and a double click never meets a read of it that
+began before the first click was committed. Used by the owner.
 """
 
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from palaver.core.decide import accepted, body_hash
-from palaver.errors import Conflict
+from palaver.errors import Conflict, LogError
 from palaver.log.base import EventLog, Used
 from palaver.schema.commands import Accepted, Command
 from palaver.schema.events import KnownEvent, UnknownEvent, decode_event
@@ -23,13 +24,28 @@ class Claims:
         self._conversation = conversation
         self._latest: OrderedDict[str, Used] = OrderedDict()
 
-    async def look_up(self, command: Command) -> None:
-        """Asked before a command is posted: deciding itself must not wait for a disk."""
+    async def look_up(self, command: Command) -> bool:
+        """Whether the id was used before this owner's time, or too long ago to be remembered. From now on it is known.
+
+        Only asked when something is odd about a command: the log itself refuses an id that is used up.
+        """
         request_id = command.client_request_id
-        if request_id and request_id not in self._latest:
-            used = await self._log.used(self._conversation, request_id)
-            if used is not None:
-                self._remember(request_id, used)
+        if not request_id or request_id in self._latest:
+            return False
+        used = await self._log.used(self._conversation, request_id)
+        if used is not None:
+            self._remember(request_id, used)
+        return used is not None
+
+    async def were_used(self, refusal: LogError, commands: Sequence[Command]) -> bool:
+        """Whether the log refused these commands for an id that was used up. Then all that were are known from now on."""
+        if "client_request_id" not in refusal.details:
+            return False
+        found = False
+        for command in commands:
+            self.withdraw(command)
+            found = await self.look_up(command) or found
+        return found
 
     def used(self, command: Command) -> Used | None:
         return self._latest.get(command.client_request_id or "")

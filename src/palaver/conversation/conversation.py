@@ -34,6 +34,7 @@ from palaver.conversation.inbox import (
     Stopping,
     Unsettled,
     Yielded,
+    is_refused,
     refuse,
     refuse_post,
 )
@@ -48,7 +49,7 @@ from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle
 from palaver.core.state import find_request, open_requests
-from palaver.errors import REFUSALS, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
+from palaver.errors import REFUSALS, CallerError, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, EventLog
 from palaver.schema.base import Origin
@@ -141,7 +142,18 @@ class Conversation:
     async def command(self, command: Command, origin: Origin | None) -> Accepted:
         """On disk when it returns. Raises a CallerError or a LogError; then nothing happened."""
         self.last_used_s = self._around.clock.monotonic_s()
-        await self._claims.look_up(command)
+        try:
+            answer = await self._asked(command, origin)
+        except CallerError:
+            if not await self._claims.look_up(command):
+                raise
+        else:
+            if answer.applied or not await self._claims.look_up(command):
+                return answer
+        # It makes no sense any more because an earlier owner took it; it gets the answer that it got then.
+        return await self._asked(command, origin)
+
+    async def _asked(self, command: Command, origin: Origin | None) -> Accepted:
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._inbox.post(Asked(command, origin, answer))
         return await answer
@@ -217,30 +229,40 @@ class Conversation:
             self._waiting.opened(request)
 
     async def _handle(self, posts: list[Post]) -> None:
-        batch = Batch(self._state, self._state)
         try:
-            for post in posts:
-                try:
-                    await self._decide(batch, post)
-                except PalaverError as error:
-                    if not isinstance(post, Asked):
-                        raise
-                    refuse(post.answer, error)
-            await self._conclude(batch)
+            while not await self._conclude(await self._decided(posts)):
+                pass
         except Exception:
             # A fault of ours. The directory opens the conversation anew from the log; nobody is left waiting here.
             for post in posts:
                 refuse_post(post, LogUnavailable("This conversation is being reopened; try again in a moment."))
             raise
 
-    async def _conclude(self, batch: Batch) -> None:
+    async def _conclude(self, batch: Batch) -> bool:
+        """False: nothing happened, for a command in it was taken by an earlier owner. That is known now; decide again."""
         self._start_next(batch)
         try:
             await self._commit(batch)
         except LogError as failure:
+            if await self._claims.were_used(failure, [asked.command for asked, _ in batch.answers]):
+                return False
             await self._survive(batch, failure)
+        return True
 
     # -- deciding
+
+    async def _decided(self, posts: list[Post]) -> Batch:
+        batch = Batch(self._state, self._state)
+        for post in posts:
+            if isinstance(post, Asked) and is_refused(post):
+                continue
+            try:
+                await self._decide(batch, post)
+            except PalaverError as error:
+                if not isinstance(post, Asked):
+                    raise
+                refuse(post.answer, error)
+        return batch
 
     async def _decide(self, batch: Batch, post: Post) -> None:
         match post:

@@ -155,6 +155,11 @@ def refuse(waiting: Waiter, error: PalaverError) -> None:
         waiting.set_exception(error)
 
 
+def is_refused(post: Asked) -> bool:
+    """Whoever asked was told no already. One who left without waiting was told nothing."""
+    return post.answer.done() and not post.answer.cancelled()
+
+
 def refuse_post(post: Post, error: PalaverError) -> None:
     """Tell whoever waits for this post, if anybody does, that nothing will come of it."""
     match post:

@@ -70,6 +70,41 @@ async def test_command_repeated_after_its_conversation_left_memory_gets_the_same
         assert await house.do(conversation, command) == first
 
 
+async def test_commands_from_before_repeated_amid_a_turn_get_their_answers_and_disturb_nothing() -> None:
+    async with open_house() as house:
+        gate, started = asyncio.Event(), asyncio.Event()
+        house.puppet.scripts = [says("one"), says("two"), says_until(gate, "three", started), says("four")]
+        conversation = await house.begin()
+        earlier = [SendMessage(content=text, client_request_id=text) for text in ("a", "b")]
+        answers = [await house.do(conversation, command) for command in earlier]
+        await house.at_rest(conversation)
+        assert await house.directory.let_rest(0) == 1
+        await house.do(conversation, SendMessage(content="c"))
+        await soon(started.wait())
+        new = SendMessage(content="d", client_request_id="d")
+        queued, *repeated = await asyncio.gather(*(house.do(conversation, command) for command in (new, *earlier)))
+        assert repeated == answers
+        assert queued.queued
+        assert await house.do(conversation, new) == queued
+        gate.set()
+        state = await house.at_rest(conversation)
+        assert texts(state.messages) == ["a", "one", "b", "two", "c", "three", "d", "four"]
+
+
+async def test_interrupt_repeated_after_its_conversation_left_memory_gets_the_same_answer() -> None:
+    async with open_house() as house:
+        gate, started = asyncio.Event(), asyncio.Event()
+        house.puppet.scripts = [says_until(gate, "never done", started)]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="go"))
+        await soon(started.wait())
+        command = Interrupt(client_request_id="stop")
+        first = await house.do(conversation, command)
+        await house.at_rest(conversation)
+        assert await house.directory.let_rest(0) == 1
+        assert await house.do(conversation, command) == first
+
+
 async def test_message_to_a_busy_agent_waits_and_gets_a_turn_of_its_own() -> None:
     async with open_house() as house:
         gate, started = asyncio.Event(), asyncio.Event()
