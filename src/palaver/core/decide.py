@@ -54,6 +54,7 @@ from palaver.schema.events import (
     MessageEdited,
     MessageRemoved,
     PlanUpdated,
+    ProcessFinished,
     QueueAdded,
     QueueEdited,
     QueueRemoved,
@@ -447,9 +448,15 @@ def _update(state: State, command: UpdateConversation) -> Decision:
 
 
 def _delete(state: State, facts: Facts) -> Decision:
-    """Everything that waits ends with it, each with a reason: the turn, the requests, the queue."""
+    """Everything ends with it, each with a reason: the turn, the requests, the processes, the queue."""
     if state.deleted:
         return Already("It was deleted before.")
     closed = settle(state, "deleted", now=facts.now, origin=facts.origin) if state.turn else withdraw(state)
+    over = {event.process for event in closed if isinstance(event, ProcessFinished)}
+    stopped = [
+        ProcessFinished(process=process.id, end="stopped")
+        for process in state.processes
+        if process.running and process.id not in over
+    ]
     withdrawn = [QueueRemoved(item=item.id, reason="cancelled") for item in state.queue]
-    return [*closed, *withdrawn, ConversationDeleted()]
+    return [*closed, *stopped, *withdrawn, ConversationDeleted()]

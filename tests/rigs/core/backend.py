@@ -14,10 +14,13 @@ from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     CitationAdded,
+    ContextCompressed,
+    GrantAdded,
     KnownEvent,
     MessageAdded,
     ModelSwitched,
     PlanUpdated,
+    ProcessStarted,
     RequestOpened,
     TextDelta,
     TextFinished,
@@ -177,6 +180,11 @@ def _aside(owner: Owner, data: st.DataObject) -> KnownEvent:
     asides: tuple[KnownEvent, ...] = (
         TurnStatus(status="thinking"),
         ModelSwitched(to_model="other"),
+        ProcessStarted(process=owner.new_id(), command="sleep 9"),
+        ContextCompressed(
+            stage="limit", strength="low", before_tokens=2, after_tokens=1, horizon=data.draw(st.integers(0, 60))
+        ),
+        GrantAdded(tool="shell", scope="conversation"),
         PlanUpdated(plan=Plan(summary="p")),
         MessageAdded(
             message=owner.new_id(), role="event", hidden=True, event_kind="process_completed", content=as_content("0")

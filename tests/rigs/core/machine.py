@@ -15,11 +15,13 @@ from palaver.schema.commands import (
     Answer,
     ClearDraft,
     Command,
+    DecideTools,
     DeleteConversation,
     EditMessage,
     EditQueued,
     Interrupt,
     Regenerate,
+    RemoveGrant,
     RemoveMessage,
     RemoveQueued,
     ResolveRequest,
@@ -29,6 +31,8 @@ from palaver.schema.commands import (
     SendMessage,
     SetDraft,
     SetParams,
+    StopProcess,
+    ToolDecision,
     TruncateMessages,
     UpdateConversation,
 )
@@ -103,6 +107,8 @@ class CoreMachine(RuleBasedStateMachine):
             possible += [self._changes_the_queue] * 4
         if state.status == "waiting_ide" or data.draw(st.integers(0, 9)) == 0:
             possible += [self._an_editor_answers] * 4
+        if state.status == "paused":
+            possible += [self._decides_together] * 4
         if len(self.owner.log) > 60:
             possible.append(self._deletes)
         data.draw(st.sampled_from(possible))(data)
@@ -128,6 +134,12 @@ class CoreMachine(RuleBasedStateMachine):
             applied += isinstance(answer, Accepted)
         assert applied <= 1, "I16: more than one decision applied"
 
+    def _decides_together(self, data: st.DataObject) -> None:
+        calls = [NOBODY, *(known.call for known in self.owner.state.requests if known.call)]
+        chosen = data.draw(st.lists(st.sampled_from(calls), unique=True, max_size=3))
+        decisions = tuple(ToolDecision(call=call, accepted=data.draw(st.booleans())) for call in chosen)
+        self._ask(DecideTools(decisions=decisions, accepted=data.draw(st.booleans())), data)
+
     def _rewrites_history(self, data: st.DataObject) -> None:
         messages = [NOBODY, *(message.id for message in self.owner.whole().messages)]
         message, index = data.draw(st.sampled_from(messages)), data.draw(st.integers(-1, len(messages)))
@@ -148,6 +160,7 @@ class CoreMachine(RuleBasedStateMachine):
             SetParams(patch={"a": 1, "b": None}),
             SetDraft(text="dra"),
             ClearDraft(),
+            RemoveGrant(tool="shell"),
         )
         self._ask(data.draw(st.sampled_from(commands)), data)
 
@@ -233,6 +246,15 @@ class CoreMachine(RuleBasedStateMachine):
         self.owner.take(*backend.late(self.owner, self._ended_turns(), data))
         assert len(self.owner.log) == head, "I20: late output was recorded"
 
+    @precondition(lambda self: any(process.running for process in self.owner.state.processes))
+    @rule(data=st.data(), by_itself=st.booleans())
+    def a_process_ends(self, data: st.DataObject, by_itself: bool) -> None:
+        process = data.draw(st.sampled_from([known.id for known in self.owner.state.processes]))
+        if by_itself:
+            self.owner.process_ended(process)
+        else:
+            self._ask(StopProcess(process=process), data)
+
     @precondition(lambda self: any(known.status == "open" for known in self.owner.state.requests))
     @rule(data=st.data())
     def nobody_answers(self, data: st.DataObject) -> None:
@@ -278,6 +300,7 @@ class CoreMachine(RuleBasedStateMachine):
         promises.nothing_half_done_at_rest(state)
         promises.decisions_apply_once(log, state)
         promises.open_requests_are_shown(log, state)
+        promises.processes_end_once(log, state)
         promises.settling_is_idempotent(state, self.owner.now)
         promises.settling_keeps_its_order(state, self.owner.now)
         promises.every_fold_agrees(log, state, self.snapshots)

@@ -95,11 +95,18 @@ class Owner:
             self.commit(settling.expire(self.state, known))
             self.drain()
 
+    def process_ended(self, process: str) -> None:
+        known = next((known for known in self.state.processes if known.id == process), None)
+        if known is not None and known.running:
+            self.commit(coming.process_ended(self.state, known, 0, "It ended.", self.facts()))
+            self.drain()
+
     def restart(self, snapshot: State | None = None) -> None:
         """All memory is gone; what the log holds is brought back, and settled."""
         start = snapshot or State()
         self.state = folding.fold(start, (event for event in self.log if event.seq > start.seq))
         self.commit(settling.settle(self.state, "restart", now=self.now))
+        self.commit(settling.reap(self.state, self.new_id))
         self.drain()
 
     def forget(self, kept: int) -> None:

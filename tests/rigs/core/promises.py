@@ -18,6 +18,9 @@ from palaver.schema.events import (
     LogCompacted,
     MessageAdded,
     MessageRemoved,
+    PlanUpdated,
+    ProcessFinished,
+    ProcessStarted,
     QueueAdded,
     QueueRemoved,
     RequestOpened,
@@ -197,6 +200,16 @@ def open_requests_are_shown(log: Log, state: State) -> None:
     assert in_view == opened - resolved, "I17: open requests and those in view do not agree"
 
 
+def processes_end_once(log: Log, state: State) -> None:
+    ended = Counter(event.process for event in log if isinstance(event, ProcessFinished))
+    assert all(count == 1 for count in ended.values()), "I19: a process ended twice"
+    begun = {event.process: event.turn for event in log if isinstance(event, ProcessStarted)}
+    stopped = {event.turn for event in log if isinstance(event, TurnInterrupted)}
+    left = {process for process, turn in begun.items() if process not in ended}
+    assert not (state.deleted and left), "I19: a process outlived its conversation"
+    assert not any(begun[process] in stopped for process in left), "I19: a process outlived the stop of its turn"
+
+
 def settling_is_idempotent(state: State, now: int) -> None:
     closing = settling.settle(state, "user", now=now)
     assert bool(closing) == (state.turn is not None), "settle: wrong for an active turn"
@@ -211,7 +224,9 @@ _ORDER: dict[type[KnownEvent], int] = {
     MessageRemoved: 0,
     ToolFinished: 1,
     RequestResolved: 2,
-    TurnInterrupted: 3,
+    ProcessFinished: 3,
+    PlanUpdated: 4,
+    TurnInterrupted: 5,
 }
 
 
