@@ -1,20 +1,17 @@
 """The tool `edit`: one passage of a text file for another. The passage must occur exactly once, or nothing is done."""
 
-import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from palaver.backends.process import to_the_end
-from palaver.errors import CallerError, Conflict, Invalid, NotFound
-from palaver.schema.view import FileChange
-from palaver.tools.arguments import decode, failed, parameters_of
-from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
+from palaver.errors import Conflict, Invalid, NotFound
+from palaver.tools.arguments import decode, parameters_of
+from palaver.tools.base import ToolSpec
+from palaver.tools.changing import Changes, FileTool
 from palaver.tools.paths import Root
-from palaver.tools.proposal import Change, fingerprint, visible
+from palaver.tools.proposal import Change
 
 PLACES_SHOWN = 5
 """Line numbers named when a passage occurs more than once: enough to see what tells them apart."""
@@ -34,38 +31,17 @@ SPEC = ToolSpec(
 )
 
 
-class Edit:
-    @property
-    def spec(self) -> ToolSpec:
-        return SPEC
-
-    def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
-        try:
-            change = _change(decode(arguments, EditArguments), Root(root))
-        except CallerError as error:
-            return failed(error)
-        return Proposal(
-            title=visible(f"Edit {change.path}"),
-            hash=fingerprint("edit", arguments, root, {change.path: change.before}),
-            preview=change.preview(),
-            match=change.path,
-        )
-
-    async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
-        try:
-            # Not cut short: a file is either changed and said to be, or left alone.
-            change, done = await to_the_end(asyncio.to_thread(_apply, arguments, Root(place.root)))
-        except CallerError as error:
-            return failed(error)
-        output = f"Edited {change.path}: {done.additions} lines added, {done.deletions} removed."
-        return ToolResult(ok=True, output=output, changes=(done,))
+class Edit(FileTool):
+    def __init__(self) -> None:
+        super().__init__(SPEC, _plan)
 
 
-def _apply(arguments: Mapping[str, Any], root: Root) -> tuple[Change, FileChange]:
+def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     asked = decode(arguments, EditArguments)
     change = _change(asked, root)
-    root.replace(asked.path, change.after)
-    return change, change.file_change()
+    done = change.file_change()
+    said = f"Edited {change.path}: {done.additions} lines added, {done.deletions} removed."
+    return Changes(f"Edit {change.path}", said, (change,), {change.path: asked.path})
 
 
 def _change(asked: EditArguments, root: Root) -> Change:

@@ -92,11 +92,12 @@ class Root:
             finally:
                 os.close(folder)
 
-    def replace(self, text: str, data: bytes) -> Literal["created", "modified"]:
+    def replace(self, text: str, data: bytes, new_mode: int | None = None) -> Literal["created", "modified"]:
         """Put a file in place as a whole, or leave everything as it was. An existing file keeps its mode."""
         with self.find(text, "make") as found:
             _refuse_protected(found)
-            mode = _mode_to_keep(found)
+            there = _mode_to_keep(found)
+            mode = new_mode if there is None else there
             draft = f".{found.name[:200]}.{secrets.token_hex(4)}.tmp"
             try:
                 with os.fdopen(os.open(draft, _NEW, 0o666, dir_fd=found.folder), "wb") as file:
@@ -110,7 +111,19 @@ class Root:
                 with contextlib.suppress(OSError):
                     os.unlink(draft, dir_fd=found.folder)
                 raise
-            return "created" if mode is None else "modified"
+            return "created" if there is None else "modified"
+
+    def remove(self, text: str) -> None:
+        """Take a regular file away."""
+        with self.find(text) as found:
+            _refuse_protected(found)
+            _refuse_special(os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.path)
+            os.unlink(found.name, dir_fd=found.folder)
+
+    def mode_of(self, text: str) -> int:
+        """Who may read, write and run a file that is there."""
+        with self.open(text) as file:
+            return os.fstat(file.fileno()).st_mode & 0o777
 
     def locate_writable(self, text: str) -> str:
         """Where `replace` would write; refuses at once what it would refuse."""

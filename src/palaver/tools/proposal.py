@@ -49,20 +49,29 @@ def _shown(character: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file before and after. `before` is absent for a new file."""
+    """One file before and after. `before` is absent for a new file, `after` for one that goes."""
 
     path: str
     before: bytes | None
-    after: bytes
+    after: bytes | None
+    moved_from: str | None = None
+    """Where `before` stands, if not at `path`."""
+
+    @property
+    def kind(self) -> Literal["created", "modified", "deleted", "renamed"]:
+        if self.after is None:
+            return "deleted"
+        if self.moved_from is not None:
+            return "renamed"
+        return "created" if self.before is None else "modified"
 
     def file_change(self) -> FileChange:
         diff = self._diff()
         # Past the two lines that name the file, which begin like changes.
         counted = diff[2:]
-        kind: Literal["created", "modified"] = "created" if self.before is None else "modified"
         return FileChange(
             path=self.path,
-            kind=kind,
+            kind=self.kind,
             additions=sum(line.startswith("+") for line in counted),
             deletions=sum(line.startswith("-") for line in counted),
             diff=shortened("".join(diff)),
@@ -72,11 +81,15 @@ class Change:
         return shortened(visible("".join(self._diff())))
 
     def _diff(self) -> list[str]:
-        before, after = _lines(self.before or b""), _lines(self.after)
+        before, after = _lines(self.before or b""), _lines(self.after or b"")
+        if self.before == self.after and self.moved_from is not None:
+            return [f"rename from {self.moved_from}\n", f"rename to {self.path}\n"]
         if len(before) + len(after) > DIFF_LINES:
             return [f"{self.path}: {len(before):,} lines become {len(after):,} (too many to compare)\n"]
-        source = "/dev/null" if self.before is None else f"a/{self.path}"
-        lines = difflib.unified_diff(before, after, source, f"b/{self.path}")
+        source = "/dev/null" if self.before is None else f"a/{self.moved_from or self.path}"
+        target = "/dev/null" if self.after is None else f"b/{self.path}"
+        # A file without a line has no difference to show, and yet it comes or goes.
+        lines = list(difflib.unified_diff(before, after, source, target)) or [f"--- {source}\n", f"+++ {target}\n"]
         return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
 
 

@@ -1,20 +1,17 @@
 """The tool `write`: a whole file, new or replaced, put in place at once. Missing folders are made."""
 
-import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from palaver.backends.process import to_the_end
-from palaver.errors import CallerError, TooLarge
-from palaver.schema.view import FileChange
-from palaver.tools.arguments import decode, failed, parameters_of
-from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
+from palaver.errors import TooLarge
+from palaver.tools.arguments import decode, parameters_of
+from palaver.tools.base import ToolSpec
+from palaver.tools.changing import Changes, FileTool
 from palaver.tools.paths import FILE_LIMIT_BYTES, Root
-from palaver.tools.proposal import Change, fingerprint, visible
+from palaver.tools.proposal import Change
 
 
 class WriteArguments(msgspec.Struct, frozen=True):
@@ -30,44 +27,18 @@ SPEC = ToolSpec(
 )
 
 
-class Write:
-    @property
-    def spec(self) -> ToolSpec:
-        return SPEC
-
-    def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
-        try:
-            change = _change(decode(arguments, WriteArguments), Root(root))
-        except CallerError as error:
-            return failed(error)
-        verb = "Create" if change.before is None else "Replace"
-        return Proposal(
-            title=visible(f"{verb} {change.path}"),
-            hash=fingerprint("write", arguments, root, {change.path: change.before}),
-            preview=change.preview(),
-            match=change.path,
-        )
-
-    async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
-        try:
-            # Not cut short: a file is either changed and said to be, or left alone.
-            change, done = await to_the_end(asyncio.to_thread(_apply, arguments, Root(place.root)))
-        except CallerError as error:
-            return failed(error)
-        verb = "Created" if change.before is None else "Replaced"
-        return ToolResult(ok=True, output=f"{verb} {change.path} ({len(change.after):,} bytes).", changes=(done,))
+class Write(FileTool):
+    def __init__(self) -> None:
+        super().__init__(SPEC, _plan)
 
 
-def _apply(arguments: Mapping[str, Any], root: Root) -> tuple[Change, FileChange]:
+def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     asked = decode(arguments, WriteArguments)
-    change = _change(asked, root)
-    root.replace(asked.path, change.after)
-    return change, change.file_change()
-
-
-def _change(asked: WriteArguments, root: Root) -> Change:
     path = root.locate_writable(asked.path)
     content = asked.content.encode(errors="replace")
     if len(content) > FILE_LIMIT_BYTES:
         raise TooLarge(f"The content is larger than {FILE_LIMIT_BYTES:,} bytes; write it with the shell.")
-    return Change(path, root.read_if_there(asked.path), content)
+    change = Change(path, root.read_if_there(asked.path), content)
+    verb = "Create" if change.before is None else "Replace"
+    said = f"{verb}d {path} ({len(content):,} bytes)."
+    return Changes(f"{verb} {path}", said, (change,), {path: asked.path})
