@@ -23,6 +23,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.content import Content, as_content
 from palaver.schema.events import (
     ConversationCreated,
+    ConversationUpdated,
     KnownEvent,
     MessageAdded,
     RequestOpened,
@@ -32,6 +33,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, Request, State, Trigger
+from palaver.tools.base import Passage
 
 E = TypeVar("E", bound=KnownEvent)
 
@@ -74,7 +76,6 @@ class MemoryTurn:
     ) -> None:
         self.project = project
         self.agent = agent or AgentRecord(id="default", name="Default")
-        self.params = dict(params or {})
         self.events: list[KnownEvent] = []
         self.pauses_s: list[float] = []
         self.error: AgentError | None = None
@@ -82,6 +83,8 @@ class MemoryTurn:
         """Everything up to here was on disk when the backend last asked for that."""
         self.decide = decide
         self.blobs = dict(blobs or {})
+        self.passages: list[Passage] = []
+        self.processes_ended: list[tuple[str, int | None, str]] = []
         self._state = state or State()
         self._ids = self._state.seq * 1000
         self.id = self.new_id()
@@ -91,6 +94,7 @@ class MemoryTurn:
         self._opened = asyncio.Condition()
         self._grown = asyncio.Event()
         begin: list[KnownEvent] = [] if state else [ConversationCreated()]
+        begin += [ConversationUpdated(params=dict(params))] if params else []
         begin += [MessageAdded(message=self.new_id(), content=as_content(text)) for text in said]
         begin.append(TurnStarted(agent="default", backend="api", trigger=trigger or Trigger(), resumable=True))
         self._append([replace(event, turn=self.id) for event in begin])
@@ -105,6 +109,10 @@ class MemoryTurn:
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return self._state.params
 
     @property
     def history(self) -> Sequence[Message]:
@@ -158,6 +166,12 @@ class MemoryTurn:
 
     async def load_blob(self, blob: str) -> bytes | None:
         return self.blobs.get(blob)
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return self.passages[:limit]
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        self.processes_ended.append((process, exit_code, text))
 
     # -- the test's side
 

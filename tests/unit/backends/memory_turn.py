@@ -26,6 +26,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, TextBlock, Trigger
+from palaver.tools.base import Passage
 
 WAIT_S = 60.0
 """Every wait of a test ends by then; none is expected to come near it."""
@@ -102,6 +103,12 @@ class MemoryTurn:
 
     async def load_blob(self, blob: str) -> bytes | None:
         return None
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return []
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        pass
 
     # -- what a test does
 
