@@ -4,23 +4,23 @@ Made by `linearize` from the view, turned into a wire format by each provider's 
 last message are the user's, no text is blank, and every `Call` has exactly one `Outcome` in the message that follows it.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Text:
+# Structs rather than dataclasses: a long history makes thousands of them for every model call.
+
+
+class Text(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     mime: str
     base64: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The result of a call, as text."""
 
     call: str
@@ -28,8 +28,7 @@ class Outcome:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Struct, frozen=True):
     """Thinking that its own provider wants back untouched. `data` is what the provider keeps encrypted."""
 
     text: str
@@ -37,8 +36,7 @@ class Thought:
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """`id` is unique within a request. `opaque` is what the provider attached to the call and wants back."""
 
     id: str
@@ -47,15 +45,13 @@ class Call:
     opaque: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Struct, frozen=True):
     """Outcomes come first."""
 
     parts: tuple[Outcome | Text | Image, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantMessage:
+class AssistantMessage(Struct, frozen=True):
     parts: tuple[Thought | Text | Call, ...]
 
 
