@@ -175,6 +175,8 @@ class Conversation:
         await done
 
     async def deliver(self, turn: str) -> Sequence[Message]:
+        if self._inbox.idle and not boundary_messages(self._state):
+            return ()  # As the owner would say, but at once: a turn's first request waits for this.
         messages: asyncio.Future[Sequence[Message]] = asyncio.get_running_loop().create_future()
         self._inbox.post(Boundary(turn, messages))
         return await messages

@@ -95,10 +95,16 @@ class Inbox:
         self._posts: list[Post] = []
         self._posted = asyncio.Event()
         self._room = asyncio.Semaphore(TURN_BACKLOG)
+        self._awaited = False
         self.closed = False
 
     def __bool__(self) -> bool:
         return bool(self._posts)
+
+    @property
+    def idle(self) -> bool:
+        """Whatever was posted is dealt with, and its owner waits for more."""
+        return self._awaited and not self._posts and not self.closed
 
     def post(self, post: Post) -> None:
         if self.closed:
@@ -113,7 +119,9 @@ class Inbox:
 
     async def take(self) -> list[Post]:
         """Everything that has gathered, at least one post."""
+        self._awaited = True
         await self._posted.wait()
+        self._awaited = False
         self._posted.clear()
         posts, self._posts = self._posts, []
         for post in posts:
