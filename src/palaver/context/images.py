@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from palaver.context.prompt import Image, Text
 
@@ -18,14 +18,20 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
-async def image_of(url: str, load: LoadBlob) -> Image | Text:
+def blob_of(url: str) -> str | None:
+    """The blob that an image lies in, if it is one of ours."""
+    own = OWN_URL.fullmatch(url)
+    return own[1] if own else None
+
+
+def image_of(url: str, blobs: Mapping[str, bytes | None]) -> Image | Text:
     """The image, or a line that tells the model what it cannot see."""
     if inline := DATA_URL.match(url):
         return Image(mime=inline[1], base64="".join(inline[2].split()))
-    own = OWN_URL.fullmatch(url)
-    if own is None:
+    blob = blob_of(url)
+    if blob is None:
         return Text("[An image that is kept elsewhere; it was not fetched.]")
-    data = await load(own[1])
+    data = blobs.get(blob)
     if data is None:
         return Text("[An image that is no longer stored.]")
     mime = mime_of(data)

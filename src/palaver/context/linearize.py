@@ -1,17 +1,18 @@
 """The conversation as a model may be shown it: from the folded view to neutral messages.
 
-Called by the API loop before each model call. Pure but for loading blobs: the same log always gives the same messages, so a
-provider's prompt cache keeps hitting. It repairs instead of failing: a history that was interrupted, imported, edited or
-written by another provider always becomes a request that a provider takes.
+Called before each model call. Pure but for loading blobs: the same log, with the compressions it recorded, always gives the
+same messages, so a provider's prompt cache keeps hitting. It repairs instead of failing: a history that was interrupted,
+imported, edited or written by another provider always becomes a request that a provider takes.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from palaver.context.images import LoadBlob, image_of
+from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
-from palaver.schema.view import ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
+from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
+from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
 FOR_PEOPLE_ONLY = frozenset({"error", "report", "notice"})
 """Kinds of event messages that tell a person something. Every other event, hidden or not, is addressed to the agent."""
@@ -31,19 +32,50 @@ Said = Outcome | Text | Image
 Answered = Thought | Text | Call
 
 
-async def linearize(history: Sequence[Message], *, provider: str, load: LoadBlob) -> tuple[PromptMessage, ...]:
-    """`provider` is whose opaque data may go back; what another provider attached is left out."""
+async def linearize(
+    history: Sequence[Message],
+    *,
+    provider: str,
+    load: LoadBlob,
+    compressions: Sequence[Compression] = (),
+    plan: Plan | None = None,
+    redact: Redact = unchanged,
+) -> tuple[PromptMessage, ...]:
+    """`provider` is whose opaque data may go back; what another provider attached is left out.
+
+    `compressions` and `plan` are the view's own. `redact` strikes secrets from whatever is cut.
+    """
+    shown = reduced(history, horizons_of(compressions), plan=plan, redact=redact)
+    return arranged(shown, provider=provider, blobs=await loaded(shown, load))
+
+
+async def loaded(history: Sequence[Message], load: LoadBlob) -> Mapping[str, bytes | None]:
+    """Every blob that these messages are shown with."""
+    blobs: dict[str, bytes | None] = {}
+    for message in history:
+        for block in message.blocks:
+            name = None
+            if isinstance(block, TextBlock):
+                name = block.blob.id if block.blob else None
+            elif isinstance(block, ImageBlock) and message.role != "assistant":
+                name = blob_of(block.url)
+            if name is not None and name not in blobs:
+                blobs[name] = await load(name)
+    return blobs
+
+
+def arranged(
+    history: Sequence[Message], *, provider: str, blobs: Mapping[str, bytes | None]
+) -> tuple[PromptMessage, ...]:
     draft = _Draft()
     ids = _CallIds(provider)
     for message in history:
         if message.status == "superseded":
             continue
         if message.role == "assistant":
-            parts, outcomes = await _answer(message, ids, provider, load)
-            draft.answered(parts)
-            draft.said(outcomes)
+            _answer(message, ids, provider, blobs, draft)
         elif message.event_kind not in FOR_PEOPLE_ONLY:
-            draft.said(await _said(message, load))
+            _said(message, blobs, draft)
     return draft.finished()
 
 
@@ -52,22 +84,29 @@ class _Draft:
 
     def __init__(self) -> None:
         self._messages: list[PromptMessage] = []
+        self._said: list[Said] = []
+        self._answered: list[Answered] = []
 
-    def said(self, parts: Sequence[Said]) -> None:
-        latest = self._messages[-1] if self._messages else None
-        if parts and isinstance(latest, UserMessage):
-            self._messages[-1] = UserMessage((*latest.parts, *parts))
-        elif parts:
-            self._messages.append(UserMessage(tuple(parts)))
+    def said(self, part: Said) -> None:
+        if self._answered:
+            self._close()
+        self._said.append(part)
 
     def answered(self, parts: Sequence[Answered]) -> None:
-        latest = self._messages[-1] if self._messages else None
-        if parts and isinstance(latest, AssistantMessage):
-            self._messages[-1] = AssistantMessage((*latest.parts, *parts))
-        elif parts:
-            self._messages.append(AssistantMessage(tuple(parts)))
+        if parts and self._said:
+            self._close()
+        self._answered.extend(parts)
+
+    def _close(self) -> None:
+        if self._said:
+            self._messages.append(UserMessage(tuple(self._said)))
+            self._said.clear()
+        if self._answered:
+            self._messages.append(AssistantMessage(tuple(self._answered)))
+            self._answered.clear()
 
     def finished(self) -> tuple[PromptMessage, ...]:
+        self._close()
         if self._messages and isinstance(self._messages[0], AssistantMessage):
             self._messages.insert(0, UserMessage((Text(BEGINNING),)))
         if not self._messages or isinstance(self._messages[-1], AssistantMessage):
@@ -103,15 +142,15 @@ def own_data(kept: Any, provider: str) -> dict[str, Any]:
 # -- the agent's side
 
 
-async def _answer(
-    message: Message, ids: _CallIds, provider: str, load: LoadBlob
-) -> tuple[list[Answered], list[Outcome]]:
+def _answer(
+    message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, bytes | None], draft: _Draft
+) -> None:
     parts: list[Answered] = []
     outcomes: list[Outcome] = []
     for block in message.blocks:
         match block:
             case TextBlock():
-                text = await _whole_text(block, load)
+                text = _whole_text(block, blobs)
                 if text.strip():
                     interrupted = block.status != "done"
                     parts.append(Text(f"{text}\n\n{INTERRUPTED_MARK}" if interrupted else text))
@@ -128,7 +167,9 @@ async def _answer(
     # A thought must lead to something; what it led to was never said.
     while parts and isinstance(parts[-1], Thought):
         parts.pop()
-    return parts, outcomes
+    draft.answered(parts)
+    for outcome in outcomes:
+        draft.said(outcome)
 
 
 def _thought(block: ThinkingBlock, provider: str) -> Thought | None:
@@ -170,20 +211,20 @@ def _outcome(tool: ToolBlock, call: str) -> Outcome:
 # -- everyone else's side
 
 
-async def _said(message: Message, load: LoadBlob) -> list[Said]:
+def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) -> None:
+    if message.knowledge is not None and message.knowledge.text.strip():
+        draft.said(Text(message.knowledge.text))
     label = _label(message)
-    parts: list[Said] = []
     for block in message.blocks:
         match block:
             case TextBlock():
-                text = await _whole_text(block, load)
+                text = _whole_text(block, blobs)
                 if text.strip():
-                    parts.append(Text(f"{label}{text}"))
+                    draft.said(Text(f"{label}{text}" if label else text))
             case ImageBlock():
-                parts.append(await image_of(block.url, load))
+                draft.said(image_of(block.url, blobs))
             case _:
                 pass
-    return parts
 
 
 def _label(message: Message) -> str:
@@ -200,8 +241,8 @@ def _label(message: Message) -> str:
             return ""
 
 
-async def _whole_text(block: TextBlock, load: LoadBlob) -> str:
+def _whole_text(block: TextBlock, blobs: Mapping[str, bytes | None]) -> str:
     if block.blob is None:
         return block.text
-    data = await load(block.blob.id)
+    data = blobs.get(block.blob.id)
     return f"{block.text}\n[The rest is no longer stored.]" if data is None else data.decode(errors="replace")
