@@ -17,7 +17,20 @@ from rich.table import Table
 
 from bench.table import Row
 
-NUMBERS = ("append", "fanout", "first_token", "lag", "reopen", "memory", "start", "recovery", "search", "page")
+NUMBERS = (
+    "append",
+    "fanout",
+    "first_token",
+    "lag",
+    "interrupt",
+    "crowd",
+    "reopen",
+    "memory",
+    "start",
+    "recovery",
+    "search",
+    "page",
+)
 RESULTS = Path(__file__).parent / "results"
 
 
