@@ -7,6 +7,7 @@ imported, edited or written by another provider always becomes a request that a 
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from palaver.context.images import LoadBlob, blob_of, image_of
@@ -54,11 +55,12 @@ async def loaded(history: Sequence[Message], load: LoadBlob) -> Mapping[str, byt
     blobs: dict[str, bytes | None] = {}
     for message in history:
         for block in message.blocks:
-            name = None
             if isinstance(block, TextBlock):
-                name = block.blob.id if block.blob else None
+                name = block.blob.id if block.blob is not None else None
             elif isinstance(block, ImageBlock) and message.role != "assistant":
                 name = blob_of(block.url)
+            else:
+                continue
             if name is not None and name not in blobs:
                 blobs[name] = await load(name)
     return blobs
@@ -68,7 +70,7 @@ def arranged(
     history: Sequence[Message], *, provider: str, blobs: Mapping[str, bytes | None]
 ) -> tuple[PromptMessage, ...]:
     draft = _Draft()
-    ids = _CallIds(provider)
+    ids = _CallIds()
     for message in history:
         if message.status == "superseded":
             continue
@@ -117,12 +119,10 @@ class _Draft:
 class _CallIds:
     """The provider's own id of a call where it may go back and is still free, else ours: unique within a request."""
 
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
+    def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def choose(self, tool: ToolBlock) -> str:
-        theirs = own_data(tool.provider, self._provider).get("id")
+    def choose(self, tool: ToolBlock, theirs: Any) -> str:
         for candidate in (theirs, tool.call):
             if isinstance(candidate, str) and candidate and candidate not in self._used:
                 break
@@ -142,28 +142,26 @@ def own_data(kept: Any, provider: str) -> dict[str, Any]:
 # -- the agent's side
 
 
-def _answer(
-    message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, bytes | None], draft: _Draft
-) -> None:
+def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, bytes | None], draft: _Draft) -> None:
     parts: list[Answered] = []
     outcomes: list[Outcome] = []
     for block in message.blocks:
-        match block:
-            case TextBlock():
-                text = _whole_text(block, blobs)
-                if text.strip():
-                    interrupted = block.status != "done"
-                    parts.append(Text(f"{text}\n\n{INTERRUPTED_MARK}" if interrupted else text))
-            case ThinkingBlock():
-                if thought := _thought(block, provider):
-                    parts.append(thought)
-            case ToolBlock():
-                if _was_made(block):
-                    call = _call(block, ids, provider)
-                    parts.append(call)
-                    outcomes.append(_outcome(block, call.id))
-            case ImageBlock():
-                parts.append(Text("[An image that was shown to the person.]"))
+        # Plain tests in the order of how common they are: this is the one loop that runs for all there ever was.
+        if isinstance(block, ToolBlock):
+            if _was_made(block):
+                call = _call(block, ids, provider)
+                parts.append(call)
+                outcomes.append(_outcome(block, call.id))
+        elif isinstance(block, TextBlock):
+            text = _whole_text(block, blobs)
+            if _says_something(text):
+                interrupted = block.status != "done"
+                parts.append(Text(f"{text}\n\n{INTERRUPTED_MARK}" if interrupted else text))
+        elif isinstance(block, ThinkingBlock):
+            if thought := _thought(block, provider):
+                parts.append(thought)
+        else:
+            parts.append(Text("[An image that was shown to the person.]"))
     # A thought must lead to something; what it led to was never said.
     while parts and isinstance(parts[-1], Thought):
         parts.pop()
@@ -187,25 +185,31 @@ def _was_made(tool: ToolBlock) -> bool:
 
 
 def _call(tool: ToolBlock, ids: _CallIds, provider: str) -> Call:
-    return Call(
-        id=ids.choose(tool),
-        name=_NOT_IN_A_NAME.sub("_", tool.name)[:NAME_CHARS] or "unnamed",
-        arguments=tool.input if isinstance(tool.input, dict) else {},
-        opaque=own_data(tool.provider, provider).get("opaque"),
-    )
+    kept = own_data(tool.provider, provider)
+    arguments = tool.input if isinstance(tool.input, dict) else {}
+    return Call(ids.choose(tool, kept.get("id")), _wire_name(tool.name), arguments, kept.get("opaque"))
+
+
+@lru_cache(maxsize=1024)
+def _wire_name(name: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", name)[:NAME_CHARS] or "unnamed"
 
 
 def _outcome(tool: ToolBlock, call: str) -> Outcome:
     match tool.status:
         case "ok":
-            return Outcome(call, tool.output if tool.output.strip() else NO_OUTPUT)
+            return Outcome(call, tool.output if _says_something(tool.output) else NO_OUTPUT)
         case "error" | "denied" | "interrupted":
             reason = tool.error.message if tool.error else LOST
-            return Outcome(call, f"{reason}\n{tool.output}" if tool.output.strip() else reason, failed=True)
+            return Outcome(call, f"{reason}\n{tool.output}" if _says_something(tool.output) else reason, failed=True)
         case "waiting":
             return Outcome(call, WAITING, failed=True)
         case _:
             return Outcome(call, LOST, failed=True)
+
+
+def _says_something(text: str) -> bool:
+    return bool(text) and not text.isspace()
 
 
 # -- everyone else's side
@@ -219,7 +223,7 @@ def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) ->
         match block:
             case TextBlock():
                 text = _whole_text(block, blobs)
-                if text.strip():
+                if _says_something(text):
                     draft.said(Text(f"{label}{text}" if label else text))
             case ImageBlock():
                 draft.said(image_of(block.url, blobs))

@@ -8,19 +8,20 @@ from typing import Any
 
 from msgspec import Struct
 
-# Structs rather than dataclasses: a long history makes thousands of them for every model call.
+# Structs rather than dataclasses, and none for the garbage collector to look at: a long history makes thousands of them for
+# every model call. They hold nothing that could lead back to them.
 
 
-class Text(Struct, frozen=True):
+class Text(Struct, frozen=True, gc=False):
     text: str
 
 
-class Image(Struct, frozen=True):
+class Image(Struct, frozen=True, gc=False):
     mime: str
     base64: str
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """The result of a call, as text."""
 
     call: str
@@ -28,7 +29,7 @@ class Outcome(Struct, frozen=True):
     failed: bool = False
 
 
-class Thought(Struct, frozen=True):
+class Thought(Struct, frozen=True, gc=False):
     """Thinking that its own provider wants back untouched. `data` is what the provider keeps encrypted."""
 
     text: str
@@ -36,7 +37,7 @@ class Thought(Struct, frozen=True):
     data: str | None = None
 
 
-class Call(Struct, frozen=True):
+class Call(Struct, frozen=True, gc=False):
     """`id` is unique within a request. `opaque` is what the provider attached to the call and wants back."""
 
     id: str
@@ -45,13 +46,13 @@ class Call(Struct, frozen=True):
     opaque: Any = None
 
 
-class UserMessage(Struct, frozen=True):
+class UserMessage(Struct, frozen=True, gc=False):
     """Outcomes come first."""
 
     parts: tuple[Outcome | Text | Image, ...]
 
 
-class AssistantMessage(Struct, frozen=True):
+class AssistantMessage(Struct, frozen=True, gc=False):
     parts: tuple[Thought | Text | Call, ...]
 
 

@@ -229,7 +229,9 @@ class _Reducing:
         match value:
             case str() if len(value) > ARGUMENT_CHARS:
                 clean = self._redact(value)
-                return f"{clean[:ARGUMENT_HEAD_CHARS]}[… {max(0, len(clean) - ARGUMENT_HEAD_CHARS):,} more characters …]"
+                return (
+                    f"{clean[:ARGUMENT_HEAD_CHARS]}[… {max(0, len(clean) - ARGUMENT_HEAD_CHARS):,} more characters …]"
+                )
             case dict() | list() if depth >= ARGUMENT_DEPTH and value:
                 return "[…]"
             case dict():
