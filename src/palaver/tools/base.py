@@ -80,6 +80,8 @@ class Workplace:
     host: Host | None = None
     """Absent where there is no conversation (a tool tried by itself)."""
     call: str = ""
+    mode: str = "ask"
+    """The conversation's mode: a plan is proposed in plan mode, and kept up to date in the others."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The server's own. Children get the allow-listed part of it; its secret values are struck from all output."""
 

@@ -17,6 +17,7 @@ from msgspec import Meta
 from palaver.backends.process import Ended, allowed_environment, spawn
 from palaver.errors import AgentError, CallerError, Invalid
 from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.commands import reading
 from palaver.tools.output import Collector
@@ -38,24 +39,42 @@ _UNATTENDED = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
 class ShellArguments(msgspec.Struct, frozen=True):
     command: Annotated[str, Meta(min_length=1, description="Command line, run by bash (or sh) in the project folder.")]
-    timeout_s: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds after which it is stopped.")] = (
-        DEFAULT_TIMEOUT_S
-    )
+    timeout_s: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                le=MAX_TIMEOUT_S,
+                description=f"Seconds after which it is stopped: {DEFAULT_TIMEOUT_S} unless given, none in the background.",
+            ),
+        ]
+        | None
+    ) = None
+    background: Annotated[
+        bool, Meta(description="Go on at once while it runs; shell_output reads it, shell_stop ends it.")
+    ] = False
+
+    @property
+    def limit_s(self) -> float:
+        return DEFAULT_TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
 
 SPEC = ToolSpec(
     name="shell",
     description=(
-        "Run a command line in the project folder. No input can be given. What it leaves in the background is stopped"
-        " when it ends."
+        "Run a command line in the project folder. No input can be given. What it leaves running is stopped when it"
+        " ends: for a server or a long build set background, and you are told when it ends."
     ),
     parameters=parameters_of(ShellArguments),
 )
 
 
 class Shell:
-    def __init__(self, sandbox: Sandbox | None = None, program: str | None = None) -> None:
+    def __init__(
+        self, sandbox: Sandbox | None = None, program: str | None = None, processes: Processes | None = None
+    ) -> None:
         self._sandbox = sandbox or unsandboxed()
+        self._processes = processes
         self._program = program or ("/bin/bash" if Path("/bin/bash").exists() else "/bin/sh")
 
     @property
@@ -69,11 +88,12 @@ class Shell:
             return failed(error)
         shown = visible(asked.command)
         first_line = shown.strip().split("\n", 1)[0]
+        verb = "Run in the background" if asked.background else "Run"
         return Proposal(
-            title=f"Run {first_line[:TITLE_CHARS]}{' …' if shown.strip() != first_line[:TITLE_CHARS] else ''}",
+            title=f"{verb} {first_line[:TITLE_CHARS]}{' …' if shown.strip() != first_line[:TITLE_CHARS] else ''}",
             hash=fingerprint("shell", arguments, root, {}),
             preview=shortened(shown),
-            reads_only=only_reads(asked.command, root),
+            reads_only=not asked.background and only_reads(asked.command, root),
             match=asked.command,
         )
 
@@ -83,6 +103,8 @@ class Shell:
         except CallerError as error:
             return failed(error)
         environment = allowed_environment(place.environment, {**_UNATTENDED, **self._sandbox.environment})
+        if asked.background:
+            return await self._start(asked, place, environment)
         if await asyncio.to_thread(only_reads, asked.command, place.root):
             environment = _quiet(environment, place.root)
         collector = Collector(place)
@@ -92,20 +114,33 @@ class Shell:
             return ToolResult(ok=False, error_code=error.code, error=error.message)
         if ended is None:
             said = await collector.finish()
-            error_text = f"It was stopped after {asked.timeout_s:g} s. Give a longer timeout_s, or run less at once."
+            error_text = f"It was stopped after {asked.limit_s:g} s. Give a longer timeout_s, or run less at once."
             return said.result(error=error_text, code="timed_out")
         if ended.stopped_count:
             await collector.feed_text(f"\n[{ended.stopped_count} processes left in the background were stopped]\n")
         said = await collector.finish()
         return said.result(error=_how_it_failed(ended), code="exit_code", exit_code=ended.code)
 
+    def _argv(self, asked: ShellArguments, root: Path) -> list[str]:
+        return self._sandbox.wrap([self._program, "-c", asked.command], root)
+
+    async def _start(self, asked: ShellArguments, place: Workplace, environment: Mapping[str, str]) -> ToolResult:
+        if self._processes is None:
+            return failed(Invalid("Nothing can run in the background here. Run it without, with a timeout_s."))
+        argv = self._argv(asked, place.root)
+        try:
+            one = await self._processes.start(asked.command, argv, environment, place, asked.timeout_s)
+        except (AgentError, CallerError) as error:
+            return ToolResult(ok=False, error_code=error.code, error=error.message)
+        said = f"Process {one.id} runs in the background (pid {one.pid}). shell_output reads it, shell_stop ends it."
+        return ToolResult(ok=True, output=said)
+
     async def _collect(
         self, asked: ShellArguments, root: Path, environment: Mapping[str, str], collector: Collector
     ) -> Ended | None:
         """Run it to its end; nothing when the time limit came first."""
-        argv = self._sandbox.wrap([self._program, "-c", asked.command], root)
-        async with spawn(argv, cwd=root, environment=environment, drain_stderr=False) as child:
-            limit = asyncio.timeout(asked.timeout_s)
+        async with spawn(self._argv(asked, root), cwd=root, environment=environment, drain_stderr=False) as child:
+            limit = asyncio.timeout(asked.limit_s)
             try:
                 async with limit, contextlib.aclosing(child.chunks()) as chunks:
                     async for stream, chunk in chunks:

@@ -1,15 +1,41 @@
 """A place to run tools in, which remembers what was said and spilled."""
 
+import asyncio
 import contextlib
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from palaver.schema.base import BlobRef
-from palaver.tools.base import Proposal, Stream, Tool, ToolResult, Workplace
+from palaver.schema.events import KnownEvent
+from palaver.schema.view import Outcome
+from palaver.tools.base import Passage, Proposal, Stream, Tool, ToolResult, Workplace
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "SERVICE_TOKEN": "correct-horse-battery"}
+
+
+@dataclass
+class Listener:
+    """A conversation that tools can speak to: it keeps what it is told."""
+
+    conversation: str = "c1"
+    events: list[KnownEvent] = field(default_factory=list[KnownEvent])
+    ended: "asyncio.Queue[tuple[str, int | None, str]]" = field(default_factory=lambda: asyncio.Queue(100))
+    outcome: tuple[Outcome, str | None] | None = None
+
+    async def emit(self, event: KnownEvent) -> None:
+        self.events.append(event)
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return ()
+
+    def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
+        self.outcome = (outcome, summary)
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        await self.ended.put((process, exit_code, text))
 
 
 @dataclass
@@ -17,13 +43,23 @@ class Workshop:
     """A place to run tools in, and what came of it."""
 
     root: Path
+    host: Listener | None = None
+    mode: str = "ask"
     environment: dict[str, str] = field(default_factory=lambda: dict(ENVIRONMENT))
     said: list[tuple[str, Stream]] = field(default_factory=list[tuple[str, Stream]])
     blobs: list[bytes] = field(default_factory=list[bytes])
 
     @property
     def place(self) -> Workplace:
-        return Workplace(root=self.root, output=self._output, spill=self._spill, environment=self.environment)
+        return Workplace(
+            root=self.root,
+            output=self._output,
+            spill=self._spill,
+            host=self.host,
+            call="call-1",
+            environment=self.environment,
+            mode=self.mode,
+        )
 
     async def run(self, tool: Tool, **arguments: Any) -> ToolResult:
         return await tool.run(arguments, self.place)
