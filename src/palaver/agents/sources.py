@@ -4,10 +4,10 @@ Called by the composition root once. It looks at the configuration and imports a
 server starts at once and says what is missing instead of failing. Keys stay in the providers they are given to.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from palaver.agents.roster import Roster, Source
@@ -21,6 +21,7 @@ from palaver.tools.toolbox import Toolbox, open_toolbox
 
 if TYPE_CHECKING:
     from palaver.backends.api.provider import Provider
+    from palaver.backends.api.route import Choose
 
 HOW_TO_GET_ONE = (
     "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own) and start "
@@ -125,20 +126,21 @@ def _api_source(services: tuple[Service, ...], toolbox: Toolbox) -> Source:
     def make() -> Backend:
         from palaver.backends.api.loop import ApiBackend
 
-        return ApiBackend(_provider_choice(services), toolbox)
+        return ApiBackend(_choice(services), toolbox)
 
     return Source(make, lambda: Readiness(True, services[0].words))
 
 
-def _provider_choice(services: tuple[Service, ...]) -> "Callable[[AgentRecord, Mapping[str, Any]], Provider]":
+def _choice(services: tuple[Service, ...]) -> "Choose":
+    from palaver.backends.api.route import Candidate
+
     made: dict[Format, Provider] = {}
 
-    def choose(record: AgentRecord, params: Mapping[str, Any]) -> "Provider":
-        chosen = params.get("model")
-        service = service_for(services, chosen if isinstance(chosen, str) else record.model)
+    def choose(model: str | None) -> "Candidate":
+        service = service_for(services, model)
         if service.format not in made:
             made[service.format] = service.provider()
-        return made[service.format]
+        return Candidate(made[service.format], model, model)
 
     return choose
 
@@ -153,7 +155,8 @@ def _local_source(config: Config, clock: Clock) -> Source:
 def _local_api(base_url: str, api_key: str) -> Backend:
     from palaver.backends.api.loop import ApiBackend
     from palaver.backends.api.openai import openai_provider
+    from palaver.backends.api.route import only
     from palaver.backends.local import MODEL
 
     provider = openai_provider(base_url, api_key, MODEL)
-    return ApiBackend(lambda _record, _params: provider, Toolbox(tools={}))
+    return ApiBackend(only(provider), Toolbox(tools={}))

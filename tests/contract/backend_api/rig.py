@@ -8,6 +8,7 @@ from palaver.backends.api.anthropic import anthropic_provider
 from palaver.backends.api.loop import ApiBackend, Conduct
 from palaver.backends.api.openai import openai_provider
 from palaver.backends.api.provider import Provider
+from palaver.backends.api.route import only
 from palaver.schema.events import (
     KnownEvent,
 )
@@ -37,7 +38,7 @@ async def agent(
     conduct: Conduct | None = None,
 ) -> AsyncIterator[ApiBackend]:
     provider = WIRES[wire](service.url, key, read_timeout_s=read_timeout_s)
-    backend = ApiBackend(lambda _agent, _params: provider, tools or toolbox(), conduct or Conduct(chance=lambda: 1.0))
+    backend = ApiBackend(only(provider), tools or toolbox(), conduct or Conduct(chance=lambda: 1.0))
     try:
         yield backend
     finally:

@@ -12,6 +12,7 @@ import pytest
 
 from palaver.backends.api.loop import ApiBackend
 from palaver.backends.api.openai import openai_provider
+from palaver.backends.api.route import only
 from palaver.backends.base import Backend
 from palaver.backends.local import IDLE_S, MODEL, Address, LocalBackend, LocalModel, find_engine, find_weights
 from palaver.backends.small import (
@@ -50,7 +51,7 @@ async def local_model(clock: ManualClock | None = None) -> AsyncIterator[LocalMo
 
 def make_api(base_url: str, api_key: str) -> Backend:
     provider = openai_provider(base_url, api_key)
-    return ApiBackend(lambda _agent, _params: provider, Toolbox(tools={}))
+    return ApiBackend(only(provider), Toolbox(tools={}))
 
 
 async def chat_status(address: Address, key: str | None = None) -> int:

@@ -1,12 +1,13 @@
 """From the pieces of one answer to canonical events: blocks numbered, fragments passed on, each block finished once.
 
 Used by the step, one collector an attempt. No input or output. The answer begins with its first piece, so that an attempt
-which fails before it leaves no trace in the transcript; calls are made only when the answer is whole.
+which fails before it leaves no trace in the transcript; calls are made only when the answer is whole. Thinking keeps its
+order and its bytes: pieces that come mixed find their block again, and a signature is passed on as it is.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -36,17 +37,20 @@ DELTA_CHARS = 32_768
 """The longest fragment in one event: an event may hold 256 KiB, and a character up to six bytes of JSON."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Prose:
-    """The text or thinking that is being written."""
+    """A text, or a thought."""
 
-    kind: Literal["text", "thinking"]
-    index: int
+    kind: str
+    index: int | None
     block: int
     began_ms: int
     parts: list[str] = field(default_factory=list[str])
     signature: str | None = None
     data: str | None = None
+    id: str | None = None
+    has_grown: bool = False
+    """Since it was said to be finished: then it is said once more, whole."""
 
 
 @dataclass(slots=True)
@@ -76,13 +80,15 @@ class Collector:
         self.started = False
         self.stopped: Stopped | None = None
         self.usage: Usage | None = None
-        self._model = model
+        self.written_tokens = 0
+        self.model = model
         self._provider = provider
         self._new_id = new_id
         self._now_ms = now_ms
         self._replaces = replaces
         self._blocks = 0
         self._prose: _Prose | None = None
+        self._thoughts: list[_Prose] = []
         self._calls: list[_Calling] = []
         self._calls_by_index: dict[int, _Calling] = {}
 
@@ -99,9 +105,9 @@ class Collector:
             case ToolPiece():
                 return self._call(event)
             case Began():
-                self._model = event.model or self._model
+                self.model = event.model or self.model
             case UsageSeen():
-                self.usage = event.usage
+                self.usage, self.written_tokens = event.usage, event.written_tokens
             case Stopped():
                 self.stopped = event
             case _:
@@ -110,11 +116,18 @@ class Collector:
 
     def finish(self) -> list[KnownEvent]:
         """The answer is whole."""
-        return [*self._begin(), *self._close_prose(), *map(self._called, self._calls), self._finished(self.reason)]
+        said = [*self._begin(), *self._close_prose(), *self._grown_thoughts()]
+        return [*said, *map(self._called, self._calls), self._finished(self.reason)]
 
     def cut(self) -> list[KnownEvent]:
         """The answer broke off: what was said stays, marked; no call of it was made."""
-        return [*self._close_prose(interrupted=True), self._finished("cut", interrupted=True)]
+        said = [*self._begin(), *self._close_prose(interrupted=True), *self._grown_thoughts()]
+        return [*said, self._finished("cut", interrupted=True)]
+
+    @property
+    def has_something(self) -> bool:
+        """Words to keep, or tokens that were counted and may have to be paid."""
+        return self.started or (self.usage is not None and self.usage != Usage())
 
     @property
     def reason(self) -> str:
@@ -128,14 +141,14 @@ class Collector:
         if self.started:
             return []
         self.started = True
-        return [AnswerStarted(message=self.message, model=self._model, replaces=self._replaces)]
+        return [AnswerStarted(message=self.message, model=self.model, replaces=self._replaces)]
 
     def _finished(self, reason: str, *, interrupted: bool = False) -> AnswerFinished:
         return AnswerFinished(
             message=self.message,
             finish_reason=reason,
             usage=self.usage,
-            model=self._model,
+            model=self.model,
             interrupted=interrupted,
         )
 
@@ -151,20 +164,37 @@ class Collector:
         return events
 
     def _thinking(self, piece: ThinkingPiece) -> list[KnownEvent]:
-        prose = self._prose
         events: list[KnownEvent] = []
-        if prose is None or prose.kind != "thinking" or prose.index != piece.index:
-            events, prose = self._open_prose("thinking", piece.index)
-        prose.signature = piece.signature or prose.signature
-        prose.data = piece.data or prose.data
+        thought = self._known_thought(piece)
+        if thought is None:
+            events, thought = self._open_prose(piece.kind, piece.index)
+            self._thoughts.append(thought)
+        thought.signature = piece.signature or thought.signature
+        thought.data = piece.data or thought.data
+        thought.id = thought.id or piece.id
         if piece.text:
-            prose.parts.append(piece.text)
+            thought.parts.append(piece.text)
+        if thought is not self._prose:
+            thought.has_grown = True
+        elif piece.text:
             events.extend(
-                ThinkingDelta(message=self.message, block=prose.block, text=text) for text in _fragments(piece.text)
+                ThinkingDelta(message=self.message, block=thought.block, text=text) for text in _fragments(piece.text)
             )
         return events
 
-    def _open_prose(self, kind: Literal["text", "thinking"], index: int) -> tuple[list[KnownEvent], _Prose]:
+    def _known_thought(self, piece: ThinkingPiece) -> _Prose | None:
+        alike = [thought for thought in reversed(self._thoughts) if thought.kind == piece.kind]
+        if piece.index is not None:
+            return next((thought for thought in alike if thought.index == piece.index), None)
+        if piece.id is not None:
+            return next((thought for thought in alike if thought.id == piece.id), None)
+        if piece.signature is not None:
+            signed = next((thought for thought in alike if thought.signature == piece.signature), None)
+            if signed is not None:
+                return signed
+        return self._prose if self._prose in alike else None
+
+    def _open_prose(self, kind: str, index: int | None) -> tuple[list[KnownEvent], _Prose]:
         events = [*self._begin(), *self._close_prose()]
         self._prose = _Prose(kind, index, self._next_block(), self._now_ms())
         return events, self._prose
@@ -173,22 +203,26 @@ class Collector:
         prose, self._prose = self._prose, None
         if prose is None:
             return []
+        if prose.kind != "text":
+            return [self._thought(prose, interrupted)]
         text = "".join(prose.parts)
-        if prose.kind == "text":
-            return [TextFinished(message=self.message, block=prose.block, text=text, interrupted=interrupted)]
-        kept = {"by": self._provider} if prose.data is None else {"by": self._provider, "data": prose.data}
-        return [
-            ThinkingFinished(
-                message=self.message,
-                block=prose.block,
-                text=text,
-                interrupted=interrupted,
-                redacted=prose.data is not None,
-                signature=prose.signature,
-                provider=kept,
-                duration_ms=max(0, self._now_ms() - prose.began_ms),
-            )
-        ]
+        return [TextFinished(message=self.message, block=prose.block, text=text, interrupted=interrupted)]
+
+    def _thought(self, prose: _Prose, interrupted: bool) -> ThinkingFinished:
+        text = "".join(prose.parts)
+        return ThinkingFinished(
+            message=self.message,
+            block=prose.block,
+            text=text,
+            interrupted=interrupted,
+            redacted=prose.data is not None and not text,
+            signature=prose.signature,
+            provider={"by": self._provider} if prose.data is None else {"by": self._provider, "data": prose.data},
+            duration_ms=max(0, self._now_ms() - prose.began_ms),
+        )
+
+    def _grown_thoughts(self) -> list[KnownEvent]:
+        return [self._thought(thought, interrupted=False) for thought in self._thoughts if thought.has_grown]
 
     # -- calls
 

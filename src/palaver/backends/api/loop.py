@@ -8,11 +8,10 @@ ask the model.
 import random
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 
@@ -20,6 +19,7 @@ from palaver.backends.api.calls import Calls
 from palaver.backends.api.grants import Grants
 from palaver.backends.api.provider import ModelRequest, Provider
 from palaver.backends.api.retry import RetryPolicy
+from palaver.backends.api.route import Candidate, Choose, Route, route_of
 from palaver.backends.api.settings import Settings, settings_of
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
@@ -28,7 +28,6 @@ from palaver.context.prepare import Place, system_prompt
 from palaver.schema.base import Usage
 from palaver.schema.errors import ErrorCode, WireError
 from palaver.schema.events import AnswerFinished, KnownEvent, TurnFinished
-from palaver.schema.records import AgentRecord
 from palaver.schema.view import Outcome
 from palaver.tools.base import ToolSpec
 from palaver.tools.policy import Mode, as_mode
@@ -42,9 +41,6 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SYSTEMS = {"darwin": "macOS", "linux": "Linux", "win32": "Windows"}
 
 logger = structlog.get_logger(__name__)
-
-ProviderFor = Callable[[AgentRecord, Mapping[str, Any]], Provider]
-"""The provider an agent talks to with these parameters. The same settings must give the same object: it holds connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,8 @@ class Conduct:
 class ApiBackend:
     name = "api"
 
-    def __init__(self, provider_for: ProviderFor, toolbox: Toolbox, conduct: Conduct | None = None) -> None:
-        self._provider_for = provider_for
+    def __init__(self, choose: Choose, toolbox: Toolbox, conduct: Conduct | None = None) -> None:
+        self._choose = choose
         self._toolbox = toolbox
         self._conduct = conduct or Conduct()
         self._grants = Grants()
@@ -75,14 +71,17 @@ class ApiBackend:
         )
 
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
-        provider = self._provider_for(turn.agent, {**turn.agent.params, **turn.params})
-        self._providers[id(provider)] = provider
         allowed = turn.agent.allowed_tools
         toolbox = self._toolbox.only(allowed) if allowed else self._toolbox
-        loop = _Loop(turn, provider, toolbox, self._grants, self._conduct)
+        loop = _Loop(turn, self._chosen, toolbox, self._grants, self._conduct)
         async with aclosing(loop.events()) as events:
             async for event in events:
                 yield event
+
+    def _chosen(self, model: str | None) -> Candidate:
+        candidate = self._choose(model)
+        self._providers[id(candidate.provider)] = candidate.provider
+        return candidate
 
     async def close(self) -> None:
         providers = list(self._providers.values())
@@ -94,9 +93,10 @@ class ApiBackend:
 class _Loop:
     """One turn."""
 
-    def __init__(self, turn: Turn, provider: Provider, toolbox: Toolbox, grants: Grants, conduct: Conduct) -> None:
+    def __init__(self, turn: Turn, choose: Choose, toolbox: Toolbox, grants: Grants, conduct: Conduct) -> None:
         self._turn = turn
-        self._provider = provider
+        self._choose = choose
+        self._route: Route | None = None
         self._toolbox = toolbox
         self._grants = grants
         self._conduct = conduct
@@ -136,8 +136,7 @@ class _Loop:
                 yield self._finished("limited", "limit_reached", _too_many(steps))
                 return
             steps += 1
-            request = await self._request()
-            step = Step(turn, self._provider, request, self._conduct.retry, self._conduct.chance)
+            step = Step(turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
             async with aclosing(step.events()) as events:
                 async for event in events:
                     if isinstance(event, AnswerFinished) and event.usage is not None:
@@ -153,18 +152,29 @@ class _Loop:
             # As at the turn's beginning: from here on only what is on disk counts, whoever wrote it and whenever.
             await turn.committed()
 
-    async def _request(self) -> ModelRequest:
+    def _routed(self) -> Route:
+        """The same for all steps, with what was given up on the way, until somebody chooses another model."""
+        settings, agent = self._settings(), self._turn.agent
+        route = route_of(self._choose, settings.model or agent.model, settings.fallbacks, agent.fallbacks)
+        if self._route is None or self._route.names != route.names:
+            self._route = route
+        return self._route
+
+    async def _request(self, candidate: Candidate) -> ModelRequest:
         turn, settings = self._turn, self._settings()
         tools = _nameable(self._toolbox.specs(self._mode()))
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, self._conduct.system, today, has_tools=bool(tools))
         return ModelRequest(
-            model=settings.model or turn.agent.model or await self._provider.default_model(),
+            model=await candidate.served_model(),
             system=system_prompt(turn.agent, place),
-            messages=await linearize(turn.history, provider=self._provider.identity, load=turn.load_blob),
+            messages=await linearize(turn.history, provider=candidate.provider.identity, load=turn.load_blob),
             tools=tools,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
+            top_p=settings.top_p,
+            frequency_penalty=settings.frequency_penalty,
+            presence_penalty=settings.presence_penalty,
             thinking_budget_tokens=settings.thinking_budget,
             reasoning_effort=settings.reasoning_effort,
         )

@@ -24,6 +24,9 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int | None = None
     temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
     thinking_budget_tokens: int | None = None
     reasoning_effort: str | None = None
 
@@ -46,12 +49,17 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPiece:
-    index: int
+    """Pieces of one kind belong together by their index, else by their id, else by their signature."""
+
+    index: int | None
     text: str
     signature: str | None = None
     """Comes once, at the end of its block; the latest wins."""
     data: str | None = None
-    """The whole of a block that the provider keeps to itself."""
+    """What the provider wants back as it stands: all of a block that it keeps to itself, or what it keeps beside the text."""
+    id: str | None = None
+    """The provider's name for the block, where pieces of several come mixed."""
+    kind: str = "thinking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class UsageSeen:
     """Counts so far; the latest holds."""
 
     usage: Usage
+    written_tokens: int = 0
+    """Of the input, those that went into the provider's prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +116,10 @@ def joined(events: Sequence[ModelEvent]) -> Sequence[ModelEvent]:
         match found[-1], event:
             case TextPiece(at, before), TextPiece(index, more) if at == index:
                 found[-1] = TextPiece(index, before + more)
-            case ThinkingPiece(at, before, None, None), ThinkingPiece(index, more, None, None) if at == index:
-                found[-1] = ThinkingPiece(index, before + more)
+            case ThinkingPiece(at, _, None, None, name, kind) as thought, ThinkingPiece(
+                index, more, None, None, more_name, more_kind
+            ) if (at, name, kind) == (index, more_name, more_kind):
+                found[-1] = replace(thought, text=thought.text + more)
             case ToolPiece(at) as call, ToolPiece(index, None, None, more, None) if at == index:
                 found[-1] = replace(call, arguments=call.arguments + more)
             case _:

@@ -1,6 +1,7 @@
 """Whether a failed model call is tried again, and after how long. Pure: chance is given, time is waited elsewhere.
 
-Used by the step, which makes every attempt visible. A service that says how long to wait is believed, up to a cap.
+Used by the step, which makes every attempt visible. A service that says how long to wait is believed, up to a cap. A
+turn has a budget over all its steps: a service that fails every other call is not waited for all day.
 """
 
 from collections.abc import Mapping
@@ -23,9 +24,17 @@ class RetryPolicy:
     longest_pause_s: float = 30.0
     longest_asked_pause_s: float = 120.0
     """A service that asks for more than this is not coming back while a person watches."""
+    turn_retries: int = 20
+    """Of all steps of a turn together: four steps that used all their attempts."""
+    turn_wait_s: float = 600.0
+    """Of all steps together. Ten minutes of waiting are more than most turns take."""
 
     def attempts_for(self, error: AgentError) -> int:
         return self.unreachable_attempts if error.details.get("unreachable") else self.attempts
+
+    def is_spent(self, retries: int, waited_s: float, pause_s: float) -> bool:
+        """Whether a turn that tried again so often, and waited so long, may not wait for `pause_s` more."""
+        return retries >= self.turn_retries or waited_s + pause_s > self.turn_wait_s
 
     def pause_s(self, error: AgentError, attempt: int, chance: float) -> float | None:
         """Seconds before the next try after `attempt` tries, or None: give up. `chance` lies in 0..1."""

@@ -13,9 +13,13 @@ class Settings(Struct, frozen=True):
     model: Annotated[str, Meta(min_length=1)] | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     thinking_budget: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     reasoning_effort: str | None = None
     mode: str | None = None
+    fallbacks: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:

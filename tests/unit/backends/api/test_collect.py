@@ -97,12 +97,64 @@ def test_thinking_without_words_keeps_its_signature() -> None:
     assert (events[1].text, events[1].signature) == ("", "sig")
 
 
-def test_text_after_other_text_of_the_same_index_is_a_new_block() -> None:
-    """Some services think, speak, and think again, all under one index."""
-    events = collected(ThinkingPiece(0, "a"), TextPiece(1, "b"), ThinkingPiece(0, "c"))
-    assert [(event.block, event.text) for event in events if isinstance(event, ThinkingFinished)] == [
-        (0, "a"),
-        (2, "c"),
+def thoughts(*pieces: ModelEvent) -> list[tuple[int, str, str | None]]:
+    """As they stand at the end: the latest of each block."""
+    finished = [event for event in collected(*pieces) if isinstance(event, ThinkingFinished)]
+    latest = {event.block: (event.block, event.text, event.signature) for event in finished}
+    return [latest[block] for block in sorted(latest)]
+
+
+def test_thoughts_that_come_mixed_find_their_block_by_its_index() -> None:
+    assert thoughts(
+        ThinkingPiece(0, "a1 "),
+        ThinkingPiece(1, "b1 "),
+        ThinkingPiece(0, "a2"),
+        TextPiece(2, "t"),
+        ThinkingPiece(1, "b2"),
+        ThinkingPiece(0, "", "sig-a"),
+        ThinkingPiece(1, "", "sig-b"),
+    ) == [(0, "a1 a2", "sig-a"), (1, "b1 b2", "sig-b")]
+
+
+def test_thoughts_without_an_index_find_their_block_by_id_then_by_signature() -> None:
+    by_id = (
+        ThinkingPiece(None, "a", id="x"),
+        ThinkingPiece(None, "b", id="y"),
+        ThinkingPiece(None, "c", id="x"),
+    )
+    assert thoughts(*by_id) == [(0, "ac", None), (1, "b", None)]
+    by_signature = (ThinkingPiece(None, "a", "s"), TextPiece(5, "t"), ThinkingPiece(None, "b", "s"))
+    assert thoughts(*by_signature) == [(0, "ab", "s")]
+    assert thoughts(ThinkingPiece(None, "a"), ThinkingPiece(None, "b")) == [(0, "ab", None)]
+
+
+def test_thoughts_of_another_kind_are_never_merged() -> None:
+    assert thoughts(ThinkingPiece(0, "a", "s"), ThinkingPiece(0, "b", "s", kind="summary")) == [
+        (0, "a", "s"),
+        (1, "b", "s"),
+    ]
+
+
+def test_latest_signature_wins_and_none_takes_nothing_away() -> None:
+    assert thoughts(ThinkingPiece(0, "a", "one"), ThinkingPiece(0, "", "two"), ThinkingPiece(0, "b")) == [
+        (0, "ab", "two")
+    ]
+
+
+def test_thought_that_is_finished_is_said_again_only_when_it_grew() -> None:
+    events = collected(ThinkingPiece(0, "a"), TextPiece(1, "b"))
+    assert len([event for event in events if isinstance(event, ThinkingFinished)]) == 1
+
+
+def test_attempt_that_was_counted_leaves_a_trace_and_an_uncounted_one_none() -> None:
+    answer = collector()
+    assert not answer.has_something
+    answer.take(UsageSeen(Usage(input_tokens=7), 3))
+    assert answer.has_something
+    assert answer.written_tokens == 3
+    assert answer.cut() == [
+        AnswerStarted(message="m", model="asked"),
+        AnswerFinished(message="m", finish_reason="cut", usage=Usage(input_tokens=7), model="asked", interrupted=True),
     ]
 
 
