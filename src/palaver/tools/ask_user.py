@@ -1,0 +1,128 @@
+"""The tool `ask_user`: questions to the person, as one request. The answer is the call's result.
+
+An `Asking` tool: nothing runs. A question that nobody answered is said to have no answer; nothing is assumed for anybody.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from palaver.errors import CallerError, Invalid
+from palaver.schema.commands import Answer
+from palaver.schema.events import RequestOpened, RequestResolved
+from palaver.schema.view import Question, QuestionOption
+from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.base import ToolResult, ToolSpec
+from palaver.tools.proposal import visible
+
+QUESTIONS_LIMIT = 4
+OPTIONS_LIMIT = 6
+TITLE_CHARS = 200
+NO_ANSWER = "no answer"
+
+
+class OptionArguments(msgspec.Struct, frozen=True):
+    label: Annotated[str, Meta(min_length=1, max_length=200, description="A few words.")]
+    description: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+class QuestionArguments(msgspec.Struct, frozen=True):
+    question: Annotated[str, Meta(min_length=1, max_length=4000)]
+    header: Annotated[str, Meta(max_length=60, description="One or two words above it.")] = ""
+    options: Annotated[
+        tuple[OptionArguments, ...],
+        Meta(max_length=OPTIONS_LIMIT, description="Answers to choose from. A free answer is always possible."),
+    ] = ()
+    multi_select: Annotated[bool, Meta(description="Several options may be chosen.")] = False
+
+
+class AskArguments(msgspec.Struct, frozen=True):
+    questions: Annotated[tuple[QuestionArguments, ...], Meta(min_length=1, max_length=QUESTIONS_LIMIT)]
+
+
+SPEC = ToolSpec(
+    name="ask_user",
+    description=(
+        "Ask the person one to four questions and wait for the answers. Use it when what to do depends on something only"
+        " they know; what you can find out yourself, find out."
+    ),
+    parameters=parameters_of(AskArguments),
+    reads_only=True,
+)
+
+
+class AskUser:
+    @property
+    def spec(self) -> ToolSpec:
+        return SPEC
+
+    def ask(self, arguments: Mapping[str, Any]) -> RequestOpened | ToolResult:
+        try:
+            asked = _decode(arguments)
+        except CallerError as error:
+            return failed(error)
+        questions = tuple(
+            Question(
+                question=question.question,
+                header=question.header,
+                options=tuple(QuestionOption(label=one.label, description=one.description) for one in question.options),
+                multi_select=question.multi_select,
+            )
+            for question in asked.questions
+        )
+        title = visible(asked.questions[0].question[:TITLE_CHARS])
+        return RequestOpened(request="", kind="question", tool="ask_user", title=title, questions=questions)
+
+    def answered(self, arguments: Mapping[str, Any], resolved: RequestResolved) -> ToolResult:
+        try:
+            asked = _decode(arguments)
+        except CallerError as error:
+            return failed(error)
+        match resolved.status:
+            case "expired":
+                return _unanswered("Nobody answered in time", resolved, "interaction_timeout")
+            case "cancelled" | "superseded":
+                return _unanswered("The questions were withdrawn", resolved)
+            case "open" | "answered" if resolved.verdict == "deny":
+                return _unanswered("The person declined to answer", resolved)
+            case "open" | "answered":
+                return ToolResult(ok=True, output=_told(asked.questions, resolved))
+
+
+def _decode(arguments: Mapping[str, Any]) -> AskArguments:
+    asked = decode(arguments, AskArguments)
+    for number, question in enumerate(asked.questions, 1):
+        labels = [option.label.strip() for option in question.options]
+        if not question.question.strip() or not all(labels):
+            raise Invalid(f"Question {number} or one of its options is blank.")
+        if len(set(labels)) < len(labels):
+            raise Invalid(f"Question {number} has two options with the same label; nobody could tell which was meant.")
+        if question.multi_select and not labels:
+            raise Invalid(f"Question {number} lets several options be chosen, but has none.")
+    return asked
+
+
+def _told(questions: Sequence[QuestionArguments], resolved: RequestResolved) -> str:
+    answers = {answer.question_index: answer for answer in resolved.answers}
+    lines = [
+        f"{number}. {question.question.strip()}\nAnswer: {_answer(answers.get(number - 1))}"
+        for number, question in enumerate(questions, 1)
+    ]
+    if resolved.text and resolved.text.strip():
+        lines.append(f"They added: {resolved.text.strip()}")
+    return "\n\n".join(lines)
+
+
+def _answer(answer: Answer | None) -> str:
+    if answer is None:
+        return NO_ANSWER
+    own = (answer.custom_text or "").strip()
+    return "; ".join([*answer.selected, *([own] if own else [])]) or NO_ANSWER
+
+
+def _unanswered(why: str, resolved: RequestResolved, code: str = "no_answer") -> ToolResult:
+    said = f" They said: {resolved.text.strip()}" if resolved.text and resolved.text.strip() else ""
+    error = f"{why}: {NO_ANSWER}. Assume none; go on with what does not depend on it, or say what you need.{said}"
+    return ToolResult(ok=False, error_code=code, error=error)
