@@ -4,17 +4,20 @@ Also reads the part shapes of other programs (`m_type`, `m_content`; lists of fi
 JSON as text: an import must never lose what was said.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from palaver.errors import Invalid
 from palaver.schema.view import Block, ImageBlock, TextBlock
 
 Json = dict[str, Any]
 
 KEY = "palaver"
 """What only Palaver understands stands under this key, in the document and in each message."""
+DEPTH = 64
+"""As deep as any body that a server takes."""
 MESSAGE_KEYS = frozenset(
     {"message_id", "role", "content", "finish_reason", "reasoning_content", "tool_calls", "tool_call_id", "tool_failed"}
     | {"usage", "thinking_blocks", "citations", "event_kind", "hidden", KEY}
@@ -25,6 +28,25 @@ def unknown_data(shown: Json) -> Json | None:
     """What a message says beyond its shape, to be kept with it and said again."""
     unknown = {name: value for name, value in shown.items() if name not in MESSAGE_KEYS}
     return {"trajectory": unknown} if unknown else None
+
+
+def decoded(data: bytes) -> Any:
+    """JSON that somebody else wrote. Raises Invalid, also for what is nested so deep that reading it later would fail."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Invalid(f"This is not valid JSON: {problem}.") from None
+    level = [value]
+    for _ in range(DEPTH):
+        level = [inner for outer in level for inner in _within(outer)]
+        if not level:
+            return value
+    raise Invalid(f"The JSON is nested more than {DEPTH} levels deep.", limit=DEPTH)
+
+
+def _within(value: Any) -> Iterable[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (one for one in inner if isinstance(one, dict | list))
 
 
 def own(value: Any, key: str) -> Json:

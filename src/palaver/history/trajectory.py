@@ -8,7 +8,7 @@ Must never: lose a signature's bytes, or trust a document (the caller decides wh
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,7 +53,6 @@ class Trajectory:
     messages: tuple[Message, ...]
     created_at: int | None = None
     draft: str = ""
-    unknown: Json = field(default_factory=dict[str, Any])
 
 
 # -- out
