@@ -33,6 +33,7 @@ from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
+from palaver.tools.standing import StandingGrants
 
 logger = structlog.get_logger(__name__)
 
@@ -66,8 +67,9 @@ async def open_app(
         if log is None:
             opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data)
             log = await stack.enter_async_context(opened)
+        standing = StandingGrants(config.data / "grants.json")
         if roster is None:
-            roster = await stack.enter_async_context(open_roster(config, clock))
+            roster = await stack.enter_async_context(open_roster(config, clock, standing))
         ids = Ids(clock)
         # The feed shows snapshots of conversations, and conversations publish to the feed: one must come first.
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
@@ -87,6 +89,7 @@ async def open_app(
             listings=Listings(log, feed, clock),
             clock=clock,
             ids=ids,
+            standing=standing,
         )
         app = App(config, log, feed, directory, roster, keys, server.streams, build_app(server, config.public_hosts))
         await stack.enter_async_context(directory.running())

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from palaver.backends.base import Backend
 from palaver.core.evolve import fold
 from palaver.core.settle import fail, finish, settle
-from palaver.core.state import find_request
+from palaver.core.state import OPEN_TOOL, find_call, find_request
 from palaver.errors import AgentError
 from palaver.schema.base import BlobRef
 from palaver.schema.content import Content, as_content
@@ -28,6 +28,7 @@ from palaver.schema.events import (
     MessageAdded,
     RequestOpened,
     RequestResolved,
+    ToolFinished,
     TurnFinished,
     TurnStarted,
 )
@@ -159,6 +160,12 @@ class MemoryTurn:
             self._opened.notify_all()
         return await waiter
 
+    async def result_of(self, call: str) -> None:
+        async with asyncio.timeout(DRIVE_S):
+            while (known := find_call(self._state, call)) is not None and known.status in OPEN_TOOL:
+                self._grown.clear()
+                await self._grown.wait()
+
     async def store_blob(self, data: bytes, mime: str) -> BlobRef:
         name = sha256(data).hexdigest()
         self.blobs[name] = data
@@ -204,6 +211,10 @@ class MemoryTurn:
 
     def resolve(self, answer: RequestResolved) -> None:
         self._append([answer])
+
+    def return_result(self, call: str, output: str) -> None:
+        """What an editor sends back."""
+        self._append([ToolFinished(turn=self.id, call=call, ok=True, output=output)])
 
     def fail(self, error: AgentError) -> None:
         self._commit()
@@ -259,6 +270,8 @@ def recorded(request: Request) -> RequestResolved:
         verdict=resolution.verdict,
         then=resolution.then,
         scope=resolution.scope,
+        offer=resolution.offer,
+        answers=resolution.answers,
         text=resolution.text,
         input=resolution.input,
     )

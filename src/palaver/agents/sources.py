@@ -17,6 +17,7 @@ from palaver.clock import Clock
 from palaver.config import Config
 from palaver.errors import NotLoggedIn
 from palaver.schema.records import AgentRecord
+from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox, open_toolbox
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ _FORMATS: dict[Format, tuple[str, str]] = {
 
 
 @asynccontextmanager
-async def open_roster(config: Config, clock: Clock) -> AsyncIterator[Roster]:
+async def open_roster(config: Config, clock: Clock, standing: StandingGrants | None = None) -> AsyncIterator[Roster]:
     """The agents this configuration gives; everything they started is gone on exit."""
     toolbox = await open_toolbox(
-        config.environment, rules=config.rules, full_enabled=config.full_enabled, hidden=(config.data,)
+        config.environment,
+        rules=config.rules,
+        full_enabled=config.full_enabled,
+        hidden=(config.data,),
+        standing=standing,
     )
     roster = roster_for(config, clock, toolbox)
     try:

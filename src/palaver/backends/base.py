@@ -77,6 +77,10 @@ class Turn(Protocol):
         """Ask a person and wait, through restarts of every client. An already open request is waited for, not reopened."""
         ...
 
+    async def result_of(self, call: str) -> None:
+        """Returns once a call that somebody else executes (an editor) has its result in the log."""
+        ...
+
     async def store_blob(self, data: bytes, mime: str) -> BlobRef:
         """Keep what is too large for an event; on disk when it returns."""
         ...

@@ -9,10 +9,10 @@ Opened by the directory; calls core, log and feed; starts turns. Must never act 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 import structlog
 from msgspec.structs import replace
@@ -39,7 +39,14 @@ from palaver.conversation.inbox import (
     refuse_post,
 )
 from palaver.conversation.loading import older_messages
-from palaver.conversation.requests import Waiting, recorded_answer, with_expiry
+from palaver.conversation.requests import (
+    OPEN_REQUESTS,
+    Results,
+    Waiting,
+    recorded_answer,
+    too_many,
+    with_expiry,
+)
 from palaver.conversation.roster import Roster
 from palaver.conversation.snapshots import Snapshots
 from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
@@ -48,7 +55,7 @@ from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle
-from palaver.core.state import find_request, open_requests
+from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
 from palaver.errors import REFUSALS, CallerError, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, EventLog
@@ -72,6 +79,7 @@ from palaver.schema.events import (
     ProcessFinished,
     RequestOpened,
     RequestResolved,
+    ToolFinished,
     TurnFinished,
     encode_event,
 )
@@ -108,6 +116,7 @@ class Conversation:
         self._snapshots = Snapshots(around.log, snapshot_seq)
         self._inbox = Inbox()
         self._waiting = Waiting(around.clock, lambda request: self._inbox.post(Expired(request)))
+        self._results = Results()
         self._claims = Claims(around.log, state.conversation)
         self._running: tuple[str, asyncio.Task[None]] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -185,13 +194,20 @@ class Conversation:
         known = find_request(self._state, request.request)
         if known is not None and (answer := recorded_answer(known)):
             return answer
+        if known is None and self._requests_but(request.request) >= OPEN_REQUESTS:
+            return too_many(request)
         answered = self._waiting.enter(request.request)
         try:
             if known is None:
-                await self.record(turn, with_expiry(request, self._state.params, self._now()))
+                await self.record(turn, with_expiry(request, self._params_of(turn), self._now()))
             return await answered
         finally:
             self._waiting.leave(request.request, answered)
+
+    async def result_of(self, call: str) -> None:
+        known = find_call(self._state, call)
+        if known is not None and known.status in OPEN_TOOL:
+            await self._results.wait(call)
 
     def ended(self, turn: str, error: WireError | None) -> None:
         self._inbox.post(Ended(turn, error))
@@ -412,6 +428,8 @@ class Conversation:
                         self._waiting.opened(known)
                 case RequestResolved():
                     self._waiting.resolved(event)
+                case ToolFinished():
+                    self._results.came(event.call)
                 case ProcessFinished(end="stopped" | "restart"):
                     self._around.background.stop(event.process)
                 case _:
@@ -498,6 +516,15 @@ class Conversation:
 
     def _now(self) -> int:
         return self._around.clock.now_ms()
+
+    def _requests_but(self, request: str) -> int:
+        waiting = {known.id for known in open_requests(self._state)} | self._waiting.asked
+        return len(waiting - {request})
+
+    def _params_of(self, turn: str) -> Mapping[str, Any]:
+        active = self._state.turn
+        record = self._around.roster.agent(active.agent) if active and active.id == turn else None
+        return {**(record.params if record else {}), **self._state.params}
 
     async def _earlier(self, state: State) -> list[Message]:
         """The messages before those in memory."""

@@ -90,12 +90,12 @@ def documents_of(state: State, events: Iterable[KnownEvent]) -> list[Document]:
         match event:
             case MessageAdded() if not event.hidden:
                 text = plain_text(event.content) if event.blocks is None else _block_text(event.blocks)
-                documents.append(Document(event.message, event.seq, event.role, text))
+                documents.append(Document(event.message, event.seq, event.role, text, event.ts))
             case MessageEdited():
                 seq = next((message.seq for message in state.messages if message.id == event.message), event.seq)
-                documents.append(Document(event.message, seq, "user", plain_text(event.content)))
+                documents.append(Document(event.message, seq, "user", plain_text(event.content), event.ts))
             case TextFinished():
-                documents.append(Document(event.message, event.seq, "assistant", event.text))
+                documents.append(Document(event.message, event.seq, "assistant", event.text, event.ts))
             case _:
                 pass
     return [document for document in documents if document.text.strip()]

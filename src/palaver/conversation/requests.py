@@ -1,7 +1,7 @@
-"""Requests that wait for a person: who in this process waits for which, and when each expires.
+"""What a turn waits for from outside: answers of people to requests, and results of calls that an editor executes.
 
-The requests themselves are in the log and in every snapshot; this holds only the live waiters, by id, and their timers.
-Used by the owner of a conversation.
+Both are in the log and in every snapshot; this holds only the live waiters, by id, and the timers of requests. Used by the
+owner of a conversation.
 """
 
 import asyncio
@@ -17,6 +17,9 @@ from palaver.schema.view import Request
 TIMEOUT_S = 300.0
 """An unanswered request is a denial after five minutes, unless the conversation says otherwise (0: never)."""
 
+OPEN_REQUESTS = 32
+"""More than a person can keep an overview of; they travel in every snapshot."""
+
 
 class Waiting:
     def __init__(self, clock: Clock, expired: Callable[[str], None]) -> None:
@@ -27,6 +30,11 @@ class Waiting:
 
     def __bool__(self) -> bool:
         return bool(self._timers)
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Requests somebody here waits for, some of them perhaps on their way to the disk."""
+        return frozenset(self._waiters)
 
     def enter(self, request: str) -> asyncio.Future[RequestResolved]:
         answered: asyncio.Future[RequestResolved] = asyncio.get_running_loop().create_future()
@@ -65,7 +73,35 @@ class Waiting:
         self._expired(request)
 
 
+class Results:
+    """Who waits for the result of which call."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[str, asyncio.Future[None]] = {}
+
+    async def wait(self, call: str) -> None:
+        if call not in self._waiters:
+            self._waiters[call] = asyncio.get_running_loop().create_future()
+        # Shielded: one who gives up must not take the result from another.
+        await asyncio.shield(self._waiters[call])
+
+    def came(self, call: str) -> None:
+        waiter = self._waiters.pop(call, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+def too_many(request: RequestOpened) -> RequestResolved:
+    """The answer to a request that is not even opened."""
+    return RequestResolved(
+        request=request.request,
+        status="cancelled",
+        text=f"{OPEN_REQUESTS} requests wait for a person already; nothing was done. Ask again when some are answered.",
+    )
+
+
 def with_expiry(request: RequestOpened, params: Mapping[str, Any], now_ms: int) -> RequestOpened:
+    """`params` of the agent, overruled by those of the conversation."""
     timeout_s = params.get("request_timeout_s", TIMEOUT_S)
     if request.expires_at is not None or not isinstance(timeout_s, int | float) or timeout_s <= 0:
         return request

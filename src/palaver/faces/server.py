@@ -21,6 +21,7 @@ from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.schema.base import Origin
+from palaver.tools.standing import StandingGrants
 
 CLIENT_CHARS = 128
 
@@ -40,6 +41,7 @@ class ServerParts:
     listings: Listings
     clock: Clock
     ids: Ids
+    standing: StandingGrants
 
 
 Server = NamedDependency[ServerParts]

@@ -1,6 +1,7 @@
 """Which shell commands only read: the one question whose wrong answer runs code unasked.
 
-Called by the shell tool's `propose`. Pure: text in, an answer out. It says yes to ONE simple command of a short list, with
+Called by the shell tool's `propose`; `simple_words` also by the policy, which allows programs by their first words.
+Pure: text in, an answer out. It says yes to ONE simple command of a short list, with
 options of a short list, made of plain words and quotes, and to nothing else: no expansion, substitution, redirect, glob,
 pipe, list, comment, variable, escape, newline or odd character. A yes it cannot be sure of is a no, and a person is asked.
 
@@ -101,7 +102,7 @@ _PROGRAMS: Mapping[str, _Options] = {
 
 def reading(command: str) -> Reading | None:
     """What a command reads, if reading is all that it can do."""
-    words = _words(command)
+    words = simple_words(command)
     if not words:
         return None
     program, rest = words[0], words[1:]
@@ -116,7 +117,7 @@ def reading(command: str) -> Reading | None:
     return Reading(program, tuple(paths))
 
 
-def _words(command: str) -> list[str] | None:
+def simple_words(command: str) -> list[str] | None:
     """The words of one simple command, or nothing if it is anything else to any shell."""
     if len(command) > COMMAND_LIMIT_CHARS:
         return None

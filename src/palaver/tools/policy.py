@@ -1,34 +1,71 @@
 """Whether a call runs, asks a person, or is refused: one pure function over rules, grants and the mode.
 
-Called by the toolbox for every call, built-in or from an MCP server. It sees a proposal and words, never files, clocks or
-processes. Deny beats everything; whatever cannot be judged is denied; an allowing rule covers exact text only, because a
-pattern over shell text covers more than its author means.
+Called by the toolbox for every call, built-in, of an MCP server or of an editor. It sees a proposal and words, never files,
+clocks or processes. In this order, the first that has a word: a denial by anybody; plan mode; a person's standing grant,
+the narrowest source named; a rule that asks; a rule that allows; the mode. Whatever cannot be judged is denied. An
+allowing rule covers exact text, or a program by the parsed words of one simple command: a pattern over shell text covers
+more than its author means.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal, assert_never, get_args
+from pathlib import Path
+from typing import Any, Literal, assert_never, get_args
+
+import msgspec
 
 from palaver.schema.base import Decision
+from palaver.schema.records import PolicyRule
+from palaver.schema.view import Offer
 from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.commands import simple_words
 
 Mode = Literal["plan", "ask", "accept_edits", "auto", "full"]
+
+Source = Literal["conversation", "agent", "project", "server"]
+"""Who gave a rule or what a grant covers, the narrowest first."""
+
+PROGRAM = "program:"
+"""Begins a `match` that names a program by its first words ("program:git status") and not a text."""
+COMMAND_TOOL = "shell"
+"""The tool whose `match` is a command line."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
+_HAVE_SUBCOMMANDS = (
+    "apt brew bun cargo conda docker dotnet gh git go helm kubectl npm pip pip3 pnpm podman poetry systemctl terraform uv"
+    " yarn"
+)
+_WITH_SUBCOMMANDS = frozenset(_HAVE_SUBCOMMANDS.split())
+"""Programs whose first word alone says little of what they do."""
+_RUN_ARGUMENTS = (
+    "alias ash awk bash builtin busybox chroot command coproc csh dash doas env eval exec expect export fish find gawk"
+    " ionice ksh lua nice node nohup nsenter parallel perl php powershell pwsh python python3 ruby script setsid sh source"
+    " ssh stdbuf strace su sudo tcsh time timeout trap unshare watch xargs zsh"
+)
+_RUNS_ANYTHING = frozenset(_RUN_ARGUMENTS.split())
+"""Programs that run what they are given: a yes to one of them would be a yes to everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing word on a tool, from the configuration or from a person (`grant.added`)."""
+    """A standing word on a tool, from the configuration, an agent's record, a conversation's parameters or a person."""
 
     tool: str
     """A tool's name, or `*` for every tool."""
     decision: Decision
     match: str | None = None
-    """Absent: every call. An `allow` matches this text exactly; the others read it as a glob."""
+    """Absent: every call. `program:…`: commands that begin with these words. Else an `allow` matches this text exactly;
+    the others read it as a glob, over the command or each path that would be written."""
+    source: Source = "server"
+    project: Path | None = None
+    """Counts only in conversations of this folder and those beneath it."""
 
 
 Grant = Rule
-"""A rule that a person gave while answering a request."""
+"""A rule that a person gave while answering a request. Its `source` is the scope they chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +85,23 @@ class Policy:
     full_enabled: bool = False
     """The server's flag. Without it, mode `full` is no more than `ask`."""
 
-    def verdict(self, spec: ToolSpec, proposal: Proposal, mode: Mode, grants: Iterable[Grant] = ()) -> Verdict:
+    def at(self, project: Path, more: Iterable[Rule] = ()) -> "Policy":
+        """The policy of one folder: without the rules of other projects, with `more` (an agent's)."""
+        here = project.resolve()
+        kept = (rule for rule in self.rules if rule.project is None or here.is_relative_to(rule.project.resolve()))
+        return replace(self, rules=(*kept, *more))
+
+    def verdict(
+        self,
+        spec: ToolSpec,
+        proposal: Proposal,
+        mode: Mode,
+        grants: Iterable[Grant] = (),
+        rules: Iterable[Rule] = (),
+    ) -> Verdict:
+        """`rules` are those of the conversation, which may change while a turn runs."""
         try:
-            return _judge(self, spec, proposal, mode, tuple(grants))
+            return _judge(self, spec, proposal, mode, tuple(grants), tuple(rules))
         except Exception as failure:  # noqa: BLE001 - whatever cannot be judged must not run
             return Verdict("deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.")
 
@@ -63,33 +114,95 @@ def as_mode(word: str | None) -> Mode:
     return "ask"
 
 
-def standing_grant(spec: ToolSpec, proposal: Proposal) -> Grant:
-    """What a person allows by answering "for this conversation": all edits of that tool, or exactly this command."""
-    return Rule(tool=spec.name, decision="allow", match=None if spec.edits_only else proposal.match)
+def rules_of(written: Any, source: Source) -> tuple[Rule, ...]:
+    """Rules as a record or a conversation's parameters hold them. One that cannot be read asks before everything."""
+    if written is None:
+        return ()
+    try:
+        read = msgspec.convert(written, tuple[PolicyRule, ...], from_attributes=True)
+    except msgspec.ValidationError:
+        return (Rule("*", "ask", source=source),)
+    return tuple(Rule(rule.tool, rule.decision, rule.match, source) for rule in read)
 
 
-def _judge(policy: Policy, spec: ToolSpec, proposal: Proposal, mode: Mode, grants: tuple[Grant, ...]) -> Verdict:
+# -- what a person may allow for longer
+
+
+def offers(spec: ToolSpec, proposal: Proposal) -> tuple[Offer, ...]:
+    """What a lasting yes to this call may cover, the narrowest first. Empty: it can only be allowed once."""
+    match = proposal.match
+    if spec.edits_only:
+        return (Offer(label=f"every change that {spec.name} makes in the project"),)
+    found: list[Offer] = []
+    if match is not None and not match.startswith(PROGRAM):
+        found.append(Offer(label="exactly this command" if spec.name == COMMAND_TOOL else "exactly this", match=match))
+    if spec.name == COMMAND_TOOL:
+        program = _program_of(match or "")
+        if program:
+            found.append(Offer(label=f"{program} with any arguments", match=f"{PROGRAM}{program}"))
+    else:
+        # Never all commands at once: that is mode `full`, which the server must have switched on.
+        found.append(Offer(label=f"every call of {spec.name}"))
+    return tuple(found)
+
+
+def standing_grant(spec: ToolSpec, offer: Offer, scope: Source) -> Grant:
+    return Rule(tool=spec.name, decision="allow", match=offer.match, source=scope)
+
+
+def _program_of(command: str) -> str | None:
+    """The first words that name what runs, if the command is so simple that they surely do."""
+    words = simple_words(command)
+    if not words or not _PLAIN.fullmatch(words[0]) or words[0] in _RUNS_ANYTHING:
+        return None
+    if words[0] not in _WITH_SUBCOMMANDS:
+        return words[0]
+    if len(words) < 2 or not _SUBCOMMAND.fullmatch(words[1]):
+        # Options before the subcommand may change everything (git -c …).
+        return None
+    return f"{words[0]} {words[1]}"
+
+
+# -- judging
+
+
+def _judge(
+    policy: Policy,
+    spec: ToolSpec,
+    proposal: Proposal,
+    mode: Mode,
+    grants: tuple[Grant, ...],
+    more: tuple[Rule, ...],
+) -> Verdict:
     reads_only = spec.reads_only or proposal.reads_only
-    rules = [rule for rule in policy.rules if _covers(rule, spec, proposal)]
+    rules = [rule for rule in (*policy.rules, *more) if _covers(rule, spec, proposal)]
     given = [grant for grant in grants if _covers(grant, spec, proposal)]
-    decisions = {rule.decision for rule in (*rules, *given)}
     for denial in ("deny_abort", "deny_continue"):
-        if denial in decisions:
-            return Verdict(denial, "", f"A rule forbids this call of {spec.name}.")
+        for rule in (*rules, *given):
+            if rule.decision == denial:
+                return Verdict(denial, "", f"A rule of the {rule.source} forbids this call of {spec.name}.")
     if mode == "plan" and not reads_only:
         return Verdict("deny_continue", "", "Plan mode only reads; propose this as a step of the plan.")
-    if any(grant.decision == "allow" for grant in given):
-        return Verdict("allow", "conversation", "A person allowed this for the conversation.")
-    if "ask" in decisions:
-        return Verdict("ask", "", f"A rule says to ask before this call of {spec.name}.")
-    if any(rule.decision == "allow" for rule in rules):
-        return Verdict("allow", "rule", "A rule of the server allows it.")
+    if allowed := _narrowest(given, "allow"):
+        return Verdict("allow", allowed.source, f"A person allowed this for the {allowed.source}.")
+    if asking := _narrowest([*rules, *given], "ask"):
+        return Verdict("ask", "", f"A rule of the {asking.source} says to ask before this call of {spec.name}.")
+    if allowing := _narrowest(rules, "allow"):
+        return Verdict("allow", "rule", f"A rule of the {allowing.source} allows it.")
     return _by_mode(policy, spec, mode, reads_only)
+
+
+def _narrowest(rules: Sequence[Rule], decision: Decision) -> Rule | None:
+    order = get_args(Source)
+    return min(
+        (rule for rule in rules if rule.decision == decision), key=lambda it: order.index(it.source), default=None
+    )
 
 
 def _by_mode(policy: Policy, spec: ToolSpec, mode: Mode, reads_only: bool) -> Verdict:
     if reads_only:
         return Verdict("allow", "reads_only", "It only reads.")
+    but = ""
     match mode:
         case "plan" | "ask":
             allowed = False
@@ -97,15 +210,17 @@ def _by_mode(policy: Policy, spec: ToolSpec, mode: Mode, reads_only: bool) -> Ve
             allowed = spec.edits_only
         case "auto":
             allowed = policy.sandboxed or spec.edits_only
+            but = " Mode auto would run it, but no sandbox works here."
         case "full":
             allowed = policy.full_enabled
+            but = " Mode full would run it, but this server does not allow that mode."
         case _:
             assert_never(mode)
     if allowed:
         return Verdict("allow", f"mode:{mode}", f"Mode {mode} allows it.")
     freely = "change files" if mode in ("accept_edits", "auto") else "read"
     why = "changes files" if spec.edits_only else f"does more than {freely}"
-    return Verdict("ask", "", f"This agent asks before it {why}.")
+    return Verdict("ask", "", f"This agent asks before it {why}.{but}")
 
 
 def _covers(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:
@@ -114,4 +229,21 @@ def _covers(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:
     if rule.match is None:
         return True
     text = proposal.match or ""
-    return text == rule.match if rule.decision == "allow" else fnmatchcase(text, rule.match)
+    written = proposal.writes or ()
+    if rule.match.startswith(PROGRAM):
+        return spec.name == COMMAND_TOOL and _runs(rule, text)
+    if rule.decision == "allow":
+        # A call that writes more than it is known by is not the one that was allowed.
+        return text == rule.match and all(path == rule.match for path in written)
+    return any(fnmatchcase(known, rule.match) for known in (text, *written))
+
+
+def _runs(rule: Rule, command: str) -> bool:
+    program = (rule.match or "").removeprefix(PROGRAM).split()
+    if not program:
+        return False
+    words = simple_words(command)
+    if words is not None:
+        return words[: len(program)] == program
+    # Not one simple command: an allowance never covers it, a warning does if the program is named anywhere in it.
+    return rule.decision != "allow" and program[0] in re.split(r"[^A-Za-z0-9_.+-]+", command)

@@ -9,22 +9,24 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import msgspec
 import structlog
 
 from palaver.errors import PalaverError
-from palaver.tools.base import Proposal, Tool, ToolResult, ToolSpec, Workplace
+from palaver.schema.events import RequestOpened
+from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
 from palaver.tools.edit import Edit
 from palaver.tools.glob import Glob
 from palaver.tools.grep import Grep
 from palaver.tools.list import List
-from palaver.tools.policy import Grant, Mode, Policy, Rule, Verdict
+from palaver.tools.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
 from palaver.tools.read import Read
 from palaver.tools.redact import Redactor
 from palaver.tools.sandbox import Sandbox, probe, unsandboxed
 from palaver.tools.shell import Shell
+from palaver.tools.standing import StandingGrants
 from palaver.tools.write import Write
 
 logger = structlog.get_logger(__name__)
@@ -32,29 +34,51 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, Tool | Asking]
     policy: Policy = field(default_factory=Policy)
     sandbox: str = field(default_factory=lambda: unsandboxed().words)
     """What holds a running tool, in words for the person who approves."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The server's own, read once by the composition root. See `Workplace.environment`."""
+    standing: StandingGrants | None = None
+    """What people allowed for agents and projects."""
 
     def only(self, names: Iterable[str]) -> "Toolbox":
         """The same box with these tools alone (an agent's `allowed_tools`). Unknown names are ignored."""
         return replace(self, tools={name: self.tools[name] for name in names if name in self.tools})
 
-    def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
+    def governed(self, project: Path, rules: Iterable[Rule]) -> "Toolbox":
+        """The same box under the policy of one folder and one agent."""
+        return replace(self, policy=self.policy.at(project, rules))
+
+    def with_tools(self, tools: Iterable[Tool | Asking]) -> "Toolbox":
         """The same box with more tools (an MCP server's, say). A name that is taken stays with the tool that has it."""
         return replace(self, tools={**{tool.spec.name: tool for tool in tools}, **self.tools})
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
-        """What the model is told of. Plan mode leaves out what can only edit."""
+        """What the model is told of. In plan mode only what reads, or can (one simple reading command in a shell)."""
         specs = (tool.spec for tool in self.tools.values())
-        return tuple(spec for spec in specs if not (mode == "plan" and spec.edits_only))
+        return tuple(spec for spec in specs if mode != "plan" or spec.reads_only or spec.name == COMMAND_TOOL)
+
+    def asking(self, name: str) -> Asking | None:
+        """The tool of that name, if its call is itself a question to a person."""
+        tool = self.tools.get(name)
+        return tool if tool is not None and is_asking(tool) else None
+
+    def ask(self, tool: Asking, arguments: Mapping[str, Any]) -> RequestOpened | ToolResult:
+        """The question, or at once the failed result of arguments that make no sense."""
+        try:
+            return tool.ask(arguments)
+        except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
+            return _broken(tool.spec.name, failure)
+
+    def _running(self, name: str) -> Tool | None:
+        tool = self.tools.get(name)
+        return None if tool is None or is_asking(tool) else cast(Tool, tool)
 
     async def propose(self, name: str, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         """What the call would do, or at once the failed result of a call that makes no sense."""
-        tool = self.tools.get(name)
+        tool = self._running(name)
         if tool is None:
             return _unknown_tool(name, self.tools)
         try:
@@ -68,8 +92,10 @@ class Toolbox:
         preview = proposal.preview and redact(proposal.preview)
         return replace(proposal, title=redact(proposal.title), preview=preview)
 
-    def verdict(self, name: str, proposal: Proposal, mode: Mode, grants: Iterable[Grant] = ()) -> Verdict:
-        return self.policy.verdict(self.tools[name].spec, proposal, mode, grants)
+    def verdict(
+        self, name: str, proposal: Proposal, mode: Mode, grants: Iterable[Grant] = (), rules: Iterable[Rule] = ()
+    ) -> Verdict:
+        return self.policy.verdict(self.tools[name].spec, proposal, mode, grants, rules)
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], place: Workplace, approved_hash: str | None = None
@@ -79,7 +105,7 @@ class Toolbox:
         With `approved_hash`, what would happen now must still be what was allowed; else the result has the error code
         `changed`, nothing has run, and the caller asks again. A failed result may still carry output.
         """
-        tool = self.tools.get(name)
+        tool = self._running(name)
         if tool is None:
             return _unknown_tool(name, self.tools)
         if approved_hash is not None:
@@ -102,6 +128,10 @@ class Toolbox:
             return _broken(name, failure)
 
 
+def is_asking(tool: Tool | Asking) -> TypeGuard[Asking]:
+    return hasattr(tool, "ask")
+
+
 def built_in_tools(sandbox: Sandbox) -> tuple[Tool, ...]:
     return (Read(), List(), Glob(), Grep(), Edit(), Write(), Shell(sandbox))
 
@@ -112,12 +142,13 @@ async def open_toolbox(
     rules: Sequence[Rule] = (),
     full_enabled: bool = False,
     hidden: Sequence[Path] = (),
+    standing: StandingGrants | None = None,
 ) -> Toolbox:
     """The built-in tools with the strongest sandbox that works here. `hidden` is what no sandboxed command may see."""
     sandbox = await probe(environment, hidden)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
     tools = {tool.spec.name: tool for tool in built_in_tools(sandbox)}
-    return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment)
+    return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)
 
 
 def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:

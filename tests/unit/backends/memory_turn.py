@@ -98,6 +98,9 @@ class MemoryTurn:
         self.record(resolved)
         return resolved
 
+    async def result_of(self, call: str) -> None:
+        raise AssertionError("no editor takes part here")
+
     async def store_blob(self, data: bytes, mime: str) -> BlobRef:
         return BlobRef(id="blob", size=len(data), mime=mime)
 

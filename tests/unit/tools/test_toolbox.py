@@ -8,7 +8,7 @@ import pytest
 
 from palaver.errors import LogUnavailable
 from palaver.tools.base import Proposal, Stream, ToolResult, ToolSpec, Workplace
-from palaver.tools.policy import Rule, standing_grant
+from palaver.tools.policy import Rule, offers, standing_grant
 from palaver.tools.sandbox import unsandboxed
 from palaver.tools.toolbox import Toolbox, built_in_tools, open_toolbox
 from tests.unit.tools.workshop import ENVIRONMENT, Workshop
@@ -72,7 +72,8 @@ async def test_whole_call_from_proposal_to_result(toolbox: Toolbox, workshop: Wo
     proposal = await toolbox.propose("edit", call, root)
     assert isinstance(proposal, Proposal)
     assert toolbox.verdict("edit", proposal, "ask").decision == "ask"
-    grant = standing_grant(toolbox.tools["edit"].spec, proposal)
+    spec = toolbox.tools["edit"].spec
+    grant = standing_grant(spec, offers(spec, proposal)[0], "conversation")
     assert toolbox.verdict("edit", proposal, "ask", [grant]).decision == "allow"
     result = await toolbox.run("edit", call, workshop.place, approved_hash=proposal.hash)
     assert (result.ok, (root / "a.py").read_text()) == (True, "x = 2\n")

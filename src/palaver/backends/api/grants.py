@@ -1,59 +1,61 @@
-"""What a person allowed for the rest of a conversation.
+"""What people allowed to stand, as one turn sees it: for the conversation, its agent and its project.
 
-Kept by the backend in memory, by conversation, and rebuilt from the view's resolved requests when a turn begins: after a
-restart the latest of them still hold, and an older one is asked for again. Nothing here allows what the policy denies.
+Used by the calls. A conversation's own grants are in its view (`grant.added`); those that outlive it are in the file of
+`tools/standing.py`, which every turn reads anew. Nothing here allows what the policy denies.
 """
 
-from collections import OrderedDict
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import structlog
+from msgspec.structs import replace
 
-from palaver.schema.view import Request, State
-from palaver.tools.base import Proposal
-from palaver.tools.policy import Grant, standing_grant
-from palaver.tools.toolbox import Toolbox
+from palaver.backends.base import Turn
+from palaver.errors import LogUnavailable
+from palaver.schema.base import Scope
+from palaver.schema.events import GrantAdded
+from palaver.tools.policy import Grant, Rule
+from palaver.tools.standing import StandingGrant, StandingGrants
 
-KEEP_CONVERSATIONS = 1_000
-"""Those with grants that ran last. A forgotten one asks again."""
+logger = structlog.get_logger(__name__)
 
 
 class Grants:
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, set[Grant]] = OrderedDict()
+    def __init__(self, standing: StandingGrants | None = None) -> None:
+        self._standing = standing
 
-    def of(self, conversation: str) -> frozenset[Grant]:
-        return frozenset(self._known.get(conversation, ()))
+    def of(self, turn: Turn) -> tuple[Grant, ...]:
+        own = tuple(
+            Rule(tool=known.tool, decision=known.decision, match=known.match, source="conversation")
+            for known in turn.state.grants
+            if known.scope == "conversation"
+        )
+        return own if self._standing is None else (*own, *self._standing.of(turn.agent.id, turn.project))
 
-    def add(self, conversation: str, grant: Grant) -> None:
-        self._known.setdefault(conversation, set()).add(grant)
-        self._known.move_to_end(conversation)
-        while len(self._known) > KEEP_CONVERSATIONS:
-            self._known.popitem(last=False)
+    def scopes(self, turn: Turn) -> tuple[Scope, ...]:
+        """How long a yes may hold here, the shortest first."""
+        if self._standing is None:
+            return ("once", "conversation")
+        return ("once", "conversation", "agent", *(("project",) if turn.state.project else ()))
 
-    async def rebuild(self, state: State, toolbox: Toolbox, root: Path) -> None:
-        for request in state.requests:
-            if _stands(request) and (grant := await _grant_of(request, toolbox, root)):
-                self.add(state.conversation, grant)
-
-
-def _stands(request: Request) -> bool:
-    resolution = request.resolution
-    return (
-        request.kind == "approval"
-        and resolution is not None
-        and resolution.status == "answered"
-        and resolution.verdict == "allow"
-        and resolution.scope == "conversation"
-    )
-
-
-async def _grant_of(request: Request, toolbox: Toolbox, root: Path) -> Grant | None:
-    tool = toolbox.tools.get(request.tool or "")
-    if tool is None or request.tool is None:
-        return None
-    if tool.spec.edits_only:
-        return Grant(tool=request.tool, decision="allow")
-    arguments: Mapping[str, Any] = request.input if isinstance(request.input, dict) else {}
-    proposal = await toolbox.propose(request.tool, arguments, root)
-    return standing_grant(tool.spec, proposal) if isinstance(proposal, Proposal) else None
+    async def keep(self, turn: Turn, grant: GrantAdded) -> GrantAdded:
+        """The grant as it holds: one that cannot be written down lasts as long as its conversation."""
+        if grant.scope not in ("agent", "project"):
+            return grant
+        kept = StandingGrant(
+            id=turn.new_id(),
+            tool=grant.tool,
+            scope=grant.scope,
+            match=grant.match,
+            decision=grant.decision,
+            agent=turn.agent.id,
+            project=str(turn.project.resolve()),
+            ts=turn.now_ms(),
+            conversation=turn.conversation,
+            request=grant.request,
+        )
+        try:
+            if self._standing is None:
+                raise LogUnavailable("This server keeps no standing grants.")
+            await self._standing.add(kept)
+        except LogUnavailable as failure:
+            logger.warning("a grant holds for its conversation only", tool=grant.tool, reason=failure.message)
+            return replace(grant, scope="conversation")
+        return grant

@@ -61,7 +61,7 @@ class ApiBackend:
         self._choose = choose
         self._toolbox = toolbox
         self._conduct = conduct or Conduct()
-        self._grants = Grants()
+        self._grants = Grants(toolbox.standing)
         self._providers: dict[int, Provider] = {}
 
     @property
@@ -115,7 +115,6 @@ class _Loop:
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         turn, calls = self._turn, self._calls
-        await self._grants.rebuild(turn.state, self._toolbox, turn.project)
         steps, answered = 0, False
         while True:
             async with aclosing(calls.finish_open()) as events:
@@ -126,6 +125,10 @@ class _Loop:
                 return
             if calls.stopped:
                 yield self._finished("interrupted", summary=calls.stopped)
+                return
+            if calls.ending:
+                outcome, summary = calls.ending
+                yield self._finished(outcome, summary=summary)
                 return
             # Answered when all that was said before is on disk too.
             delivered = await turn.deliveries()
@@ -162,7 +165,7 @@ class _Loop:
 
     async def _request(self, candidate: Candidate) -> ModelRequest:
         turn, settings = self._turn, self._settings()
-        tools = _nameable(self._toolbox.specs(self._mode()))
+        tools = _nameable(self._calls.specs())
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, self._conduct.system, today, has_tools=bool(tools))
         return ModelRequest(

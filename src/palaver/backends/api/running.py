@@ -5,7 +5,7 @@ or is cancelled by its own doing, still has exactly one result. Closing the iter
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,8 +14,9 @@ import structlog
 
 from palaver.backends.base import Turn
 from palaver.schema.events import FilesChanged, KnownEvent, ToolFinished, ToolOutputDelta
-from palaver.schema.view import ToolError
-from palaver.tools.base import ToolResult, Workplace
+from palaver.schema.view import Outcome, ToolError
+from palaver.tools.base import Passage, ToolResult, Workplace
+from palaver.tools.redact import Redactor
 from palaver.tools.toolbox import Toolbox
 
 OUTBOX_EVENTS = 64
@@ -43,10 +44,18 @@ class Granted:
     reads_only: bool = False
     edited: bool = False
     """The person changed the arguments."""
+    editors: bool = False
+    """The client executes it, and returns its result as a command."""
 
 
-async def run_together(calls: Sequence[Granted], turn: Turn, toolbox: Toolbox) -> AsyncGenerator[KnownEvent, None]:
-    running = _Running(turn, toolbox)
+EndTurn = Callable[[Outcome, str | None], None]
+
+
+async def run_together(
+    calls: Sequence[Granted], turn: Turn, toolbox: Toolbox, end_turn: EndTurn
+) -> AsyncGenerator[KnownEvent, None]:
+    """`end_turn` is told when a tool wants the turn to be over once it has its result."""
+    running = _Running(turn, toolbox, end_turn)
     tasks = [asyncio.create_task(running.run(call), name=f"tool {call.name} {call.call}") for call in calls]
     try:
         left = len(tasks)
@@ -67,10 +76,41 @@ async def _ended(tasks: Sequence["asyncio.Task[None]"]) -> None:
         logger.warning("tools did not end in time", tools=[task.get_name() for task in left], waited_s=CLEANUP_S)
 
 
+class _Host:
+    """Implements `tools.base.Host` for the calls that run together."""
+
+    def __init__(self, turn: Turn, running: "_Running", toolbox: Toolbox, end_turn: EndTurn) -> None:
+        self._turn = turn
+        self._running = running
+        self._toolbox = toolbox
+        self._end_turn = end_turn
+
+    @property
+    def conversation(self) -> str:
+        return self._turn.conversation
+
+    async def emit(self, event: KnownEvent) -> None:
+        # Nobody takes events any more once the calls are over; what is said then belongs to no turn.
+        if not self._running.closing:
+            await self._running.outbox.put(event)
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return await self._turn.search(query, limit)
+
+    def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
+        if not self._running.closing:
+            self._end_turn(outcome, summary)
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        # Said to the agent, hence to the log: whatever the process wrote.
+        await self._turn.process_ended(process, exit_code, Redactor(self._toolbox.environment).redact(text))
+
+
 class _Running:
-    def __init__(self, turn: Turn, toolbox: Toolbox) -> None:
+    def __init__(self, turn: Turn, toolbox: Toolbox, end_turn: EndTurn) -> None:
         self._turn = turn
         self._toolbox = toolbox
+        self._host = _Host(turn, self, toolbox, end_turn)
         self.outbox: asyncio.Queue[KnownEvent] = asyncio.Queue(OUTBOX_EVENTS)
         self.closing = False
 
@@ -78,7 +118,7 @@ class _Running:
         began_ms = self._turn.now_ms()
         result, effect = await self._result(call)
         if result.changes:
-            await self.outbox.put(FilesChanged(files=result.changes))
+            await self.outbox.put(FilesChanged(files=result.changes, call=call.call))
         await self.outbox.put(
             finished(
                 call.call,
@@ -89,7 +129,13 @@ class _Running:
         )
 
     async def _result(self, call: Granted) -> tuple[ToolResult, Literal["done", "none", "unknown"]]:
-        place = Workplace(root=self._turn.project, output=self._output_of(call), spill=self._turn.store_blob)
+        place = Workplace(
+            root=self._turn.project,
+            output=self._output_of(call),
+            spill=self._turn.store_blob,
+            host=self._host,
+            call=call.call,
+        )
         try:
             result = await self._toolbox.run(call.name, call.arguments, place, call.hash)
             result = await self._bounded(_told(call, result))

@@ -3,7 +3,7 @@
 One module a noun. `docs/protocol/native.md` says what each route takes and gives.
 """
 
-from palaver.faces.native import agents, conversations, events, requests, session, socket, uploads
+from palaver.faces.native import agents, conversations, events, grants, requests, session, socket, uploads
 
 ROUTES = [
     *session.ROUTES,
@@ -11,6 +11,7 @@ ROUTES = [
     *events.ROUTES,
     *socket.ROUTES,
     *requests.ROUTES,
+    *grants.ROUTES,
     *agents.ROUTES,
     *uploads.ROUTES,
 ]

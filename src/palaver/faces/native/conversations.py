@@ -20,7 +20,9 @@ from palaver.schema.commands import (
     Accepted,
     Command,
     CreateConversation,
+    DecideTools,
     DeleteConversation,
+    RemoveGrant,
     ResolveRequest,
     SendMessage,
     SetParams,
@@ -71,7 +73,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 )
 async def create(data: JSONBody[CreateConversation], request: NativeRequest, server: Server) -> Accepted:
     """Make a conversation, with its first message if there is one. Repeating it with the same id is safe."""
-    if data.params.get("mode") not in _CAUTIOUS_MODES:
+    if data.params.get("mode") not in _CAUTIOUS_MODES or "policy" in data.params:
         require(request.auth, "decide")
     if data.project is not None:
         _check_folder(Path(data.project))
@@ -191,10 +193,11 @@ async def command(
 
 def _role_for(command: Command) -> Role:
     match command:
-        case ResolveRequest():
+        case ResolveRequest() | DecideTools() | RemoveGrant():
             return "decide"
         case SetParams():
-            return "send" if command.patch.get("mode") in _CAUTIOUS_MODES else "decide"
+            cautious = command.patch.get("mode") in _CAUTIOUS_MODES and "policy" not in command.patch
+            return "send" if cautious else "decide"
         case SendMessage():
             return "send" if command.mode in _CAUTIOUS_MODES else "decide"
         case _:

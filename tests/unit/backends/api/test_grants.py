@@ -1,42 +1,64 @@
-"""What a person allowed for a conversation, kept and rebuilt."""
+"""What a person allowed to stand, as a turn sees it."""
 
 from pathlib import Path
 
-import pytest
-
-from palaver.backends.api.grants import KEEP_CONVERSATIONS, Grants
-from palaver.schema.base import Scope, Verdict
-from palaver.schema.view import Request, Resolution, State
+from palaver.backends.api.grants import Grants
+from palaver.schema.base import Scope
+from palaver.schema.events import GrantAdded, GrantRemoved
+from palaver.schema.records import AgentRecord
 from palaver.tools.policy import Rule
-from tests.provider.tools import CountingTool, toolbox
+from palaver.tools.standing import StandingGrants
+from tests.provider.turn import MemoryTurn
+
+MAKE = GrantAdded(tool="shell", scope="conversation", match="make")
+ALLOWED = Rule("shell", "allow", "make", "conversation")
 
 
-def resolved(verdict: Verdict = "allow", scope: Scope = "conversation", tool: str = "shell") -> Request:
-    resolution = Resolution(status="answered", ts=1, verdict=verdict, scope=scope)
-    return Request(id="r", kind="approval", ts=1, tool=tool, input={"a": 1}, resolution=resolution, status="answered")
+def kept(scope: Scope) -> GrantAdded:
+    return GrantAdded(tool="shell", scope=scope, match="make", request="r")
 
 
-@pytest.mark.parametrize(
-    ("request_", "grants"),
-    [
-        (resolved(), {Rule(tool="shell", decision="allow", match='{"a":1}')}),
-        (resolved(tool="edit"), {Rule(tool="edit", decision="allow")}),
-        (resolved(scope="once"), set()),
-        (resolved(verdict="deny"), set()),
-        (resolved(tool="gone"), set()),
-    ],
-)
-async def test_grants_are_rebuilt_from_what_was_answered(request_: Request, grants: set[Rule]) -> None:
-    known = Grants()
-    box = toolbox(CountingTool("shell"), CountingTool("edit", edits_only=True))
-    await known.rebuild(State(conversation="c", requests=(request_,)), box, Path())
-    assert known.of("c") == grants
-    assert known.of("another") == frozenset()
+async def test_conversations_own_grants_are_those_of_its_view() -> None:
+    turn, grants = MemoryTurn("hi"), Grants()
+    assert grants.of(turn) == ()
+    turn.accept(MAKE)
+    await turn.committed()
+    assert grants.of(turn) == (ALLOWED,)
+    turn.accept(GrantRemoved(tool="shell", match="make"))
+    await turn.committed()
+    assert grants.of(turn) == ()
 
 
-def test_grants_of_conversations_that_rest_longest_are_forgotten() -> None:
-    known = Grants()
-    for number in range(KEEP_CONVERSATIONS + 1):
-        known.add(str(number), Rule(tool="shell", decision="allow"))
-    assert known.of("0") == frozenset()
-    assert known.of(str(KEEP_CONVERSATIONS)) != frozenset()
+async def test_grant_of_a_wider_scope_counts_by_the_file_and_not_by_the_view(tmp_path: Path) -> None:
+    turn, standing = MemoryTurn("hi", project=tmp_path), StandingGrants(tmp_path / "grants.json")
+    grants = Grants(standing)
+    turn.accept(await grants.keep(turn, kept("project")))
+    await turn.committed()
+    assert [rule.source for rule in grants.of(turn)] == ["project"]
+    await standing.remove(standing.all()[0].id)
+    assert grants.of(turn) == ()
+
+
+async def test_grants_of_agent_and_project_hold_for_others_of_the_same_alone(tmp_path: Path) -> None:
+    grants = Grants(StandingGrants(tmp_path / "grants.json"))
+    for name in ("a/b", "c"):
+        (tmp_path / name).mkdir(parents=True)
+    ada = AgentRecord(id="ada", name="Ada")
+    turn = MemoryTurn("hi", project=tmp_path / "a", agent=ada)
+    await grants.keep(turn, kept("agent"))
+    await grants.keep(turn, kept("project"))
+
+    def sources(agent: str, project: str) -> list[str]:
+        other = MemoryTurn("hi", project=tmp_path / project, agent=AgentRecord(id=agent, name=agent))
+        return [rule.source for rule in grants.of(other)]
+
+    assert sources("ada", "a") == ["agent", "project"]
+    assert sources("ada", "c") == ["agent"]
+    assert sources("bob", "a/b") == ["project"]
+    assert sources("bob", "c") == []
+
+
+async def test_grant_that_cannot_be_written_down_holds_for_its_conversation(tmp_path: Path) -> None:
+    (tmp_path / "blocked").write_text("a file where a folder should be")
+    turn, grants = MemoryTurn("hi"), Grants(StandingGrants(tmp_path / "blocked" / "grants.json"))
+    assert (await grants.keep(turn, kept("agent"))).scope == "conversation"

@@ -1,0 +1,147 @@
+"""What people allowed for an agent or a project, until they take it back: one small file in the data directory.
+
+Written when a request is answered so, read again by every turn, listed and shortened by faces. It lies outside every
+folder that tools may write to, is readable by its owner alone, and is replaced as a whole: a crash leaves the old or the
+new one. A file that cannot be read allows nothing, says so, and is set aside rather than written over.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from palaver.errors import LogUnavailable
+from palaver.schema.base import Decision, Scope, Shown
+from palaver.tools.policy import Grant, Rule
+
+KEEP = 1_000
+"""More than anybody gives by hand; beyond it the oldest is asked for again."""
+
+logger = structlog.get_logger(__name__)
+
+
+class StandingGrant(Shown):
+    """A yes that outlives its conversation. `match` as in a rule; absent: every call of the tool."""
+
+    id: str
+    tool: str
+    scope: Scope
+    match: str | None = None
+    decision: Decision = "allow"
+    agent: str | None = None
+    project: str | None = None
+    """The folder it holds in, and beneath."""
+    ts: int = 0
+    conversation: str | None = None
+    request: str | None = None
+
+
+class _File(Struct, frozen=True, kw_only=True):
+    version: int = 1
+    grants: tuple[StandingGrant, ...] = ()
+
+
+class StandingGrants:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, int] | None = None
+        self._known: tuple[StandingGrant, ...] = ()
+        self._writing = asyncio.Lock()
+        self.problem: str | None = None
+        """Why the file cannot be read, and what to do about it."""
+
+    def all(self) -> tuple[StandingGrant, ...]:
+        """As the file is now, oldest first."""
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._known = self._read()
+        return self._known
+
+    def of(self, agent: str, project: Path) -> tuple[Grant, ...]:
+        """Those that count for an agent's work in a folder."""
+        here = project.resolve()
+        return tuple(
+            Rule(tool=known.tool, decision=known.decision, match=known.match, source=known.scope)
+            for known in self.all()
+            if (known.scope == "agent" and known.agent == agent)
+            or (known.scope == "project" and known.project and here.is_relative_to(known.project))
+        )
+
+    async def add(self, grant: StandingGrant) -> None:
+        """On disk when it returns. Raises LogUnavailable when it cannot be kept."""
+
+        def added(known: tuple[StandingGrant, ...]) -> tuple[StandingGrant, ...]:
+            return (*(one for one in known if _covers(one) != _covers(grant)), grant)[-KEEP:]
+
+        await self._change(added)
+
+    async def remove(self, id: str) -> bool:
+        """Whether there was one."""
+        if not any(known.id == id for known in self.all()):
+            return False
+        await self._change(lambda known: tuple(one for one in known if one.id != id))
+        return True
+
+    async def _change(self, change: Callable[[tuple[StandingGrant, ...]], tuple[StandingGrant, ...]]) -> None:
+        async with self._writing:
+            known = change(self.all())
+            try:
+                await asyncio.to_thread(self._write, known)
+            except OSError as failure:
+                raise LogUnavailable(f"{self._path} cannot be written: {failure.strerror or failure}.") from failure
+            self._stamp, self._known, self.problem = _stamp(self._path), known, None
+
+    def _read(self) -> tuple[StandingGrant, ...]:
+        self.problem = None
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_File).grants
+        except FileNotFoundError:
+            return ()
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as failure:
+            self.problem = (
+                f"{self._path} cannot be read ({failure}), so nothing that was always allowed for an agent or a project "
+                "counts. Mend the file or remove it."
+            )
+            logger.warning("standing grants cannot be read; everything is asked for again", reason=self.problem)
+            return ()
+
+    def _write(self, grants: tuple[StandingGrant, ...]) -> None:
+        if self.problem is not None:
+            with suppress(FileNotFoundError):
+                self._path.replace(self._path.with_suffix(".damaged"))
+        # Made by mkstemp, so nobody else could ever read it.
+        handle, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f"{self._path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(_File(grants=grants)), indent=2) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(self._path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            # The new name too survives a power failure.
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _covers(grant: StandingGrant) -> tuple[str | None, ...]:
+    return (grant.tool, grant.match, grant.scope, grant.agent if grant.scope == "agent" else grant.project)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
