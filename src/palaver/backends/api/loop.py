@@ -21,6 +21,7 @@ from palaver.backends.api.provider import ModelRequest, Provider
 from palaver.backends.api.retry import RetryPolicy
 from palaver.backends.api.route import Candidate, Choose, Route, route_of
 from palaver.backends.api.settings import Settings, settings_of
+from palaver.backends.api.spending import Spending
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
 from palaver.context.linearize import linearize
@@ -114,7 +115,7 @@ class _Loop:
         return as_mode((active.mode if active else None) or self._settings().mode or self._turn.agent.mode)
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
-        turn, calls = self._turn, self._calls
+        turn, calls, spending = self._turn, self._calls, Spending(self._turn)
         steps, answered = 0, False
         while True:
             async with aclosing(calls.finish_open()) as events:
@@ -137,6 +138,12 @@ class _Loop:
                 return
             if steps >= self._conduct.step_limit:
                 yield self._finished("limited", "limit_reached", _too_many(steps))
+                return
+            async with aclosing(spending.check()) as events:
+                async for event in events:
+                    yield event
+            if spending.declined:
+                yield self._finished("limited", "limit_reached", spending.declined)
                 return
             steps += 1
             step = Step(turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
