@@ -52,6 +52,8 @@ class Document:
     seq: int
     role: str
     text: str
+    ts: int = 0
+    """When it was said; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)

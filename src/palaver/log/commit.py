@@ -115,7 +115,8 @@ class Commit:
             self._removed.extend((number, message) for message in removed)
             self._documents = [row for row in self._documents if row[0] != number or row[1] not in removed]
         self._documents.extend(
-            (number, document.message, document.seq, document.role, document.text) for document in append.documents
+            (number, document.message, document.seq, document.role, document.text, document.ts)
+            for document in append.documents
         )
 
     def write(self) -> bool:
@@ -141,7 +142,8 @@ class Commit:
             many("DELETE FROM documents WHERE conversation = ? AND message = ?", self._removed)
         if self._documents:
             many(
-                "INSERT INTO documents (conversation, message, seq, role, text) VALUES (?, ?, ?, ?, ?)", self._documents
+                "INSERT INTO documents (conversation, message, seq, role, text, ts) VALUES (?, ?, ?, ?, ?, ?)",
+                self._documents,
             )
         self._connection.execute("UPDATE store SET position = ?", (self._position,))
         return True

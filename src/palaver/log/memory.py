@@ -5,7 +5,6 @@ here waits, so every method is one step of the event loop and needs no lock.
 """
 
 import asyncio
-import unicodedata
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from secrets import token_hex
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.words import plain, words_of
 from palaver.log.base import (
     GENESIS,
     Append,
@@ -24,6 +24,7 @@ from palaver.log.base import (
     Found,
     Head,
     Page,
+    Recalled,
     Segment,
     Snapshot,
     StoredMessage,
@@ -33,6 +34,7 @@ from palaver.log.base import (
 )
 from palaver.log.compaction import SMALL_BYTES, compact
 from palaver.log.listings import Place, cursor_of, is_unfinished, is_waiting, place_of
+from palaver.log.recalling import WEIGHED, Possible, best, looked_for, rarity
 from palaver.log.refusals import body_of, claim_used, head_moved, occupied, snapshot_ahead
 from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, ranked, terms_of
 from palaver.log.segments import SPAN, Stored, in_commit_order
@@ -277,6 +279,26 @@ class MemoryLog:
         ]
         return [_found(*hits[number], terms) for number in ranked(candidates, limit)]
 
+    async def recall(
+        self, text: str, *, project: str | None, limit: int = 20, but: str | None = None
+    ) -> Sequence[Recalled]:
+        wanted = looked_for(text)
+        every = [
+            (known, number, document, set(words_of(document.text)))
+            for known in self._store.conversations.values()
+            for number, document in known.documents.items()
+        ]
+        rarities = {word: rarity(sum(word in words for *_, words in every), len(every)) for word in wanted}
+        fitting = [
+            (sum(rarities[word] for word in wanted if word in words), number, known, document)
+            for known, number, document, words in every
+            if known.listing and known.listing.project == project and not known.listing.deleted and known.name != but
+        ]
+        promising = sorted((one for one in fitting if one[0]), key=lambda one: (-one[0], -one[1]))[:WEIGHED]
+        return best(
+            [Possible(number, _recalled(known, document)) for _, number, known, document in promising], rarities, limit
+        )
+
     # -- care
 
     async def verify(self, conversation: str | None = None) -> Verified:
@@ -315,7 +337,7 @@ class _Pattern:
     """A term as it is looked for: whole words in a row, without case and accents, the last perhaps going on."""
 
     def __init__(self, term: Term) -> None:
-        self._words = [_plain(word) for word in WORD.findall(term.text)]
+        self._words = [plain(word) for word in WORD.findall(term.text)]
         self._beginning = term.beginning
 
     def count(self, text: str) -> int:
@@ -323,7 +345,7 @@ class _Pattern:
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         words = list(WORD.finditer(text))
-        plain = [_plain(word.group()) for word in words]
+        plain = [plain(word.group()) for word in words]
         for at in range(len(plain) - len(self._words) + 1):
             if self._fits(plain[at : at + len(self._words)]):
                 yield words[at].start(), words[at + len(self._words) - 1].end()
@@ -331,10 +353,6 @@ class _Pattern:
     def _fits(self, words: Sequence[str]) -> bool:
         *exact, last = self._words
         return list(words[:-1]) == exact and (words[-1].startswith(last) if self._beginning else words[-1] == last)
-
-
-def _plain(word: str) -> str:
-    return "".join(part for part in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(part))
 
 
 def _found(known: _Conversation, document: Document, terms: Sequence[_Pattern]) -> Found:
@@ -351,6 +369,19 @@ def _found(known: _Conversation, document: Document, terms: Sequence[_Pattern]) 
         around.match,
         around.after,
         title,
+    )
+
+
+def _recalled(known: _Conversation, document: Document) -> Recalled:
+    listing = known.listing
+    return Recalled(
+        known.name,
+        document.message,
+        document.seq,
+        document.ts or (listing.updated_at if listing else 0),
+        document.role,
+        document.text,
+        listing.title if listing else "",
     )
 
 

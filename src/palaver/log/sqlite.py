@@ -21,6 +21,7 @@ from palaver.log.base import (
     Found,
     Head,
     Page,
+    Recalled,
     Segment,
     Snapshot,
     StoredMessage,
@@ -30,7 +31,7 @@ from palaver.log.base import (
 from palaver.log.blobs import BlobCheck, FileBlobs
 from palaver.log.database import log_error, open_writing
 from palaver.log.directory import DataDirectory, sync_directory
-from palaver.log.fulltext import search
+from palaver.log.fulltext import recall, search
 from palaver.log.readers import Readers
 from palaver.log.refusals import occupied
 from palaver.log.reserve import Reserve
@@ -140,6 +141,11 @@ class SqliteLog:
 
     async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
         return await self._readers.ask(search, query, limit, conversation)
+
+    async def recall(
+        self, text: str, *, project: str | None, limit: int = 20, but: str | None = None
+    ) -> Sequence[Recalled]:
+        return await self._readers.ask(recall, text, project, limit, but)
 
     # -- care
 
