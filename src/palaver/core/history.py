@@ -4,6 +4,8 @@ Called by decide. At rest only: a running agent must not have its past changed. 
 it asks for one of these; with only the tail at hand, what cannot be found is refused, never guessed.
 """
 
+from collections.abc import Callable, Iterable
+
 from msgspec.structs import replace
 
 from palaver.core.decision import Already, Decision, Refusal, unfit
@@ -20,7 +22,15 @@ from palaver.schema.commands import (
     TruncateMessages,
 )
 from palaver.schema.content import as_content
-from palaver.schema.events import KnownEvent, MessageAdded, MessageEdited, MessageRemoved, MessageTruncated
+from palaver.schema.events import (
+    AnswerFinished,
+    KnowledgeRecalled,
+    KnownEvent,
+    MessageAdded,
+    MessageEdited,
+    MessageRemoved,
+    MessageTruncated,
+)
 from palaver.schema.view import Block, Message, State, TextBlock, ThinkingBlock, ToolBlock, Trigger
 
 Rewriting = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate | RestoreMessages
@@ -119,32 +129,63 @@ def _cut(state: State, index: int) -> list[KnownEvent]:
 def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
     if message_count(state):
         return Refusal("conflict", "Only an empty conversation can be filled from elsewhere.")
-    # A cut attempt was taken back where it was made; here nothing would say so.
-    messages = [message for message in command.messages if message.status != "superseded"]
-    if not messages:
-        return Already("There was nothing to restore.")
-    return [
-        MessageAdded(
-            message=facts.new_id(),
-            role=message.role,
-            blocks=tuple(_at_rest(block) for block in message.blocks),
-            agent=message.agent,
-            model=message.model,
-            hidden=message.hidden,
-            event_kind=message.event_kind,
-            data=message.data,
+    events = restored(command.messages, facts.new_id)
+    return [event for event, _ in events] if events else Already("There was nothing to restore.")
+
+
+def restored(messages: Iterable[Message], new_id: Callable[[], str]) -> list[tuple[KnownEvent, int]]:
+    """The events that say messages from elsewhere again under new ids, each with the time it was first said."""
+    events: list[tuple[KnownEvent, int]] = []
+    for message in messages:
+        # A cut attempt was taken back where it was made; here nothing would say so.
+        if message.status != "superseded":
+            events.extend((event, message.ts) for event in _restored(message, new_id))
+    return events
+
+
+def _restored(message: Message, new_id: Callable[[], str]) -> list[KnownEvent]:
+    added = MessageAdded(
+        message=new_id(),
+        role=message.role,
+        blocks=tuple(_at_rest(block, new_id) for block in message.blocks),
+        agent=message.agent,
+        model=message.model,
+        hidden=message.hidden,
+        event_kind=message.event_kind,
+        data=message.data,
+    )
+    events: list[KnownEvent] = [added]
+    if known := message.knowledge:
+        events.append(
+            KnowledgeRecalled(message=added.message, sources=known.sources, tokens=known.tokens, text=known.text)
         )
-        for message in messages
-    ]
+    under_way = message.status in ("streaming", "interrupted")
+    if message.role == "assistant" and (message.finish_reason or message.usage or under_way):
+        events.append(
+            AnswerFinished(
+                message=added.message,
+                finish_reason=message.finish_reason or ("interrupted" if under_way else "stop"),
+                usage=message.usage,
+                interrupted=under_way,
+            )
+        )
+    return events
 
 
-def _at_rest(block: Block) -> Block:
-    """Nobody goes on with what was under way where the message comes from: text stays as it is, a call gets its result."""
+def _at_rest(block: Block, new_id: Callable[[], str]) -> Block:
+    """Nobody goes on with what was under way where the message comes from: text stays as it is, a call gets its result.
+
+    Calls get ids of their own: those of providers repeat, and no two calls here may be taken for one.
+    """
     match block:
         case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
             return replace(block, status="interrupted")
         case ToolBlock() if block.status in OPEN_TOOL:
             result = interrupted_result(block, None)
-            return replace(block, status="interrupted", output=result.output, error=result.error, request=None)
+            return replace(
+                block, call=new_id(), status="interrupted", output=result.output, error=result.error, request=None
+            )
+        case ToolBlock():
+            return replace(block, call=new_id(), request=None)
         case _:
             return block
