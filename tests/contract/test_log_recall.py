@@ -138,7 +138,7 @@ async def test_a_log_of_the_first_layout_is_brought_up_to_date(tmp_path: Path) -
     try:
         (found,) = await log.recall("tomatoes", project=GARDEN)
         assert found.ts == 55
-        await say(log, "a", "tomatoes like sun", ts=99)
+        await say(log, "a", "tomatoes like sun", ts=99, updated_at=55)
         assert sorted(one.ts for one in await log.recall("tomatoes", project=GARDEN)) == [55, 99]
     finally:
         await log.close()
