@@ -27,10 +27,11 @@ class Place:
     has_tools: bool = True
 
 
-def system_prompt(agent: AgentRecord, place: Place) -> str:
-    """The agent's own words, or ours, then the facts of the place."""
+def system_prompt(agent: AgentRecord, place: Place, instructions: str = "") -> str:
+    """The agent's own words, or ours, the facts of the place, and the section of the project's instructions."""
     words = agent.system_prompt.strip() or DEFAULT_PROMPT
     facts = [f"Operating system: {place.system}", f"Today: {place.date}"]
     if place.has_tools:
         facts.insert(0, f"Project folder: {place.project} (paths given to tools are relative to it)")
-    return f"{words}\n\n" + "\n".join(facts)
+    section = f"\n\n{instructions}" if instructions else ""
+    return f"{words}\n\n" + "\n".join(facts) + section

@@ -345,9 +345,9 @@ class _Pattern:
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         words = list(WORD.finditer(text))
-        plain = [plain(word.group()) for word in words]
-        for at in range(len(plain) - len(self._words) + 1):
-            if self._fits(plain[at : at + len(self._words)]):
+        compared = [plain(word.group()) for word in words]
+        for at in range(len(compared) - len(self._words) + 1):
+            if self._fits(compared[at : at + len(self._words)]):
                 yield words[at].start(), words[at + len(self._words) - 1].end()
 
     def _fits(self, words: Sequence[str]) -> bool:
