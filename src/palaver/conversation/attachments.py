@@ -10,13 +10,15 @@ import re
 
 from msgspec.structs import replace
 
-from palaver.errors import Invalid, NotFound, TooLarge
+from palaver.errors import CallerError, Invalid, NotFound, TooLarge
 from palaver.log.base import Blobs
 from palaver.schema.content import Content, ImagePart, ImageUrl, Part, TextPart, as_content
+from palaver.schema.view import Block, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
 
 INLINE_TEXT_BYTES = 64 << 10
 """Text up to here stays in its event: an event may hold 256 KiB and the JSON of text can take thrice its bytes."""
 HEAD_CHARS = 8_192
+PLAIN = "text/plain; charset=utf-8"
 MESSAGE_BYTES = 1 << 20
 ATTACHMENT_BYTES = 10 << 20
 ATTACHMENTS = 10
@@ -40,13 +42,46 @@ async def with_blobs(content: str | Content, blobs: Blobs) -> Content:
     return tuple([await _part_with_blob(part, blobs) for part in parts])
 
 
+async def blocks_with_blobs(message: Message, blobs: Blobs) -> Message:
+    """The same for a message from elsewhere. What cannot be brought along is said in its place, never refused."""
+    return replace(message, blocks=tuple([await _block_with_blob(block, blobs) for block in message.blocks]))
+
+
+async def _block_with_blob(block: Block, blobs: Blobs) -> Block:
+    match block:
+        case TextBlock():
+            data = block.text.encode()
+            if len(data) <= INLINE_TEXT_BYTES:
+                return block
+            return replace(block, text=block.text[:HEAD_CHARS], blob=await blobs.put(data, PLAIN))
+        case ImageBlock():
+            try:
+                return ImageBlock(index=block.index, url=await _stored(block.url, blobs))
+            except CallerError:
+                return TextBlock(index=block.index, text="(an image that was not brought along)")
+        case ToolBlock():
+            return await _tool_with_blob(block, blobs)
+        case ThinkingBlock():
+            return block
+
+
+async def _tool_with_blob(tool: ToolBlock, blobs: Blobs) -> ToolBlock:
+    if tool.blob is not None and await blobs.get(tool.blob.id) is None:
+        tool = replace(tool, blob=None)
+    data = tool.output.encode()
+    if len(data) <= INLINE_TEXT_BYTES:
+        return tool
+    kept = f"{tool.output[:HEAD_CHARS]}\n…\n{tool.output[-HEAD_CHARS:]}"
+    return replace(tool, output=kept, truncated=True, total_bytes=len(data), blob=await blobs.put(data, PLAIN))
+
+
 async def _part_with_blob(part: Part, blobs: Blobs) -> Part:
     match part:
         case TextPart():
             data = part.text.encode()
             if part.blob is not None or len(data) <= INLINE_TEXT_BYTES:
                 return part
-            blob = await blobs.put(data, "text/plain; charset=utf-8")
+            blob = await blobs.put(data, PLAIN)
             return replace(part, text=part.text[:HEAD_CHARS], blob=blob)
         case ImagePart():
             return ImagePart(image_url=ImageUrl(url=await _stored(part.image_url.url, blobs)))

@@ -5,21 +5,24 @@ conversations cost a server nothing but their rows.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
+from typing import assert_never
 
 import msgspec
 import structlog
 from msgspec.structs import replace
 
-from palaver.conversation.attachments import with_blobs
+from palaver.conversation.attachments import blocks_with_blobs, with_blobs
+from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation, Surroundings
-from palaver.conversation.derived import claims_of, listing_of
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
-from palaver.core.evolve import fold
+from palaver.conversation.transcripts import ALL_MESSAGES, whole
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
-from palaver.log.base import Append
+from palaver.history.reading import Recorded, Told
+from palaver.log.base import Claim, Used
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
@@ -30,7 +33,7 @@ from palaver.schema.commands import (
     RetryFrom,
     SendMessage,
 )
-from palaver.schema.events import ConversationCreated, KnownEvent, encode_event
+from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Listing, Message, Request, State
 
 logger = structlog.get_logger(__name__)
@@ -159,47 +162,73 @@ class Directory:
     async def create(self, body: CreateConversation, origin: Origin | None) -> Accepted:
         """A conversation of its own. Repeated with the same id or client request id it answers the same."""
         around = self._around
-        conversation = body.id or (_id_for(body.client_request_id) if body.client_request_id else around.ids.new())
-        digest = blake2b(
-            msgspec.json.encode(replace(body, message=None), order="deterministic"), digest_size=16
-        ).hexdigest()
-        event = ConversationCreated(
-            seq=1,
-            id=around.ids.new(),
-            ts=around.clock.now_ms(),
-            conversation=conversation,
-            origin=origin,
-            agent=body.agent or "default",
-            title=body.title or "",
-            project=body.project or str(around.home),
-            params=body.params,
-            client_request_id=body.client_request_id or conversation,
-            body_hash=digest,
-        )
-        if around.roster.agent(event.agent) is None:
-            raise NotFound(f"No agent is called “{event.agent}”.", agent=event.agent)
-        events: list[KnownEvent] = [event]
-        state = fold(State(), events)
-        try:
-            await around.log.append(
-                Append(conversation, 0, [encode_event(event)], listing_of(state), claims=claims_of(events))
-            )
-        except HeadMoved:
-            used = await around.log.used(conversation, body.client_request_id or conversation)
-            if used is None or used.body_hash != digest:
-                raise Conflict(
-                    "A conversation with this id exists already. Choose another id, or leave it out.",
-                    conversation=conversation,
-                ) from None
+        conversation = self._id_of(body.id, body.client_request_id)
+        claim = Claim(body.client_request_id or conversation, _digest(replace(body, message=None)))
+        maker = Maker(conversation, claim, around.clock.now_ms(), around.ids.new, origin)
+        used = await around.log.used(conversation, claim.client_request_id) if body.branch else None
+        if used is not None:  # The source may have gone on, or be gone, since the branch was made.
+            seq = _same_again(used, claim, conversation)
         else:
-            around.feed.publish(conversation, 1, 1, encode_event(event) + b"\n")
-        answer = Accepted(conversation=conversation, seq=1, id=conversation)
+            seq = await self._begin(await self._beginning(body, maker), claim)
+        answer = Accepted(conversation=conversation, seq=seq, id=conversation)
         if body.message is not None:
             # Derived from the conversation's id, so that a repeated creation never sends its message twice.
             first = SendMessage(content=body.message, client_request_id=f"first-{conversation}"[:128])
             sent = await self.command(conversation, first, origin)
             answer = replace(answer, seq=sent.seq, turn=sent.turn)
         return answer
+
+    async def _beginning(self, body: CreateConversation, maker: Maker) -> Beginning:
+        if body.branch is not None:
+            source = await self.whole(body.branch.conversation)
+            self._check_agent(body.agent or source.agent)
+            # A long history takes a while to copy, and others are served on the loop.
+            return await asyncio.to_thread(branched, source, body, maker)
+        created = ConversationCreated(
+            agent=body.agent or "default",
+            title=body.title or "",
+            project=body.project or str(self._around.home),
+            params=body.params,
+        )
+        self._check_agent(created.agent)
+        return begun(maker.numbered([(maker.claimed(created), 0)]))
+
+    async def bring(
+        self, file: Told | Recorded, wishes: Wishes, claim: Claim, origin: Origin | None, *, dry: bool = False
+    ) -> State:
+        """A conversation from a file, and its view; `dry` only says what it would be. Repeating the claim is safe."""
+        around = self._around
+        if wishes.agent is not None:
+            self._check_agent(wishes.agent)
+        conversation = self._id_of(None, claim.client_request_id)
+        maker = Maker(conversation, claim, around.clock.now_ms(), around.ids.new, origin)
+        if isinstance(file, Told) and not dry:
+            file = dataclasses.replace(
+                file, messages=tuple([await blocks_with_blobs(message, around.log.blobs) for message in file.messages])
+            )
+        beginning = await asyncio.to_thread(_brought, file, wishes, maker)
+        if not dry:
+            await self._begin(beginning, claim)
+        return beginning.state
+
+    async def _begin(self, beginning: Beginning, claim: Claim) -> int:
+        """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated."""
+        conversation, log = beginning.state.conversation, self._around.log
+        try:
+            await log.append(beginning.append(claim))
+        except HeadMoved:
+            used = await log.used(conversation, claim.client_request_id)
+            return _same_again(used, claim, conversation)
+        body = b"\n".join(beginning.lines) + b"\n"
+        self._around.feed.publish(conversation, 1, len(beginning.lines), body)
+        return len(beginning.lines)
+
+    def _id_of(self, chosen: str | None, client_request_id: str | None) -> str:
+        return chosen or (_id_for(client_request_id) if client_request_id else self._around.ids.new())
+
+    def _check_agent(self, agent: str) -> None:
+        if self._around.roster.agent(agent) is None:
+            raise NotFound(f"No agent is called “{agent}”.", agent=agent)
 
     async def command(self, conversation: str, command: Command, origin: Origin | None) -> Accepted:
         """On disk when it returns."""
@@ -234,6 +263,10 @@ class Directory:
             raise Gone("This conversation was deleted.", conversation=conversation)
         return with_tail(state, tail)
 
+    async def whole(self, conversation: str) -> State:
+        """The folded view with all its messages."""
+        return await whole(self._around.log, conversation, lambda: self.state(conversation, ALL_MESSAGES))
+
     async def snapshot(self, conversation: str) -> tuple[int, bytes]:
         state = await self.state(conversation)
         return state.seq, msgspec.json.encode(state)
@@ -255,6 +288,37 @@ class Directory:
             state = await self.state(listing.id)
             found.extend((listing, request) for request in state.requests if request.status == "open")
         return sorted(found, key=lambda pair: pair[1].ts)
+
+
+def _brought(file: Told | Recorded, wishes: Wishes, maker: Maker) -> Beginning:
+    match file:
+        case Recorded():
+            return recorded(file.events, wishes, maker)
+        case Told():
+            return told(
+                file.messages,
+                wishes,
+                maker,
+                agent=file.agent,
+                title=file.title,
+                params=file.params,
+                draft=file.draft,
+            )
+        case _:
+            assert_never(file)
+
+
+def _digest(body: object) -> str:
+    return blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).hexdigest()
+
+
+def _same_again(used: Used | None, claim: Claim, conversation: str) -> int:
+    if used is None or used.body_hash != claim.body_hash:
+        raise Conflict(
+            "A conversation with this id exists already. Choose another id, or leave it out.",
+            conversation=conversation,
+        )
+    return used.last
 
 
 def _id_for(client_request_id: str) -> str:
