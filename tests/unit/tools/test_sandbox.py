@@ -1,47 +1,117 @@
-"""The sandbox: what is claimed is what was tried."""
+"""The sandbox: what is claimed is what was tried, and the ladder takes the strongest that works."""
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from palaver.tools import sandbox as sandboxes
-from palaver.tools.sandbox import Sandbox, probe, unsandboxed
+from palaver.tools.sandbox import HOME_SECRETS, Level, Sandbox, probe, unsandboxed
 from palaver.tools.shell import Shell
 from tests.unit.tools.workshop import Workshop, processes_with
 
 pytestmark = pytest.mark.anyio
 
-needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+BOTH: tuple[Level, ...] = ("bubblewrap", "landlock")
 
 
-async def test_without_bubblewrap_no_sandbox_is_claimed(tmp_path: Path) -> None:
-    found = await probe({"PATH": str(tmp_path)})
+def bwrap_in(folder: Path) -> dict[str, str]:
+    """A PATH on which a bubblewrap is found that is never run."""
+    (folder / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "bwrap").chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("working", "chosen"),
+    [
+        ({"bubblewrap", "landlock"}, "bubblewrap"),
+        ({"bubblewrap"}, "bubblewrap"),
+        ({"landlock"}, "landlock"),
+        (set[str](), "none"),
+    ],
+)
+async def test_strongest_that_works_is_chosen(
+    working: set[str], chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    tried: list[str] = []
+
+    async def works(sandbox: Sandbox) -> bool:
+        tried.append(sandbox.level)
+        return sandbox.level in working
+
+    found = await probe(bwrap_in(tmp_path), works=works)
+    assert found.level == chosen
+    assert tried == (["bubblewrap"] if chosen == "bubblewrap" else ["bubblewrap", "landlock"])
+
+
+async def test_what_is_not_there_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    async def works(sandbox: Sandbox) -> bool:
+        raise AssertionError(sandbox.level)
+
+    found = await probe({"PATH": str(tmp_path)}, works=works)
     assert found == unsandboxed()
-    assert (found.level, found.words.startswith("none: runs as you")) == ("none", True)
+    assert found.words.startswith("none: runs as you")
     assert found.wrap(["ls"], tmp_path) == ["ls"]
 
 
-@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$", "exec sleep 1000"])
-async def test_bubblewrap_that_does_not_work_is_not_claimed(
+@pytest.mark.parametrize(
+    "script", ["exit 1", "kill -9 $$", "exec sleep 1000", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"']
+)
+async def test_bubblewrap_that_does_not_hold_is_not_claimed(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The last of them runs everything, outside."""
     monkeypatch.setattr(sandboxes, "PROBE_LIMIT_S", 0.5)
     fake = tmp_path / "bwrap"
     fake.write_text(f"#!/bin/sh\n{script}\n")
     fake.chmod(0o755)
-    assert await probe({"PATH": f"{tmp_path}:{os.environ['PATH']}"}) == unsandboxed()
+    found = await probe({"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert found.level != "bubblewrap"
 
 
-def test_hidden_folder_is_covered_but_not_the_root_within_it() -> None:
-    root, data = Path("/home/ada/palaver/projects/x"), Path("/home/ada/palaver")
+async def test_landlock_that_the_kernel_does_not_have_is_not_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = tmp_path / "landlock.py"
+    refusing.write_text("import sys\nsys.exit(125)\n")
+    monkeypatch.setattr(sandboxes, "_LANDLOCK", refusing)
+    assert await probe({"PATH": str(tmp_path)}) == unsandboxed()
+
+
+async def test_keys_of_the_home_folder_and_the_sockets_of_the_session_are_hidden(tmp_path: Path) -> None:
+    async def works(sandbox: Sandbox) -> bool:
+        return True
+
+    environment = {**bwrap_in(tmp_path), "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    found = await probe(environment, hidden=[tmp_path / "data"], works=works)
+    assert found.hidden == (tmp_path / "data", *(tmp_path / name for name in HOME_SECRETS), tmp_path / "run")
+
+
+def test_hidden_folder_is_covered_but_not_the_root_within_it(tmp_path: Path) -> None:
+    root, data = tmp_path / "palaver/projects/x", tmp_path / "palaver"
+    root.mkdir(parents=True)
+    (tmp_path / ".data").mkdir()
+    (tmp_path / ".netrc").touch()
     inside = Sandbox("bubblewrap", "", "bwrap", (data,)).wrap(["ls"], root)
     assert inside.index("--tmpfs") < inside.index(str(root))
-    beside = Sandbox("bubblewrap", "", "bwrap", (Path("/home/ada/.palaver"),)).wrap(["ls"], Path("/home/ada"))
-    assert beside.index("--tmpfs") > beside.index("/home/ada")
+    hidden = (tmp_path / ".data", tmp_path / ".netrc", tmp_path / "absent")
+    beside = Sandbox("bubblewrap", "", "bwrap", hidden).wrap(["ls"], tmp_path)
+    assert beside.index("--tmpfs") > beside.index(str(tmp_path))
+    assert beside[beside.index(str(tmp_path / ".netrc")) - 2 :][:2] == ["--ro-bind", "/dev/null"]
+    assert str(tmp_path / "absent") not in beside
+
+
+# -- those that work here, by running them
 
 
 @pytest.fixture
@@ -51,14 +121,25 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
-@needs_bubblewrap
-async def test_sandboxed_command_writes_only_beneath_the_root(home: Path) -> None:
+async def opened(level: Level, hidden: tuple[Path, ...] = ()) -> Sandbox:
+    """A sandbox of that level, if this machine has it."""
+
+    async def works(sandbox: Sandbox) -> bool:
+        return sandbox.level == level and await sandboxes._works(sandbox, os.environ)
+
+    found = await probe(os.environ, hidden=hidden, works=works)
+    if found.level != level:
+        pytest.skip(f"{level} does not work here")
+    return found
+
+
+@pytest.mark.parametrize("level", BOTH)
+async def test_sandboxed_command_writes_only_beneath_the_root(level: Level, home: Path) -> None:
     (home / "project").mkdir()
     (home / "data").mkdir()
     (home / "data/token").write_text("the token")
-    sandbox = await probe(os.environ, hidden=[home / "data"])
-    if sandbox.level == "none":
-        pytest.skip("bubblewrap does not work here")
+    (home / "key").write_text("a key")
+    sandbox = await opened(level, (home / "data", home / "key"))
     workshop = Workshop(home / "project", {"PATH": os.environ["PATH"]})
 
     async def run(command: str) -> tuple[bool, str]:
@@ -67,33 +148,63 @@ async def test_sandboxed_command_writes_only_beneath_the_root(home: Path) -> Non
 
     assert await run("echo hello > a.txt && cat a.txt && pwd") == (True, f"hello\n{home}/project\n")
     assert (home / "project/a.txt").read_text() == "hello\n"
+    assert await run("mkdir b && mv a.txt b && ls b") == (True, "a.txt\n")
     assert await run("touch ../stray 2>/dev/null || echo refused") == (True, "refused\n")
-    assert await run("cat ../data/token 2>/dev/null || echo hidden") == (True, "hidden\n")
+    assert await run("ln -s ../data link; cat link/token 2>/dev/null || echo hidden") == (True, "hidden\n")
+    assert await run("test -s ../key && cat ../key 2>/dev/null || echo hidden") == (True, "hidden\n")
+    await run("echo x >> ../key")
     assert await run(f"kill -0 {os.getpid()} 2>/dev/null || echo unseen") == (True, "unseen\n")
+    assert await run(f"cat /proc/{os.getpid()}/environ 2>/dev/null || echo unseen") == (True, "unseen\n")
     assert not (home / "stray").exists()
+    assert (home / "key").read_text() == "a key"
 
 
-@needs_bubblewrap
-async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place_for_drafts(home: Path) -> None:
+@pytest.mark.parametrize("level", BOTH)
+async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place_for_drafts(
+    level: Level, home: Path
+) -> None:
     (home / "real").mkdir()
     (home / "link").symlink_to("real")
-    sandbox = await probe(os.environ)
-    if sandbox.level == "none":
-        pytest.skip("bubblewrap does not work here")
+    sandbox = await opened(level)
     workshop = Workshop(home / "link", {"PATH": os.environ["PATH"], "TMPDIR": str(home)})
-    result = await workshop.run(Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok")
+    result = await workshop.run(
+        Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok > /dev/null && echo ok"
+    )
     assert (result.ok, result.output) == (True, "ok\n")
     assert (home / "real/made").exists()
 
 
-@needs_bubblewrap
-async def test_sandboxed_command_is_stopped_with_all_it_started(home: Path) -> None:
-    sandbox = await probe(os.environ)
-    if sandbox.level == "none":
-        pytest.skip("bubblewrap does not work here")
+@pytest.mark.parametrize("level", BOTH)
+async def test_project_within_a_hidden_folder_can_be_worked_in(level: Level, home: Path) -> None:
+    (home / "data/project").mkdir(parents=True)
+    (home / "data/token").write_text("the token")
+    sandbox = await opened(level, (home / "data",))
+    workshop = Workshop(home / "data/project", {"PATH": os.environ["PATH"]})
+    result = await workshop.run(Shell(sandbox), command="echo a > b; cat b; cat ../token 2>/dev/null || echo hidden")
+    assert (result.ok, result.output) == (True, "a\nhidden\n")
+
+
+@pytest.mark.parametrize("level", BOTH)
+async def test_sandboxed_command_is_stopped_with_all_it_started(level: Level, home: Path) -> None:
+    sandbox = await opened(level)
     workshop = Workshop(home, {"PATH": os.environ["PATH"]})
     result = await workshop.run(
         Shell(sandbox), command="setsid sleep 987654 & trap '' TERM; sleep 987654", timeout_s=0.2
     )
     assert result.error_code == "timed_out"
     assert processes_with("987654") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
+def test_launcher_without_landlock_runs_nothing(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    program = "import sys; sys.argv[0]='landlock'; import runpy; m=runpy.run_path(sys.argv.pop(1)); m['restrict'].__globals__['OLDEST']=99; m['main']()"
+    argv = [sys.executable, "-c", program, str(sandboxes._LANDLOCK), "--", shutil.which("touch") or "touch", str(made)]
+    ended = subprocess.run(argv, capture_output=True, timeout=30, check=False)
+    assert ended.returncode == 125
+    assert b"was not run" in ended.stderr
+    assert not made.exists()
+
+
+def test_level_none_promises_no_more_than_an_end() -> None:
+    assert replace(unsandboxed(), words="") == Sandbox()
