@@ -4,7 +4,7 @@ Used by the loop through the `Provider` seam. Also spoken by other services. Thi
 signature, because the service checks it.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
 from palaver.backends.api.failure import Service
+from palaver.backends.api.models import takes_both_samplings, takes_budget, takes_effort, takes_sampling
 from palaver.backends.api.provider import (
     Began,
     FinishReason,
@@ -32,8 +33,17 @@ DEFAULT_MODEL = "claude-sonnet-5"
 API_VERSION = "2023-06-01"
 MAX_TOKENS = 16_000
 """The format demands a bound. Current models may write more; this one fits a long answer with its thinking."""
+INTERLEAVED = "interleaved-thinking-2025-05-14"
+"""Older models think between their calls only when asked for it so. Said to Anthropic alone: others may refuse the word."""
 LEAST_BUDGET_TOKENS = 1_024
 """The smallest thinking budget the service takes."""
+
+BUDGETS: tuple[tuple[str, int], ...] = (("low", 2_048), ("medium", 8_192), ("high", 16_384), ("xhigh", 32_768))
+"""How many tokens a word of effort stands for, where a model knows only one of the two."""
+MARK = {"cache_control": {"type": "ephemeral"}}
+"""What stands before a mark is read from the service's cache in the next step. A request may have four."""
+MARKED_TURNS = 2
+"""The latest user messages. The one before the last was the last in the step before: that is where the cache is found."""
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -49,17 +59,26 @@ Json = dict[str, Any]
 
 
 def anthropic_provider(
-    base_url: str | None, api_key: str | None, model: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+    base_url: str | None,
+    api_key: str | None,
+    model: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    read_timeout_s: float = READ_TIMEOUT_S,
 ) -> "AnthropicProvider":
-    return AnthropicProvider(base_url or DEFAULT_URL, api_key or "", model, read_timeout_s)
+    return AnthropicProvider(base_url or DEFAULT_URL, api_key or "", model, headers or {}, read_timeout_s)
 
 
 class AnthropicProvider:
-    def __init__(self, base_url: str, api_key: str, model: str | None, read_timeout_s: float) -> None:
-        headers = {"anthropic-version": API_VERSION}
+    def __init__(
+        self, base_url: str, api_key: str, model: str | None, headers: Mapping[str, str], read_timeout_s: float
+    ) -> None:
+        own = {"anthropic-version": API_VERSION}
         if api_key:
-            headers["x-api-key"] = api_key
-        self._endpoint = Endpoint(base_url, headers, key=api_key, read_timeout_s=read_timeout_s)
+            own["x-api-key"] = api_key
+        if base_url == DEFAULT_URL:
+            own["anthropic-beta"] = INTERLEAVED
+        self._endpoint = Endpoint(base_url, own, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
         self._model = model
 
     @property
@@ -97,34 +116,68 @@ def request_body(request: ModelRequest) -> Json:
         "messages": [_message(message) for message in request.messages],
     }
     if request.system:
-        # What stands before a mark is read from the service's cache in the next step: tools and prompt here, the
-        # conversation so far below.
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+        body["system"] = [{"type": "text", "text": request.system}]
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
     if thinking:
         body["thinking"] = thinking
-    elif request.temperature is not None:
-        body["temperature"] = min(request.temperature, 1.0)
+    else:
+        body.update(_sampling(request))
     if effort := _effort(request):
         body["output_config"] = {"effort": effort}
-    body["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    _mark(body)
     return body
 
 
+def _mark(body: Json) -> None:
+    """Tools and prompt, which stay the same, and the ends of the latest user messages. The same places in every step."""
+    # Tools stand before the prompt, so that a mark on the prompt covers both.
+    if fixed := body.get("system") or body.get("tools"):
+        fixed[-1].update(MARK)
+    said = [message for message in body["messages"] if message["role"] == "user"]
+    for message in said[-MARKED_TURNS:]:
+        message["content"][-1].update(MARK)
+
+
+def _sampling(request: ModelRequest) -> Json:
+    """With thinking on, and by newer models always, any of it is refused. Penalties are unknown to this format."""
+    if not takes_sampling(request.model):
+        return {}
+    if request.temperature is not None and (request.top_p is None or not takes_both_samplings(request.model)):
+        return {"temperature": min(request.temperature, 1.0)}
+    chosen = {"temperature": request.temperature, "top_p": request.top_p}
+    return {name: min(value, 1.0) for name, value in chosen.items() if value is not None}
+
+
 def _thinking(request: ModelRequest) -> Json:
-    if request.thinking_budget_tokens:
+    if budget_tokens := _budget_tokens(request):
         # With a budget, an answer under way must begin with its thinking. One by another provider has none to show.
         if _lacks_its_thinking(request.messages):
             return {}
-        return {"type": "enabled", "budget_tokens": max(request.thinking_budget_tokens, LEAST_BUDGET_TOKENS)}
+        return {"type": "enabled", "budget_tokens": max(budget_tokens, LEAST_BUDGET_TOKENS)}
     if _effort(request):
         # Without the word, newer models keep their thinking from the person.
         return {"type": "adaptive", "display": "summarized"}
     return {}
 
 
+def _budget_tokens(request: ModelRequest) -> int | None:
+    if not takes_budget(request.model):
+        return None
+    if request.thinking_budget_tokens is None and not takes_effort(request.model):
+        return dict(BUDGETS).get(_word(request) or "", BUDGETS[-1][1] if _word(request) else 0)
+    return request.thinking_budget_tokens
+
+
 def _effort(request: ModelRequest) -> str | None:
+    if not takes_effort(request.model):
+        return None
+    if request.thinking_budget_tokens and not takes_budget(request.model) and not _word(request):
+        return next((word for word, tokens in BUDGETS if request.thinking_budget_tokens <= tokens), BUDGETS[-1][0])
+    return _word(request)
+
+
+def _word(request: ModelRequest) -> str | None:
     """OpenAI's two smallest words have no counterpart here."""
     match request.reasoning_effort:
         case None | "" | "none":
@@ -152,7 +205,12 @@ def _message(message: PromptMessage) -> Json:
         case UserMessage():
             return {"role": "user", "content": [_part(part) for part in message.parts]}
         case AssistantMessage():
-            return {"role": "assistant", "content": [_part(part) for part in message.parts]}
+            return {"role": "assistant", "content": [_part(part) for part in message.parts if not _is_blank(part)]}
+
+
+def _is_blank(part: Text | Thought | Call) -> bool:
+    """A thought that was begun and never thought."""
+    return isinstance(part, Thought) and not (part.text or part.signature or part.data)
 
 
 def _part(part: Outcome | Text | Image | Thought | Call) -> Json:
@@ -273,7 +331,7 @@ class AnthropicReader:
         cached = new.cache_read_input_tokens or 0
         fresh = (new.input_tokens or 0) + (new.cache_creation_input_tokens or 0)
         usage = Usage(input_tokens=fresh + cached, cached_tokens=cached, output_tokens=new.output_tokens or 0)
-        return [UsageSeen(usage)]
+        return [UsageSeen(usage, new.cache_creation_input_tokens or 0)]
 
 
 def _started(index: int, block: _Block) -> list[ModelEvent]:
@@ -283,7 +341,7 @@ def _started(index: int, block: _Block) -> list[ModelEvent]:
         case "thinking":
             return [ThinkingPiece(index, block.thinking, block.signature or None)]
         case "redacted_thinking":
-            return [ThinkingPiece(index, "", None, block.data)]
+            return [ThinkingPiece(index, "", None, block.data, kind="redacted")]
         case "tool_use":
             # Some services send all the arguments here and no fragments.
             arguments = msgspec.json.encode(block.input).decode() if block.input else ""

@@ -30,7 +30,7 @@ LIST_TIMEOUT_S = 10.0
 ERROR_LIMIT_BYTES = 64 << 10
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
-_KNOWN_PATHS = re.compile(r"/(chat/completions|messages|models)/?$")
+_KNOWN_PATHS = re.compile(r"/(chat/completions|responses|messages|models)/?$")
 _NOT_FOR_CHAT = re.compile(r"embed|rerank|whisper|tts|moderation|dall-e|image", re.IGNORECASE)
 
 
@@ -52,13 +52,17 @@ class Endpoint:
         headers: Mapping[str, str],
         *,
         key: str,
+        extra: Mapping[str, str] | None = None,
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
+        """`extra` headers are the person's own: they win, and may be as secret as the key."""
         self._base = versioned(base_url)
-        self._headers = {**headers, "content-type": "application/json", "accept-encoding": "identity"}
+        own = {**headers, "content-type": "application/json", "accept-encoding": "identity"}
+        chosen = {name.lower(): value for name, value in (extra or {}).items()}
+        self._headers = {**own, **chosen}
         self._read_timeout_s = read_timeout_s
         self._session: aiohttp.ClientSession | None = None
-        self.service = Service(address=self._base, key=key)
+        self.service = Service(address=self._base, secrets=(key, *chosen.values()))
 
     @property
     def host(self) -> str:

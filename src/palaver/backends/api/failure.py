@@ -1,11 +1,11 @@
 """What went wrong with a service, as an AgentError that tells a person what to do.
 
-Used by the endpoint and the adapters. `details` carry what the retry policy looks at: `retry_after_s` and `unreachable`.
-The key never appears in a message, not even when the service repeats it.
+Used by the endpoint and the adapters. `details` carry what retries and fallbacks look at: `status`, `reason`,
+`retry_after_s` and `unreachable`. The key never appears in a message, not even when the service repeats it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -32,9 +32,30 @@ CONTEXT_WORDS = (
     "context window",
     "too many tokens",
 )
-CREDIT_WORDS = ("insufficient_quota", "credit balance", "payment required")
+CREDIT_WORDS = ("insufficient_quota", "credit balance", "payment required", "billing_hard_limit")
+CONTENT_WORDS = (
+    "content_policy",
+    "content policy",
+    "content_filter",
+    "invalid_prompt",
+    "moderation",
+    "flagged",
+    "usage policy",
+)
+"""A service that will not hear this. Nobody else is asked in its place."""
+SECRET_CHARS = 6
+"""Shorter ones are words, and taking them out of a sentence would only garble it."""
 
-_FINAL_KINDS = ("invalid_request", "authentication", "permission", "not_found", "too_large", "billing")
+_FINAL_KINDS = (
+    "invalid",
+    "authentication",
+    "permission",
+    "not_found",
+    "too_large",
+    "billing",
+    "insufficient",
+    "context",
+)
 """Errors within a stream that would come again. Every other one, known or not, may pass."""
 
 
@@ -43,12 +64,14 @@ class Service:
     """Who is spoken to, for messages."""
 
     address: str
-    key: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def words(self, text: str) -> str:
         """The service's words: without the key, on one line, of bearable length."""
-        clean = text.replace(self.key, "[key]") if self.key else text
-        clean = " ".join(clean.split())
+        for secret in self.secrets:
+            if len(secret) >= SECRET_CHARS:
+                text = text.replace(secret, "[key]")
+        clean = " ".join(text.split())
         return clean if len(clean) <= SAID_CHARS else clean[:SAID_CHARS] + "…"
 
     # -- instead of an answer
@@ -61,12 +84,15 @@ class Service:
         details: dict[str, Any] = {"status": status, "kind": kind}
         if (asked_s := retry_after_s(headers)) is not None:
             details["retry_after_s"] = asked_s
-        if any(word in search for word in CREDIT_WORDS):
+        reason = _reason(search)
+        if reason == "no_credit" or (reason == "content" and status < 500):
+            details["reason"] = reason
+        if reason == "no_credit":
             return ProviderRefused(
                 f"The account at {self.address} has no credit left ({status}). Add credit, or choose another agent.{told}",
                 **details,
             )
-        if status in (400, 413, 422) and any(word in search for word in CONTEXT_WORDS):
+        if reason == "context_exceeded" and status in (400, 413, 422):
             details["reason"] = "context_exceeded"
             return ProviderRefused(
                 f"The conversation no longer fits what {model} can read. Start a new one, or branch from an earlier "
@@ -115,10 +141,13 @@ class Service:
         match error:
             case aiohttp.InvalidURL():
                 return ProviderRefused(
-                    f"{self.address} is not an address. It should look like https://host or http://host:port."
+                    f"{self.address} is not an address. It should look like https://host or http://host:port.",
+                    unreachable=True,
                 )
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-                return ProviderRefused(f"The certificate of {self.address} is not trusted. {self.words(str(error))}")
+                return ProviderRefused(
+                    f"The certificate of {self.address} is not trusted. {self.words(str(error))}", unreachable=True
+                )
             case aiohttp.ClientConnectorError():
                 reason = error.os_error.strerror or str(error.os_error)
                 return ProviderUnavailable(
@@ -158,9 +187,21 @@ class Service:
     def failed(self, kind: str, message: str) -> AgentError:
         """The stream itself said that it failed."""
         words = self.words(message) or kind
-        if any(word in kind for word in _FINAL_KINDS):
-            return ProviderRefused(f"{self.address} refused to go on: {words}", kind=kind)
-        return ProviderUnavailable(f"{self.address} failed in the middle of an answer: {words}", kind=kind)
+        details: dict[str, Any] = {"kind": kind}
+        if reason := _reason(f"{kind} {message}".lower()):
+            details["reason"] = reason
+        if reason or any(word in kind for word in _FINAL_KINDS):
+            return ProviderRefused(f"{self.address} refused to go on: {words}", **details)
+        return ProviderUnavailable(f"{self.address} failed in the middle of an answer: {words}", **details)
+
+
+def _reason(search: str) -> str | None:
+    """Why, where the service's words tell: it decides whether somebody else is asked."""
+    if any(word in search for word in CREDIT_WORDS):
+        return "no_credit"
+    if any(word in search for word in CONTENT_WORDS):
+        return "content"
+    return "context_exceeded" if any(word in search for word in CONTEXT_WORDS) else None
 
 
 def _said(body: bytes) -> tuple[str, str]:

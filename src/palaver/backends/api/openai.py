@@ -4,14 +4,16 @@ Used by the loop through the `Provider` seam. Spoken by nearly every local and h
 is read here is lenient, what is sent is what they all take.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
 from palaver.backends.api.failure import Service
+from palaver.backends.api.models import reasons
 from palaver.backends.api.provider import (
     Began,
     FinishReason,
@@ -38,22 +40,29 @@ FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "refusal",
 }
 
-THINKING, TEXT, FIRST_CALL = 0, 1, 2
-"""The format has no block indices: reasoning, text, then the calls by their own index."""
+TEXT, FIRST_CALL = 0, 1
+"""The format has no block indices: text, then the calls by their own index; thoughts count down from -1."""
 
 Json = dict[str, Any]
 
 
 def openai_provider(
-    base_url: str | None, api_key: str | None, model: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+    base_url: str | None,
+    api_key: str | None,
+    model: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    read_timeout_s: float = READ_TIMEOUT_S,
 ) -> "OpenAiProvider":
-    return OpenAiProvider(base_url or DEFAULT_URL, api_key or "", model, read_timeout_s)
+    return OpenAiProvider(base_url or DEFAULT_URL, api_key or "", model, headers or {}, read_timeout_s)
 
 
 class OpenAiProvider:
-    def __init__(self, base_url: str, api_key: str, model: str | None, read_timeout_s: float) -> None:
-        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._endpoint = Endpoint(base_url, headers, key=api_key, read_timeout_s=read_timeout_s)
+    def __init__(
+        self, base_url: str, api_key: str, model: str | None, headers: Mapping[str, str], read_timeout_s: float
+    ) -> None:
+        own = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._endpoint = Endpoint(base_url, own, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
         self._model = model
 
     @property
@@ -96,11 +105,18 @@ def request_body(request: ModelRequest, bound: str = "max_tokens") -> Json:
         body["tools"] = [_tool(spec) for spec in request.tools]
     if request.max_tokens is not None:
         body[bound] = request.max_tokens
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
+    body.update(_sampling(request))
     if request.reasoning_effort:
         body["reasoning_effort"] = request.reasoning_effort
     return body
+
+
+def _sampling(request: ModelRequest) -> Json:
+    """Models that reason refuse all of it. A thinking budget is unknown to this format."""
+    if reasons(request.model):
+        return {}
+    names = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
+    return {name: value for name in names if (value := getattr(request, name)) is not None}
 
 
 def _tool(spec: ToolSpec) -> Json:
@@ -143,9 +159,20 @@ def _answer(message: AssistantMessage) -> Json:
     if calls:
         answer["tool_calls"] = calls
         # Services that think aloud want the thoughts that led to a call back, and only those.
-        if thoughts := "\n".join(part.text for part in message.parts if isinstance(part, Thought)):
+        plain = (part.text for part in message.parts if isinstance(part, Thought) and part.data is None)
+        if thoughts := "\n".join(plain):
             answer["reasoning_content"] = thoughts
+    if details := [_detail(part) for part in message.parts if isinstance(part, Thought) and part.data is not None]:
+        answer["reasoning_details"] = details
     return answer
+
+
+def _detail(thought: Thought) -> Json:
+    """A thought as a gateway gave it, for the model behind it to check."""
+    kept: Json = msgspec.json.decode(thought.data or "{}")
+    if thought.text:
+        kept["summary" if kept.get("type") == "reasoning.summary" else "text"] = thought.text
+    return {**kept, "signature": thought.signature} if thought.signature else kept
 
 
 def _call(call: Call) -> Json:
@@ -169,10 +196,24 @@ class _CallDelta(Struct, frozen=True):
     extra_content: Any = None
 
 
+class _Detail(Struct, frozen=True, omit_defaults=True):
+    """A piece of a thought, as gateways pass it on."""
+
+    type: str
+    id: str | None = None
+    format: str | None = None
+    index: int | None = None
+    text: str | None = None
+    summary: str | None = None
+    data: str | None = None
+    signature: str | None = None
+
+
 class _Delta(Struct, frozen=True):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[_Detail] | None = None
     refusal: str | None = None
     tool_calls: list[_CallDelta] | None = None
 
@@ -211,6 +252,8 @@ class OpenAiReader:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._began = False
+        self._thoughts = 0
+        self._is_thinking = False
         self.ended = False
         self.stopped = False
 
@@ -227,7 +270,7 @@ class OpenAiReader:
             found.append(Began(chunk.model))
         for choice in chunk.choices[:1]:
             if choice.delta is not None:
-                _pieces(choice.delta, found)
+                self._pieces(choice.delta, found)
             if choice.finish_reason:
                 self.stopped = True
                 word = choice.finish_reason
@@ -240,16 +283,34 @@ class OpenAiReader:
         fields = error if isinstance(error, dict) else {"message": str(error)}
         return self._service.failed(str(fields.get("type") or ""), str(fields.get("message") or ""))
 
+    def _pieces(self, delta: _Delta, found: list[ModelEvent]) -> None:
+        if delta.reasoning_details:
+            found.extend(map(_detailed, delta.reasoning_details))
+        elif thought := delta.reasoning_content or delta.reasoning:
+            # A service that thinks again after it spoke has a new thought.
+            self._thoughts += not self._is_thinking
+            self._is_thinking = True
+            found.append(ThinkingPiece(-self._thoughts, thought))
+        if text := delta.content or delta.refusal:
+            self._is_thinking = False
+            found.append(TextPiece(TEXT, text))
+        for at, call in enumerate(delta.tool_calls or ()):
+            self._is_thinking = False
+            function = call.function or _Function()
+            index = FIRST_CALL + (at if call.index is None else call.index)
+            found.append(ToolPiece(index, call.id, function.name, function.arguments or "", call.extra_content))
 
-def _pieces(delta: _Delta, found: list[ModelEvent]) -> None:
-    if thought := delta.reasoning_content or delta.reasoning:
-        found.append(ThinkingPiece(THINKING, thought))
-    if text := delta.content or delta.refusal:
-        found.append(TextPiece(TEXT, text))
-    for at, call in enumerate(delta.tool_calls or ()):
-        function = call.function or _Function()
-        index = FIRST_CALL + (at if call.index is None else call.index)
-        found.append(ToolPiece(index, call.id, function.name, function.arguments or "", call.extra_content))
+
+def _detailed(detail: _Detail) -> ThinkingPiece:
+    fixed = replace(detail, text=None, summary=None, signature=None)
+    return ThinkingPiece(
+        detail.index,
+        detail.text or detail.summary or "",
+        detail.signature,
+        msgspec.json.encode(fixed).decode(),
+        detail.id,
+        detail.type,
+    )
 
 
 def _usage(counts: _Counts) -> UsageSeen:

@@ -29,7 +29,7 @@ def test_address_is_taken_with_or_without_its_version(given: str, used: str) -> 
     assert versioned(given) == used
 
 
-SERVICE = Service("https://host/v1", key="sk-secret")
+SERVICE = Service("https://host/v1", secrets=("sk-secret",))
 
 
 def refused(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> AgentError:

@@ -37,7 +37,7 @@ def test_anthropic_counts_cached_tokens_as_input_and_later_counts_as_the_whole()
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 20}},
     )
     assert events[0] == Began("m")
-    assert events[-2] == UsageSeen(Usage(input_tokens=60, cached_tokens=50, output_tokens=20))
+    assert events[-2] == UsageSeen(Usage(input_tokens=60, cached_tokens=50, output_tokens=20), written_tokens=7)
     assert events[-1] == Stopped("stop", "end_turn")
 
 
@@ -74,9 +74,28 @@ def test_anthropic_error_in_a_stream_raises() -> None:
 
 def test_openai_reads_reasoning_under_either_name() -> None:
     assert openai(delta(reasoning_content="a"), delta(reasoning="b"), delta(content="c")) == [
-        ThinkingPiece(0, "a"),
-        ThinkingPiece(0, "b"),
-        TextPiece(1, "c"),
+        ThinkingPiece(-1, "a"),
+        ThinkingPiece(-1, "b"),
+        TextPiece(0, "c"),
+    ]
+
+
+def test_openai_thinking_after_other_words_is_a_new_thought() -> None:
+    events = openai(delta(reasoning="a"), delta(content="b"), delta(reasoning="c"))
+    assert [piece.index for piece in events if isinstance(piece, ThinkingPiece)] == [-1, -2]
+
+
+def test_openai_details_of_a_gateway_keep_what_the_model_behind_it_checks() -> None:
+    text = {"type": "reasoning.text", "text": "hm", "signature": "s+/=", "format": "anthropic", "index": 0}
+    secret = {"type": "reasoning.encrypted", "data": "x+/=", "id": "r1", "index": 1}
+    events = openai(delta(reasoning="hm", reasoning_details=[text]), delta(reasoning_details=[secret]))
+    assert events == [
+        ThinkingPiece(
+            0, "hm", "s+/=", '{"type":"reasoning.text","format":"anthropic","index":0}', None, "reasoning.text"
+        ),
+        ThinkingPiece(
+            1, "", None, '{"type":"reasoning.encrypted","id":"r1","index":1,"data":"x+/="}', "r1", "reasoning.encrypted"
+        ),
     ]
 
 
@@ -85,7 +104,7 @@ def test_openai_calls_without_index_are_numbered_by_place() -> None:
         {"id": "a", "function": {"name": "read", "arguments": "{}"}},
         {"id": "b", "function": {"name": "list", "arguments": None}},
     ]
-    assert openai(delta(tool_calls=calls)) == [ToolPiece(2, "a", "read", "{}"), ToolPiece(3, "b", "list", "")]
+    assert openai(delta(tool_calls=calls)) == [ToolPiece(1, "a", "read", "{}"), ToolPiece(2, "b", "list", "")]
 
 
 def test_openai_nulls_and_absent_parts_are_nothing() -> None:
