@@ -40,7 +40,8 @@ def doctor(
     """Say what was found and what is missing. Exits 1 when something will not work."""
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
-        findings = [*_here(config), *asyncio.run(_agents(config)), *asyncio.run(_server(config))]
+        found = (_sandbox(config), _grants(config), *asyncio.run(_agents(config)), *asyncio.run(_server(config)))
+        findings = [*_here(config), *(finding for finding in found if finding is not None)]
     except ConfigurationError as failure:
         findings = [Finding("wrong", "configuration", failure.message)]
     if json:
@@ -66,6 +67,26 @@ def _data(data: Path) -> Finding:
     if free < LITTLE_SPACE_BYTES:
         return Finding("note", "data", f"{data}: {free >> 20:,} MiB left on its disk", "Make room, or move it: --data")
     return Finding("ok", "data", f"{data}, {free >> 30:,} GiB left on its disk")
+
+
+def _sandbox(config: Config) -> Finding:
+    """What holds the commands of agents here, by trying it."""
+    from palaver.tools.sandbox import probe
+
+    found = asyncio.run(probe(config.environment, (config.data,)))
+    if found.level != "none":
+        return Finding("ok", "sandbox", found.words)
+    return Finding("note", "sandbox", found.words, "Install bubblewrap (bwrap), or use a Linux kernel of 6.2 or later")
+
+
+def _grants(config: Config) -> Finding | None:
+    from palaver.tools.standing import StandingGrants
+
+    standing = StandingGrants(config.data / "grants.json")
+    count = len(standing.all())
+    if standing.problem:
+        return Finding("wrong", "grants", standing.problem)
+    return Finding("ok", "grants", f"{count} always allowed for an agent or a project") if count else None
 
 
 async def _agents(config: Config) -> list[Finding]:

@@ -140,7 +140,7 @@ async def test_sandboxed_command_writes_only_beneath_the_root(level: Level, home
     (home / "data/token").write_text("the token")
     (home / "key").write_text("a key")
     sandbox = await opened(level, (home / "data", home / "key"))
-    workshop = Workshop(home / "project", {"PATH": os.environ["PATH"]})
+    workshop = Workshop(home / "project", environment={"PATH": os.environ["PATH"]})
 
     async def run(command: str) -> tuple[bool, str]:
         result = await workshop.run(Shell(sandbox), command=command)
@@ -166,7 +166,7 @@ async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place
     (home / "real").mkdir()
     (home / "link").symlink_to("real")
     sandbox = await opened(level)
-    workshop = Workshop(home / "link", {"PATH": os.environ["PATH"], "TMPDIR": str(home)})
+    workshop = Workshop(home / "link", environment={"PATH": os.environ["PATH"], "TMPDIR": str(home)})
     result = await workshop.run(
         Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok > /dev/null && echo ok"
     )
@@ -179,7 +179,7 @@ async def test_project_within_a_hidden_folder_can_be_worked_in(level: Level, hom
     (home / "data/project").mkdir(parents=True)
     (home / "data/token").write_text("the token")
     sandbox = await opened(level, (home / "data",))
-    workshop = Workshop(home / "data/project", {"PATH": os.environ["PATH"]})
+    workshop = Workshop(home / "data/project", environment={"PATH": os.environ["PATH"]})
     result = await workshop.run(Shell(sandbox), command="echo a > b; cat b; cat ../token 2>/dev/null || echo hidden")
     assert (result.ok, result.output) == (True, "a\nhidden\n")
 
@@ -187,7 +187,7 @@ async def test_project_within_a_hidden_folder_can_be_worked_in(level: Level, hom
 @pytest.mark.parametrize("level", BOTH)
 async def test_sandboxed_command_is_stopped_with_all_it_started(level: Level, home: Path) -> None:
     sandbox = await opened(level)
-    workshop = Workshop(home, {"PATH": os.environ["PATH"]})
+    workshop = Workshop(home, environment={"PATH": os.environ["PATH"]})
     result = await workshop.run(
         Shell(sandbox), command="setsid sleep 987654 & trap '' TERM; sleep 987654", timeout_s=0.2
     )
@@ -198,7 +198,10 @@ async def test_sandboxed_command_is_stopped_with_all_it_started(level: Level, ho
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
 def test_launcher_without_landlock_runs_nothing(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    program = "import sys; sys.argv[0]='landlock'; import runpy; m=runpy.run_path(sys.argv.pop(1)); m['restrict'].__globals__['OLDEST']=99; m['main']()"
+    program = (
+        "import runpy, sys; module = runpy.run_path(sys.argv.pop(1));"
+        "module['restrict'].__globals__['OLDEST'] = 99; module['main']()"
+    )
     argv = [sys.executable, "-c", program, str(sandboxes._LANDLOCK), "--", shutil.which("touch") or "touch", str(made)]
     ended = subprocess.run(argv, capture_output=True, timeout=30, check=False)
     assert ended.returncode == 125
