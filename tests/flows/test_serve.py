@@ -165,9 +165,10 @@ async def test_exposed_server_is_refused_in_a_sentence(tmp_path: Path, arguments
         ("prot = 1", "prot"),
         ("port = 'x'", "port"),
         ("[[policy]]\ntool = 'shell'\ndecision = 'maybe'", "maybe"),
+        ("[[policy]]\ntool = 'shell'\ndecision = 'ask'\nproject = 'here'", "whole path"),
         ("=", "line 1"),
     ],
-    ids=["unknown name", "wrong type", "unknown decision", "not TOML"],
+    ids=["unknown name", "wrong type", "unknown decision", "half a path", "not TOML"],
 )
 async def test_wrong_settings_file_is_said_in_a_sentence(tmp_path: Path, file: str, part: str) -> None:
     (tmp_path / "palaver.toml").write_text(file)

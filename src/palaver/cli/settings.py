@@ -25,6 +25,16 @@ class PolicyRule(Struct, frozen=True, forbid_unknown_fields=True):
     tool: str
     decision: Literal["allow", "ask", "deny_continue", "deny_abort"]
     match: str | None = None
+    project: str | None = None
+    """The folder it counts in, and beneath; everywhere without one."""
+
+    def rule(self) -> Rule:
+        project = Path(self.project).expanduser() if self.project else None
+        if project is not None and not project.is_absolute():
+            raise ConfigurationError(
+                f"palaver.toml: a [[policy]] names the project {self.project}; give the whole path of its folder."
+            )
+        return Rule(self.tool, self.decision, self.match, "project" if project else "server", project)
 
 
 class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +83,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
         tls_key=flags.tls_key or _path(environment, "PALAVER_TLS_KEY", file.tls_key),
         environment=dict(environment),
         model=environment.get("PALAVER_MODEL") or file.model,
-        rules=tuple(Rule(tool=rule.tool, decision=rule.decision, match=rule.match) for rule in file.policy),
+        rules=tuple(rule.rule() for rule in file.policy),
         full_enabled=file.full_enabled or is_set(environment, "PALAVER_FULL_ENABLED"),
     )
     check_exposure(config, flags.allow_remote or is_set(environment, "PALAVER_ALLOW_REMOTE") or file.allow_remote)

@@ -43,6 +43,7 @@ class Calls:
     def __init__(self, turn: Turn, toolbox: Toolbox, mode: Callable[[], Mode], grants: Grants) -> None:
         self._turn = turn
         self._toolbox = toolbox
+        self._mode = mode
         self._grants = grants
         self._judging = Judging(turn, toolbox, mode, grants)
         self._round = 0
@@ -143,14 +144,12 @@ class Calls:
             del self._waiting[entry.request.request]
             place = entries.index(entry)
             resolved = task.result()
-            if resolved.status != "answered" or resolved.verdict == "deny":
+            refused = resolved.status != "answered" or resolved.verdict == "deny"
+            if refused or isinstance(entry, Question):
                 del entries[place]
-                if resolved.then == "stop":
+                if refused and resolved.then == "stop":
                     self.stopped = f"{entry.request.title or entry.tool.name} was declined."
-                yield _unanswered(entry, resolved) if isinstance(entry, Question) else _declined(entry, resolved)
-            elif isinstance(entry, Question):
-                del entries[place]
-                yield _answered(entry, resolved)
+                yield _answered(entry, resolved) if isinstance(entry, Question) else _declined(entry, resolved)
             else:
                 # Arguments that the person changed have another hash, so they are asked for once more before they run.
                 changed = resolved.input if isinstance(resolved.input, dict) else entry.arguments
@@ -239,7 +238,7 @@ class Calls:
                 # In whatever order they come in: one that is there already is not waited for.
                 await self._turn.result_of(call.call)
             return
-        async with aclosing(run_together(group, self._turn, self._toolbox, self._end_turn)) as events:
+        async with aclosing(run_together(group, self._turn, self._toolbox, self._mode(), self._end_turn)) as events:
             async for event in events:
                 yield event
 
@@ -252,16 +251,6 @@ def _answered(entry: Question, resolved: RequestResolved) -> ToolFinished:
         return finished(entry.tool.call, entry.asking.answered(entry.arguments, resolved), effect="none")
     except Exception as failure:  # noqa: BLE001 - the border of what tools may be
         return denied(entry.tool.call, f"The answer could not be understood ({failure}).", "tool_error")
-
-
-def _unanswered(entry: Question, resolved: RequestResolved) -> ToolFinished:
-    match resolved.status:
-        case "expired":
-            return denied(entry.tool.call, "Nobody answered in time. Go on without an answer.", "interaction_timeout")
-        case "answered":
-            return denied(entry.tool.call, f"The person left it unanswered.{_said(resolved)}", "no_answer")
-        case _:
-            return denied(entry.tool.call, f"The question was withdrawn.{_said(resolved)}", "no_answer")
 
 
 def _declined(entry: Asked, resolved: RequestResolved) -> ToolFinished:

@@ -52,10 +52,10 @@ EndTurn = Callable[[Outcome, str | None], None]
 
 
 async def run_together(
-    calls: Sequence[Granted], turn: Turn, toolbox: Toolbox, end_turn: EndTurn
+    calls: Sequence[Granted], turn: Turn, toolbox: Toolbox, mode: str, end_turn: EndTurn
 ) -> AsyncGenerator[KnownEvent, None]:
     """`end_turn` is told when a tool wants the turn to be over once it has its result."""
-    running = _Running(turn, toolbox, end_turn)
+    running = _Running(turn, toolbox, mode, end_turn)
     tasks = [asyncio.create_task(running.run(call), name=f"tool {call.name} {call.call}") for call in calls]
     try:
         left = len(tasks)
@@ -107,9 +107,10 @@ class _Host:
 
 
 class _Running:
-    def __init__(self, turn: Turn, toolbox: Toolbox, end_turn: EndTurn) -> None:
+    def __init__(self, turn: Turn, toolbox: Toolbox, mode: str, end_turn: EndTurn) -> None:
         self._turn = turn
         self._toolbox = toolbox
+        self._mode = mode
         self._host = _Host(turn, self, toolbox, end_turn)
         self.outbox: asyncio.Queue[KnownEvent] = asyncio.Queue(OUTBOX_EVENTS)
         self.closing = False
@@ -135,6 +136,7 @@ class _Running:
             spill=self._turn.store_blob,
             host=self._host,
             call=call.call,
+            mode=self._mode,
         )
         try:
             result = await self._toolbox.run(call.name, call.arguments, place, call.hash)
