@@ -107,9 +107,16 @@ class Compressing:
     def relieved(self) -> bool:
         return self.used_tokens <= self._budget.target_tokens
 
-    @property
-    def hopeless(self) -> bool:
-        return self.used_tokens > self._budget.most_tokens
+    def least_tokens(self) -> int:
+        """What is left when everything that may go is gone."""
+        last = self._history[-1].seq if self._history else 0
+        stages: tuple[tuple[CompressionStage, int], ...] = (
+            ("deduplicate", self._seq + 1),
+            ("shorten", self._seq + 1),
+            ("repair", self._seq + 1),
+            ("limit", last),
+        )
+        return self._weigh([*self._compressions, *(self._compression(*stage, "high") for stage in stages)])
 
     # -- the stages
 
@@ -164,23 +171,28 @@ class Compressing:
 
     def _try(self, stage: CompressionStage, strength: Strength, horizon: int, summary: str | None = None) -> None:
         before = self.used_tokens
-        compression = Compression(
-            stage=stage,
-            horizon=horizon,
-            strength=strength,
-            ts=0,
-            # It will be recorded after all that is known now, so all of it may be repeated by something.
-            seq=self._seq + 1,
-            before_tokens=before,
-            after_tokens=before,
-            summary=summary,
-        )
+        compression = self._compression(stage, horizon, strength, summary)
         after = self._weigh([*self._compressions, compression])
         if before - after < max(1, before * LEAST_GAIN_SHARE):
             return
         self._compressions.append(compression)
         self.used_tokens = after
         self.taken.append(Taken(stage, horizon, strength, before, after, summary))
+
+    def _compression(
+        self, stage: CompressionStage, horizon: int, strength: Strength, summary: str | None = None
+    ) -> Compression:
+        """As it will be once it is recorded, after all that is known now."""
+        return Compression(
+            stage=stage,
+            horizon=horizon,
+            strength=strength,
+            ts=0,
+            seq=self._seq + 1,
+            before_tokens=0,
+            after_tokens=0,
+            summary=summary,
+        )
 
     def _shown(self) -> Sequence[Message]:
         return self._reduced(horizons_of(self._compressions))

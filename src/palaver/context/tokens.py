@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought
 from palaver.schema.base import Usage
 from palaver.schema.view import Compression, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
 from palaver.tools.base import ToolSpec
@@ -80,29 +79,6 @@ def call_tokens(tool: ToolBlock) -> int:
 
 def result_tokens(tool: ToolBlock) -> int:
     return FRAME_TOKENS + text_tokens(tool.output) + (text_tokens(tool.error.message) if tool.error else 0)
-
-
-# -- a request
-
-
-def prompt_tokens(messages: Sequence[PromptMessage]) -> int:
-    return sum(FRAME_TOKENS + sum(map(_part_tokens, message.parts)) for message in messages)
-
-
-def _part_tokens(part: Text | Image | Outcome | Thought | Call) -> int:
-    match part:
-        case Text() | Thought():
-            return text_tokens(part.text)
-        case Outcome():
-            return FRAME_TOKENS + text_tokens(part.text)
-        case Call():
-            return 2 * FRAME_TOKENS + text_tokens(part.name) + json_tokens(part.arguments)
-        case Image():
-            return IMAGE_TOKENS
-
-
-def answers_in(messages: Sequence[PromptMessage]) -> int:
-    return sum(isinstance(message, AssistantMessage) for message in messages)
 
 
 # -- what the provider counted

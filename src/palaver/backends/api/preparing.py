@@ -1,0 +1,347 @@
+"""Before each model call: what the model is told, and what to do when that outgrows its window.
+
+Used by the loop, one `Preparing` a turn over one `Preparation` a backend. `recall` looks for what may help with the person's
+message; `events` makes the next request fit and yields what was done for it; `system` and `messages` are then the
+request's; `measured` is the context meter, for after the answer: the first word of a short conversation waits for no commit
+of ours. Compression is recorded and then read back, never kept here, so the prompt is made from the log alone.
+
+Must never: change what a person said, ask a person, run a tool, or swallow a cancellation.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+from msgspec.structs import replace
+
+from palaver.backends.api.provider import ModelRequest, Provider, Stopped, TextPiece, UsageSeen
+from palaver.backends.base import Turn
+from palaver.context.compress import (
+    Budget,
+    Compressing,
+    Material,
+    Taken,
+    budget_of,
+    shorter,
+    summary_tokens,
+    too_large,
+)
+from palaver.context.instructions import Instructions, instructions_section
+from palaver.context.knowledge import BUDGET_TOKENS, recall
+from palaver.context.linearize import linearize
+from palaver.context.meter import Fixed, breakdown_of, noticeable
+from palaver.context.notes import Notes
+from palaver.context.prepare import Place, system_prompt
+from palaver.context.prompt import PromptMessage
+from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
+from palaver.context.summary import SUMMARY_PROMPT, summary_messages
+from palaver.context.tokens import factor_of, last_counted, message_tokens, spec_tokens, text_tokens
+from palaver.errors import AgentError, ProviderRefused, TimedOut
+from palaver.schema.base import Usage
+from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
+from palaver.schema.view import Knowledge, Message, TextBlock
+from palaver.tools.base import ToolSpec
+
+SUMMARY_S = 120.0
+"""A summary that takes longer is given up: the person is waiting for an answer, not for notes."""
+SUMMARY_THINKING_TOKENS = 2_000
+"""Room for a model that thinks before it writes."""
+KNOWLEDGE_SHARE = 16
+"""What is recalled is at most this part of a window."""
+TIGHTENED_SHARE = 0.6
+"""Of a request that a service found too long, how much the next one may be."""
+TIGHTENINGS = 2
+"""Then the service's word stands."""
+UNSURE = 1.2
+"""Without a count by the provider, how far an estimate may be beyond a window before it is not even tried."""
+
+COMPRESSING = "compressing"
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What all turns of a backend share."""
+
+    system: str
+    """The operating system, by its everyday name."""
+    redact: Redact = unchanged
+    instructions: Instructions = field(default_factory=Instructions)
+    notes: Notes = field(default_factory=Notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The request that is to be made."""
+
+    provider: Provider
+    model: str
+    window_tokens: int | None
+    """What the model can read; None when nobody knows. `context_tokens_cap` is applied here."""
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+
+
+class Preparing:
+    def __init__(self, turn: Turn, preparation: Preparation) -> None:
+        self._turn = turn
+        self._preparation = preparation
+        self._instructions: str | None = None
+        self._recalled: KnowledgeRecalled | None = None
+        self._tightened_to: int | None = None
+        self._tightenings = 0
+        self._used_tokens = 0
+        self._fixed = Fixed()
+        self._wanted: Wanted | None = None
+        self.usage = Usage()
+        """Of summaries, so far. The loop counts it as the turn's."""
+        self.system = ""
+        self.messages: tuple[PromptMessage, ...] = ()
+
+    # -- knowledge
+
+    async def recall(self, window_tokens: int | None = None) -> KnowledgeRecalled | None:
+        """For a person's message that begins a turn: what fits it, to be yielded. It counts from now on."""
+        turn = self._turn
+        params = {**turn.agent.params, **turn.params}
+        if not turn.agent.knowledge or params.get("knowledge") is False:
+            return None
+        asked = _asked(turn)
+        if not asked or any(message.knowledge is not None for message in asked):
+            return None
+        window = self._capped(window_tokens)
+        self._recalled = await recall(
+            "\n".join(_text(message) for message in asked),
+            message=asked[-1].id,
+            project=turn.project,
+            search=turn.search,
+            notes=self._preparation.notes,
+            now_ms=turn.now_ms(),
+            budget_tokens=min(BUDGET_TOKENS, window // KNOWLEDGE_SHARE) if window else BUDGET_TOKENS,
+            redact=self._preparation.redact,
+        )
+        return self._recalled
+
+    # -- the request
+
+    async def events(self, wanted: Wanted) -> AsyncGenerator[KnownEvent, None]:
+        """Compresses if it must. Raises an AgentError when what a person said is too large by itself."""
+        await self._tell(wanted)
+        window = self._capped(wanted.window_tokens)
+        used, counted = self._estimate(wanted.model)
+        budget = self._budget(window, wanted.max_tokens, counted)
+        if budget is not None and used > budget.limit_tokens:
+            async with aclosing(self._compressed(wanted, budget, window)) as events:
+                async for event in events:
+                    yield event
+            # The prompt is made from what is on record.
+            await self._turn.committed()
+            used, _ = self._estimate(wanted.model)
+        self._used_tokens = used
+        self.messages = await self.messages_for(wanted.provider.identity)
+
+    async def messages_for(self, provider: str) -> tuple[PromptMessage, ...]:
+        """The conversation as this provider may be shown it."""
+        state = self._turn.state
+        return await linearize(
+            self._history(),
+            provider=provider,
+            load=self._turn.load_blob,
+            compressions=state.compressions,
+            plan=state.plan,
+            redact=self._preparation.redact,
+        )
+
+    def tighten(self) -> bool:
+        """The service found the request too long. True: prepare again, it will be smaller."""
+        if self._tightenings >= TIGHTENINGS:
+            return False
+        self._tightenings += 1
+        self._tightened_to = max(1, int(self._used_tokens * TIGHTENED_SHARE))
+        return True
+
+    def measured(self) -> ContextMeasured | None:
+        """How full the window is now, when that is news."""
+        wanted = self._wanted
+        if wanted is None:
+            return None
+        window = self._capped(wanted.window_tokens)
+        history, state = self._history(), self._turn.state
+        used, counted = self._estimate(wanted.model)
+        if not noticeable(state.context, used, window):
+            return None
+        shown = reduced(history, horizons_of(state.compressions), plan=state.plan, redact=self._preparation.redact)
+        return ContextMeasured(
+            used_tokens=used,
+            window_tokens=window,
+            estimated=not counted,
+            message_count=len(shown),
+            breakdown=breakdown_of(shown, self._fixed, used),
+        )
+
+    # -- how much it is
+
+    async def _tell(self, wanted: Wanted) -> None:
+        turn, preparation = self._turn, self._preparation
+        if self._instructions is None:
+            self._instructions = instructions_section(await preparation.instructions.of(turn.project))
+        today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
+        place = Place(turn.project, preparation.system, today, has_tools=bool(wanted.tools))
+        self.system = system_prompt(turn.agent, place, self._instructions)
+        if self._wanted is None or wanted.tools != self._wanted.tools:
+            instructions = text_tokens(self._instructions)
+            self._fixed = Fixed(text_tokens(self.system) - instructions, spec_tokens(wanted.tools), instructions)
+        self._wanted = wanted
+
+    def _capped(self, window_tokens: int | None) -> int | None:
+        cap = {**self._turn.agent.params, **self._turn.params}.get("context_tokens_cap")
+        caps = [tokens for tokens in (cap, window_tokens) if isinstance(tokens, int) and tokens > 0]
+        return min(caps) if caps else None
+
+    def _estimate(self, model: str) -> tuple[int, bool]:
+        """Tokens of the request as it stands, and whether a provider has counted most of them."""
+        history, compressions = self._history(), self._turn.state.compressions
+        counted = last_counted(history, compressions, model)
+        if counted is None:
+            shown = reduced(history, horizons_of(compressions), redact=self._preparation.redact)
+            return self._fixed.tokens + _tokens(shown), False
+        # Only what came since is estimated: all before it, and the tools, are in the count.
+        since = _tokens(history[counted.place :])
+        return counted.usage.input_tokens + since, True
+
+    def _factor(self, model: str) -> float:
+        history, compressions = self._history(), self._turn.state.compressions
+        counted = last_counted(history, compressions, model)
+        if counted is None:
+            return 1.0
+        shown = reduced(history[: counted.place], horizons_of(compressions), redact=self._preparation.redact)
+        return factor_of(counted.usage.input_tokens, self._fixed.tokens + _tokens(shown))
+
+    def _budget(self, window: int | None, max_tokens: int | None, counted: bool) -> Budget | None:
+        if self._tightened_to is not None:
+            return Budget(self._tightened_to, max(self._tightened_to, self._used_tokens))
+        if window is None:
+            return None
+        budget = budget_of(window, self._fixed.tokens, max_tokens)
+        return budget if counted else Budget(budget.limit_tokens, int(budget.most_tokens * UNSURE))
+
+    def _history(self) -> Sequence[Message]:
+        """As committed, with what was recalled a moment ago."""
+        history, recalled = self._turn.history, self._recalled
+        if recalled is None:
+            return history
+        for place in range(len(history) - 1, -1, -1):
+            if history[place].id == recalled.message:
+                if history[place].knowledge is not None:
+                    break
+                known = Knowledge(sources=recalled.sources, tokens=recalled.tokens, text=recalled.text)
+                return (*history[:place], replace(history[place], knowledge=known), *history[place + 1 :])
+        return history
+
+    # -- making it fit
+
+    async def _compressed(self, wanted: Wanted, budget: Budget, window: int | None) -> AsyncGenerator[KnownEvent, None]:
+        yield TurnStatus(status="working", detail=COMPRESSING)
+        state, factor = self._turn.state, self._factor(wanted.model)
+        # In threads: a long history takes a tenth of a second, in which others stream.
+        work = await asyncio.to_thread(
+            Compressing,
+            self._history(),
+            state.compressions,
+            budget,
+            seq=state.seq,
+            fixed_tokens=int(self._fixed.tokens * factor),
+            factor=factor,
+            plan=state.plan,
+            redact=self._preparation.redact,
+        )
+        least = await asyncio.to_thread(work.least_tokens)
+        if least > budget.most_tokens:
+            raise ProviderRefused(
+                too_large(least, window or budget.most_tokens, wanted.model), reason="context_exceeded"
+            )
+        await asyncio.to_thread(work.without_model)
+        material = work.material()
+        if material is not None:
+            summary, trouble = await self._summary(wanted, material, budget)
+            if summary:
+                work.summarized(material, summary)
+            elif trouble:
+                yield TurnStatus(
+                    status="working", detail=f"The summary failed, so older steps are left out instead: {trouble}"
+                )
+        await asyncio.to_thread(work.by_force)
+        for taken in work.taken:
+            yield _recorded(taken)
+
+    async def _summary(self, wanted: Wanted, material: Material, budget: Budget) -> tuple[str, str]:
+        """The notes, or what went wrong. A cancellation closes the connection and goes on up."""
+        limit = summary_tokens(budget)
+        redact = self._preparation.redact
+        request = ModelRequest(
+            model=wanted.model,
+            system=SUMMARY_PROMPT,
+            messages=summary_messages(material, max(limit, budget.limit_tokens - 2 * limit), redact),
+            max_tokens=limit + SUMMARY_THINKING_TOKENS,
+        )
+        pieces: list[str] = []
+        usage = Usage()
+        refused = False
+        try:
+            async with asyncio.timeout(SUMMARY_S), aclosing(wanted.provider.stream(request)) as answer:
+                async for piece in answer:
+                    match piece:
+                        case TextPiece():
+                            pieces.append(piece.text)
+                        case UsageSeen():
+                            usage = piece.usage
+                        case Stopped():
+                            refused = piece.reason == "refusal"
+                        case _:
+                            pass
+        except TimeoutError:
+            return "", TimedOut("it took too long").message
+        except AgentError as error:
+            logger.warning("no summary of older steps", conversation=self._turn.conversation, reason=error.message)
+            return "", error.message
+        finally:
+            self.usage += usage
+        text = redact("".join(pieces)).strip()
+        if refused or not text:
+            return "", "the model wrote none."
+        return shorter(text, 2 * limit), ""
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    return sum(message_tokens(message) for message in messages if message.status != "superseded")
+
+
+def _recorded(taken: Taken) -> ContextCompressed:
+    return ContextCompressed(
+        stage=taken.stage,
+        strength=taken.strength,
+        before_tokens=taken.before_tokens,
+        after_tokens=taken.after_tokens,
+        horizon=taken.horizon,
+        summary=taken.summary,
+    )
+
+
+def _asked(turn: Turn) -> list[Message]:
+    """The person's messages that began this turn."""
+    active = turn.state.turn
+    if active is None or active.trigger.kind != "message":
+        return []
+    return [
+        message
+        for message in turn.history[-64:]
+        if message.role == "user" and not message.hidden and message.turn == turn.id
+    ]
+
+
+def _text(message: Message) -> str:
+    return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
