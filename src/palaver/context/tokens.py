@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from palaver.schema.base import Usage
 from palaver.schema.view import Compression, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
 from palaver.tools.base import ToolSpec
 
@@ -26,7 +25,7 @@ IMAGE_TOKENS = 1_500
 FRAME_TOKENS = 4
 """What a role or a call adds around its text."""
 LEAST_FACTOR, MOST_FACTOR = 0.5, 3.0
-"""A correction beyond these comes from something else than the tokenizer (a cache that is not counted, say)."""
+"""A count that is further off counts something else (without what was cached, say), and is not believed."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -87,24 +86,46 @@ def result_tokens(tool: ToolBlock) -> int:
 class Counted(msgspec.Struct, frozen=True):
     """The newest answer whose request the provider counted, in the form that the history still has."""
 
-    place: int
-    """Of the answer in the history; its request held everything before it."""
-    usage: Usage
+    seq: int
+    """Of the answer; its request held everything before it."""
+    input_tokens: int
 
 
 def last_counted(history: Sequence[Message], compressions: Sequence[Compression], model: str) -> Counted | None:
     """None where no count fits any more: another model counts otherwise, and a compressed history is another one."""
     changed = max((compression.seq for compression in compressions), default=0)
-    for place in range(len(history) - 1, -1, -1):
-        message = history[place]
+    for message in reversed(history):
         if message.seq < changed:
             return None
         usage = message.usage
         if message.role == "assistant" and usage is not None and usage.input_tokens > 0 and message.status == "done":
-            return Counted(place, usage) if message.model in (None, model) else None
+            return Counted(message.seq, usage.input_tokens) if message.model in (None, model) else None
     return None
 
 
-def factor_of(counted_tokens: int, estimated_tokens: int) -> float:
-    """By how much the estimate was off, within reason."""
-    return min(max(counted_tokens / max(1, estimated_tokens), LEAST_FACTOR), MOST_FACTOR)
+class Weight(msgspec.Struct, frozen=True):
+    """How large a request is."""
+
+    tokens: int
+    factor: float = 1.0
+    """By what estimates were corrected."""
+    counted: bool = False
+    """A provider has counted most of it."""
+
+
+def weigh(shown: Sequence[Message], fixed_tokens: int, counted: Counted | None) -> Weight:
+    """`shown` is the history as it is shown, `fixed_tokens` an estimate of what goes before it in every request."""
+    until = counted.seq if counted else -1
+    before = after = 0
+    for message in shown:
+        if message.status == "superseded":
+            continue
+        if message.seq < until:
+            before += message_tokens(message)
+        else:
+            after += message_tokens(message)
+    estimated = fixed_tokens + before
+    factor = counted.input_tokens / max(1, estimated) if counted else 0.0
+    if not LEAST_FACTOR <= factor <= MOST_FACTOR:
+        return Weight(estimated + after)
+    return Weight(int((estimated + after) * factor), factor, counted=True)
