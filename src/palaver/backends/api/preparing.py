@@ -38,7 +38,7 @@ from palaver.context.prepare import Place, system_prompt
 from palaver.context.prompt import PromptMessage
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
-from palaver.context.tokens import factor_of, last_counted, message_tokens, spec_tokens, text_tokens
+from palaver.context.tokens import Counted, Weight, last_counted, spec_tokens, text_tokens, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
@@ -132,16 +132,15 @@ class Preparing:
         """Compresses if it must. Raises an AgentError when what a person said is too large by itself."""
         await self._tell(wanted)
         window = self._capped(wanted.window_tokens)
-        used, counted = self._estimate(wanted.model)
-        budget = self._budget(window, wanted.max_tokens, counted)
-        if budget is not None and used > budget.limit_tokens:
-            async with aclosing(self._compressed(wanted, budget, window)) as events:
+        weight = weigh(self._shown(), self._fixed.tokens, self._counted(wanted.model))
+        budget = self._budget(window, wanted.max_tokens, weight)
+        self._used_tokens = weight.tokens
+        if budget is not None and weight.tokens > budget.limit_tokens:
+            async with aclosing(self._compressed(wanted, budget, window, weight.factor)) as events:
                 async for event in events:
                     yield event
             # The prompt is made from what is on record.
             await self._turn.committed()
-            used, _ = self._estimate(wanted.model)
-        self._used_tokens = used
         self.messages = await self.messages_for(wanted.provider.identity)
 
     async def messages_for(self, provider: str) -> tuple[PromptMessage, ...]:
@@ -169,18 +168,16 @@ class Preparing:
         wanted = self._wanted
         if wanted is None:
             return None
-        window = self._capped(wanted.window_tokens)
-        history, state = self._history(), self._turn.state
-        used, counted = self._estimate(wanted.model)
-        if not noticeable(state.context, used, window):
+        window, shown = self._capped(wanted.window_tokens), self._shown()
+        weight = weigh(shown, self._fixed.tokens, self._counted(wanted.model))
+        if not noticeable(self._turn.state.context, weight.tokens, window):
             return None
-        shown = reduced(history, horizons_of(state.compressions), plan=state.plan, redact=self._preparation.redact)
         return ContextMeasured(
-            used_tokens=used,
+            used_tokens=weight.tokens,
             window_tokens=window,
-            estimated=not counted,
+            estimated=not weight.counted,
             message_count=len(shown),
-            breakdown=breakdown_of(shown, self._fixed, used),
+            breakdown=breakdown_of(shown, self._fixed, weight.tokens),
         )
 
     # -- how much it is
@@ -202,32 +199,22 @@ class Preparing:
         caps = [tokens for tokens in (cap, window_tokens) if isinstance(tokens, int) and tokens > 0]
         return min(caps) if caps else None
 
-    def _estimate(self, model: str) -> tuple[int, bool]:
-        """Tokens of the request as it stands, and whether a provider has counted most of them."""
-        history, compressions = self._history(), self._turn.state.compressions
-        counted = last_counted(history, compressions, model)
-        if counted is None:
-            shown = reduced(history, horizons_of(compressions), redact=self._preparation.redact)
-            return self._fixed.tokens + _tokens(shown), False
-        # Only what came since is estimated: all before it, and the tools, are in the count.
-        since = _tokens(history[counted.place :])
-        return counted.usage.input_tokens + since, True
+    def _counted(self, model: str) -> Counted | None:
+        return last_counted(self._turn.history, self._turn.state.compressions, model)
 
-    def _factor(self, model: str) -> float:
-        history, compressions = self._history(), self._turn.state.compressions
-        counted = last_counted(history, compressions, model)
-        if counted is None:
-            return 1.0
-        shown = reduced(history[: counted.place], horizons_of(compressions), redact=self._preparation.redact)
-        return factor_of(counted.usage.input_tokens, self._fixed.tokens + _tokens(shown))
+    def _shown(self) -> Sequence[Message]:
+        state = self._turn.state
+        return reduced(
+            self._history(), horizons_of(state.compressions), plan=state.plan, redact=self._preparation.redact
+        )
 
-    def _budget(self, window: int | None, max_tokens: int | None, counted: bool) -> Budget | None:
+    def _budget(self, window: int | None, max_tokens: int | None, weight: Weight) -> Budget | None:
         if self._tightened_to is not None:
-            return Budget(self._tightened_to, max(self._tightened_to, self._used_tokens))
+            return Budget(self._tightened_to, weight.tokens)
         if window is None:
             return None
-        budget = budget_of(window, self._fixed.tokens, max_tokens)
-        return budget if counted else Budget(budget.limit_tokens, int(budget.most_tokens * UNSURE))
+        budget = budget_of(window, int(self._fixed.tokens * weight.factor), max_tokens)
+        return budget if weight.counted else Budget(budget.limit_tokens, int(budget.most_tokens * UNSURE))
 
     def _history(self) -> Sequence[Message]:
         """As committed, with what was recalled a moment ago."""
@@ -244,9 +231,11 @@ class Preparing:
 
     # -- making it fit
 
-    async def _compressed(self, wanted: Wanted, budget: Budget, window: int | None) -> AsyncGenerator[KnownEvent, None]:
+    async def _compressed(
+        self, wanted: Wanted, budget: Budget, window: int | None, factor: float
+    ) -> AsyncGenerator[KnownEvent, None]:
         yield TurnStatus(status="working", detail=COMPRESSING)
-        state, factor = self._turn.state, self._factor(wanted.model)
+        state = self._turn.state
         # In threads: a long history takes a tenth of a second, in which others stream.
         work = await asyncio.to_thread(
             Compressing,
@@ -314,10 +303,6 @@ class Preparing:
         if refused or not text:
             return "", "the model wrote none."
         return shorter(text, 2 * limit), ""
-
-
-def _tokens(messages: Sequence[Message]) -> int:
-    return sum(message_tokens(message) for message in messages if message.status != "superseded")
 
 
 def _recorded(taken: Taken) -> ContextCompressed:
