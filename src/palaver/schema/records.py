@@ -21,6 +21,8 @@ class McpServer(Wire):
     environment: dict[str, str] = {}
     url: str | None = None
     headers: dict[str, str] = {}
+    trusted: bool = False
+    """Believe it which of its tools only read; those then run without asking."""
 
 
 class AgentRecord(Wire):

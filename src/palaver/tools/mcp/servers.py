@@ -1,0 +1,166 @@
+"""The MCP servers of all agents: one connection for each server, agent and project, made on first use.
+
+Held by the backend, asked by its loop for the tools of an agent before each model call, and closed with it. A server that
+broke is started again by the next use of it; one that cannot be started is left alone for a while, and the rest works on.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from palaver.backends.process import to_the_end
+from palaver.clock import Clock
+from palaver.errors import AgentError, NotInstalled
+from palaver.schema.records import AgentRecord, McpServer
+from palaver.tools.base import Tool
+from palaver.tools.mcp.tool import McpTool
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp_types import CallToolResult
+
+    from palaver.tools.mcp.connection import Connection
+
+RETRY_AFTER_S = 30.0
+"""After a failed start: an agent takes many steps, and each would wait for it."""
+MISSING = "MCP servers need one more package: install `palaver[mcp]`."
+
+logger = structlog.get_logger(__name__)
+
+
+class McpServers:
+    def __init__(self, environment: Mapping[str, str], clock: Clock) -> None:
+        self._environment = environment
+        self._clock = clock
+        self._known: dict[tuple[str, str, Path], _Server] = {}
+        self._closed = False
+
+    async def tools_of(self, agent: AgentRecord, project: Path) -> tuple[Tool, ...]:
+        """What an agent's servers offer now. A server that cannot be had offers what it last did, or nothing."""
+        servers = [await self._server(agent, record, project) for record in agent.mcp_servers]
+        offered = await asyncio.gather(*(server.tools() for server in servers))
+        tools: dict[str, Tool] = {}
+        for tool in (tool for some in offered for tool in some):
+            tools.setdefault(tool.spec.name, tool)
+        return tuple(tools.values())
+
+    def problems(self, agent: AgentRecord, project: Path) -> tuple[str, ...]:
+        """Why servers of an agent cannot be had, in sentences."""
+        known = (self._known.get((agent.id, record.name, project)) for record in agent.mcp_servers)
+        return tuple(server.problem for server in known if server is not None and server.problem is not None)
+
+    async def close(self) -> None:
+        self._closed = True
+        servers = list(self._known.values())
+        self._known.clear()
+        await to_the_end(_all_closed(servers))
+
+    async def _server(self, agent: AgentRecord, record: McpServer, project: Path) -> "_Server":
+        key = (agent.id, record.name, project)
+        known = self._known.get(key)
+        if known is None or known.record != record:
+            self._known[key] = _Server(record, project, self._environment, self._clock)
+            if known is not None:
+                # Somebody changed the agent: what runs is no longer what is meant.
+                await known.close()
+        return self._known[key]
+
+
+class _Server:
+    """One server in one place, connected or not."""
+
+    def __init__(self, record: McpServer, project: Path, environment: Mapping[str, str], clock: Clock) -> None:
+        self._record = record
+        self._project = project
+        self._environment = environment
+        self._clock = clock
+        self._connection: Connection | None = None
+        # Held while connecting only, never during a call.
+        self._connecting = asyncio.Lock()
+        self._retry_at_s = float("-inf")
+        self._listed: object = None
+        self._tools: tuple[Tool, ...] = ()
+        self.problem: str | None = None
+        self._closed = False
+
+    @property
+    def record(self) -> McpServer:
+        return self._record
+
+    async def tools(self) -> tuple[Tool, ...]:
+        if self._connection is None and self._clock.monotonic_s() < self._retry_at_s:
+            return self._tools
+        try:
+            connection = await self._connected()
+            listed = await connection.list()
+        except AgentError as error:
+            self._failed(error.message)
+            return self._tools
+        if listed is not self._listed:
+            self._listed = listed
+            self._tools = tuple(McpTool(self, tool) for tool in listed)
+        return self._tools
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], limit_s: float, progress: "ProgressFnT"
+    ) -> "CallToolResult":
+        connection = await self._connected()
+        try:
+            return await connection.call(tool, arguments, limit_s, progress)
+        finally:
+            if connection.broken:
+                await to_the_end(self._drop(connection))
+
+    async def close(self) -> None:
+        self._closed = True
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _connected(self) -> "Connection":
+        async with self._connecting:
+            if self._closed:
+                raise NotInstalled(f"The MCP server {self._record.name} was changed or closed; try again.")
+            if self._connection is not None and not self._connection.broken:
+                return self._connection
+            if self._connection is not None:
+                await self._drop(self._connection)
+            connection = await _open(self._record, self._project, self._environment)
+            self._connection = connection
+            self.problem = None
+            return connection
+
+    async def _drop(self, connection: "Connection") -> None:
+        if self._connection is connection:
+            self._connection = None
+        await connection.close()
+
+    def _failed(self, why: str) -> None:
+        if self.problem != why:
+            logger.warning("an MCP server cannot be used", server=self._record.name, reason=why)
+        self.problem = why
+        self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
+
+
+async def _open(record: McpServer, project: Path, environment: Mapping[str, str]) -> "Connection":
+    try:
+        # In a thread: it brings a hundred modules along.
+        make = await asyncio.to_thread(_connection_class)
+    except ImportError as error:
+        raise NotInstalled(MISSING) from error
+    connection = make(record, project, environment)
+    await connection.open()
+    return connection
+
+
+def _connection_class() -> "type[Connection]":
+    from palaver.tools.mcp.connection import Connection
+
+    return Connection
+
+
+async def _all_closed(servers: Sequence[_Server]) -> None:
+    await asyncio.gather(*(server.close() for server in servers), return_exceptions=True)
