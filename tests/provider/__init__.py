@@ -1,7 +1,8 @@
 """A scripted model server for tests: what a provider would say, when it misbehaves, and what it refuses.
 
-It speaks Anthropic Messages (`POST /v1/messages`) and OpenAI Chat Completions (`POST /v1/chat/completions`), lists its
-models (`GET /v1/models`), keeps every request, and answers 400 to whatever the real service would not take. Loopback only.
+It speaks Anthropic Messages (`POST /v1/messages`), OpenAI Chat Completions (`POST /v1/chat/completions`) and Responses
+(`POST /v1/responses`), lists its models (`GET /v1/models`), keeps every request, and answers 400 to whatever the real
+service would not take. Loopback only.
 
 In a test:
 

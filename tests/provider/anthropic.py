@@ -49,6 +49,9 @@ STOP_REASONS: dict[Stop, str] = {
     "length": "max_tokens",
     "refusal": "refusal",
 }
+THOUGHTS = ("thinking", "redacted_thinking")
+CACHE_MARKS = 4
+ADAPTIVE_ONLY = re.compile(r"claude-(fable|mythos|sonnet|opus|haiku)-(5|4-[7-9])(?!\d)")
 IMAGE_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 
@@ -138,6 +141,26 @@ class AnthropicWire:
     def error_frame(self, kind: str, message: str) -> bytes:
         return sse({"type": "error", "error": {"type": kind, "message": message}}, "error")
 
+    def issued(self, answer: Answer, body: Json, number: int) -> dict[str, list[Json]]:
+        content = self.whole(answer, body, number)["content"]
+        thoughts = [block for block in content if block["type"] in THOUGHTS]
+        return {block["id"]: thoughts for block in content if block["type"] == "tool_use"}
+
+    def check_kept(self, body: Json, issued: dict[str, list[Json]]) -> None:
+        """With thinking on, the latest answer of a tool loop keeps all its thoughts as they were."""
+        if body.get("thinking", {}).get("type") not in ("enabled", "adaptive"):
+            return
+        answers = [message for message in body["messages"] if message["role"] == "assistant"]
+        blocks = _content(answers[-1]["content"]) if answers else []
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use" and block["id"] in issued]
+        results = [block for block in _content(body["messages"][-1]["content"]) if block["type"] == "tool_result"]
+        if calls and results:
+            need(
+                [block for block in blocks if block["type"] in THOUGHTS] == issued[calls[-1]],
+                f"messages.{len(body['messages']) - 2}: `thinking` or `redacted_thinking` blocks in the latest assistant "
+                "message cannot be modified. These blocks must remain as they were in the original response.",
+            )
+
     # -- what is received
 
     def asked(self, body: Json) -> Asked:
@@ -172,6 +195,7 @@ class AnthropicWire:
         for block in _content(body.get("system", [])):
             _check_block(block, "system", {"text"})
         _check_thinking_setting(body)
+        _check_marks(body)
         _check_messages(body)
 
 
@@ -202,8 +226,21 @@ def _result_text(block: Json) -> str:
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
+def _check_marks(body: Json) -> None:
+    marked = [*_content(body.get("system", [])), *body.get("tools", ())]
+    marked += [block for message in body.get("messages", ()) for block in _content(message["content"])]
+    count = sum("cache_control" in block for block in marked)
+    need(count <= CACHE_MARKS, f"A maximum of {CACHE_MARKS} blocks with cache_control may be provided. Found {count}.")
+
+
 def _check_thinking_setting(body: Json) -> None:
     thinking = body.get("thinking")
+    if ADAPTIVE_ONLY.match(body["model"]):
+        for name in ("temperature", "top_p", "top_k"):
+            need(name not in body, f"`{name}` is deprecated for this model.")
+        need((thinking or {}).get("type") != "enabled", '"thinking.type.enabled" is not supported for this model.')
+    elif body["model"].startswith("claude"):
+        need("temperature" not in body or "top_p" not in body, "`temperature` and `top_p` cannot both be specified.")
     if thinking is None or thinking["type"] == "disabled":
         return
     need(thinking["type"] in ("enabled", "adaptive"), "thinking.type: unknown")

@@ -11,6 +11,8 @@ from tests.provider.wire import Asked, Json, Step, need, only, sse
 
 TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
+REASONING = re.compile(r"^(gpt-[5-9](?!.*-chat)|o[134])")
+
 BODY = {
     "model",
     "messages",
@@ -40,7 +42,7 @@ FIELDS = {
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
     # The reasoning is not OpenAI's own field; servers that stream it take it back.
-    "assistant": {"role", "content", "name", "tool_calls", "refusal", "reasoning_content"},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal", "reasoning_content", "reasoning_details"},
     "tool": {"role", "content", "tool_call_id"},
 }
 FINISH_REASONS: dict[Stop, str] = {
@@ -108,6 +110,12 @@ class OpenAiWire:
     def error_frame(self, kind: str, message: str) -> bytes:
         return sse({"error": {"message": message, "type": kind, "code": kind}})
 
+    def issued(self, answer: Answer, body: Json, number: int) -> dict[str, list[Json]]:
+        return {}
+
+    def check_kept(self, body: Json, issued: dict[str, list[Json]]) -> None:
+        """The format has no signatures."""
+
     # -- what is received
 
     def asked(self, body: Json) -> Asked:
@@ -128,6 +136,7 @@ class OpenAiWire:
     def check(self, body: Json) -> None:
         only(body, BODY, "body")
         need(isinstance(body.get("model"), str), "you must provide a model parameter")
+        check_sampling(body)
         need("max_tokens" not in body or "max_completion_tokens" not in body, "max_tokens: set only one of the two")
         only(body.get("stream_options") or {}, {"include_usage", "include_obfuscation"}, "stream_options")
         need("stream_options" not in body or body.get("stream"), "stream_options: only allowed when stream is enabled")
@@ -137,6 +146,13 @@ class OpenAiWire:
             need(TOOL_NAME.match(tool["function"]["name"]), "Invalid 'tools[0].function.name': does not match pattern")
         need(body.get("tools") != [], "Invalid 'tools': empty array.")
         _check_messages(body)
+
+
+def check_sampling(body: Json) -> None:
+    """Models that reason choose their words themselves."""
+    if REASONING.match(body["model"]):
+        for name in ("temperature", "top_p", "frequency_penalty", "presence_penalty"):
+            need(name not in body, f"Unsupported parameter: '{name}' is not supported with this model.")
 
 
 def _head(body: Json, number: int, kind: str) -> Json:

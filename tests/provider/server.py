@@ -13,10 +13,15 @@ from tests.provider.anthropic import AnthropicWire
 from tests.provider.gates import WAIT_S, Gates
 from tests.provider.obedient import obey
 from tests.provider.openai import OpenAiWire
+from tests.provider.responses import ResponsesWire
 from tests.provider.script import Answer, ContentType, Cut, Empty, ErrorFrame, Gate, Hang, Malformed, Pause, Status
 from tests.provider.wire import Json, Refused, Step, Wire
 
-WIRES: dict[str, Wire] = {"/v1/messages": AnthropicWire(), "/v1/chat/completions": OpenAiWire()}
+WIRES: dict[str, Wire] = {
+    "/v1/messages": AnthropicWire(),
+    "/v1/chat/completions": OpenAiWire(),
+    "/v1/responses": ResponsesWire(),
+}
 
 BODY_LIMIT_BYTES = 64 << 20
 """Images come in the body."""
@@ -56,6 +61,7 @@ class ScriptedProvider:
         self.requests: list[Received] = []
         self.gates = Gates()
         self.url = ""
+        self.issued: dict[str, list[Json]] = {}
         self._obedient = obedient
         self._strict = strict
         self._api_key = api_key
@@ -85,7 +91,9 @@ class ScriptedProvider:
         try:
             if refusal := self._refusal(request, wire, received):
                 return refusal
-            return await self._send(request, wire, self._pick(wire, body), body, number)
+            answer = self._pick(wire, body)
+            self.issued.update(wire.issued(answer, body, number))
+            return await self._send(request, wire, answer, body, number)
         except asyncio.CancelledError:
             received.closed_by_client = True
             raise
@@ -110,6 +118,7 @@ class ScriptedProvider:
         if self._strict:
             try:
                 wire.check(received.body)
+                wire.check_kept(received.body, self.issued)
             except Refused as refusal:
                 return refused(400, str(refusal))
             except (KeyError, TypeError, AttributeError) as error:

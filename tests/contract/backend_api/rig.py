@@ -1,4 +1,4 @@
-"""The built-in agent over a scripted service, in both wire formats."""
+"""The built-in agent over a scripted service, in all wire formats."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,6 +8,7 @@ from palaver.backends.api.anthropic import anthropic_provider
 from palaver.backends.api.loop import ApiBackend, Conduct
 from palaver.backends.api.openai import openai_provider
 from palaver.backends.api.provider import Provider
+from palaver.backends.api.responses import responses_provider
 from palaver.backends.api.route import only
 from palaver.schema.events import (
     KnownEvent,
@@ -24,7 +25,12 @@ from tests.provider.turn import MemoryTurn
 
 Connect = Callable[..., Provider]
 
-WIRES: dict[str, Connect] = {"anthropic": anthropic_provider, "openai": openai_provider}
+WIRES: dict[str, Connect] = {
+    "anthropic": anthropic_provider,
+    "openai": openai_provider,
+    "responses": responses_provider,
+}
+PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
 @asynccontextmanager
@@ -57,7 +63,9 @@ def text_of(turn: MemoryTurn) -> str:
 
 
 def tool_results(body: Mapping[str, Any]) -> list[str]:
-    """What the model was told of its calls, in either format."""
+    """What the model was told of its calls, in any format."""
+    if "input" in body:
+        return [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
     found: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -65,6 +73,11 @@ def tool_results(body: Mapping[str, Any]) -> list[str]:
         elif isinstance(message["content"], list):
             found += [part["content"] for part in message["content"] if part["type"] == "tool_result"]
     return found
+
+
+def told(body: Mapping[str, Any]) -> list[Any]:
+    """The conversation as the model was shown it, in any format."""
+    return list(body["input"] if "input" in body else body["messages"])
 
 
 def kinds(events: list[KnownEvent]) -> list[str]:

@@ -16,7 +16,7 @@ from palaver.schema.events import (
 from palaver.schema.view import FileChange
 from palaver.tools.base import ToolResult, Workplace
 from palaver.tools.policy import Policy, Rule
-from tests.contract.backend_api.rig import FIRST, agent, kinds, serve, tool_results
+from tests.contract.backend_api.rig import FIRST, agent, kinds, serve, told, tool_results
 from tests.provider import (
     Answer,
     Call,
@@ -58,7 +58,7 @@ async def test_calls_have_our_ids_and_keep_the_providers(wire: str) -> None:
     assert called.call != "call_theirs"
     assert called.provider["id"] == "call_theirs"
     assert turn.of(ToolFinished)[0].call == called.call
-    assert "call_theirs" in str(body["messages"])
+    assert "call_theirs" in str(told(body))
 
 
 async def test_call_ids_the_provider_reuses_stay_unique_in_a_request(wire: str) -> None:
