@@ -62,6 +62,9 @@ export class Feed {
   private attempt = 0;
   private openedAt = 0;
   private heardAt = 0;
+  /** When silence counts as loss, and when somebody looks whether it does. */
+  private silentAt = 0;
+  private watchdogAt = Infinity;
   private receivedCount = 0;
   private epoch: string | null = null;
   private listPos: number | null = null;
@@ -194,9 +197,23 @@ export class Feed {
     this.send({ type: "ping", nonce: this.ports.newId() });
   }
 
+  /** Gives the server that long from now. Lines come by the hundred, so a timer that runs is left to look again. */
   private watch(silenceMs: number): void {
+    this.silentAt = this.ports.now() + silenceMs;
+    if (this.watchdogAt <= this.silentAt) return;
+    this.stopWatching();
+    this.watchdogAt = this.silentAt;
+    this.cancelWatchdog = this.ports.after(silenceMs, () => {
+      this.watchdogAt = Infinity;
+      const leftMs = this.silentAt - this.ports.now();
+      if (leftMs > 0) this.watch(leftMs);
+      else this.lost(CLOSED_BY_US);
+    });
+  }
+
+  private stopWatching(): void {
     this.cancelWatchdog();
-    this.cancelWatchdog = this.ports.after(silenceMs, () => this.lost(CLOSED_BY_US));
+    this.watchdogAt = Infinity;
   }
 
   private stopWaiting(): void {
@@ -205,7 +222,7 @@ export class Feed {
   }
 
   private drop(): void {
-    this.cancelWatchdog();
+    this.stopWatching();
     this.ready = false;
     const socket = this.socket;
     this.socket = null;
