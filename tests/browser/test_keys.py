@@ -18,7 +18,7 @@ async def walk_to_the_log(visitor: Visitor) -> None:
     raise AssertionError("F6 never reaches the transcript")
 
 
-RING = "getComputedStyle(document.querySelector('.transcript-frame'), '::after').borderTopStyle"
+RING = "getComputedStyle(document.querySelector('.transcript-ring')).borderTopStyle"
 
 
 async def test_transcript_shows_a_ring_to_the_keyboard_alone(ada: Visitor) -> None:

@@ -68,3 +68,17 @@ async def test_opened_row_stays_open_when_it_was_scrolled_away_and_when_others_c
     await ada.rests()
     await ada.press("Shift+G")
     await expect(thought).to_contain_text("A thought to be kept open.")
+
+
+SELECT = "text => getSelection().setBaseAndExtent(text.firstChild, 0, text.firstChild, 5)"
+
+
+async def test_selection_stays_while_its_paragraph_grows(ada: Visitor, provider: ScriptedProvider) -> None:
+    await ada.begin("!long 40\n!gate selecting\n!say and *more* of `it`.")
+    await provider.gates.reached("selecting")
+    await expect(ada.log).to_contain_text("word40")
+    await ada.row(re.compile("^Agent")).locator("p").first.evaluate(SELECT)
+    provider.gates.open("selecting")
+    await expect(ada.log.locator("p code")).to_have_text("it")
+    await ada.rests()
+    assert await ada.page.evaluate("getSelection().toString()") == "word1"

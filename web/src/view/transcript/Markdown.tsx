@@ -1,8 +1,9 @@
 /** An agent's text. The model has parsed it into parts; a part that did not change is not touched again. */
 
-import { memo } from "react";
+import { memo, useLayoutEffect, useRef } from "react";
 import type { MarkdownPart } from "../../model/markdown";
 import { CodeBlock } from "../code/CodeBlock";
+import { graft } from "./graft";
 
 interface MarkdownProps {
   place: string;
@@ -23,6 +24,16 @@ const Part = memo(function Part({ place, part }: { place: string; part: Markdown
   if (part.kind === "code") {
     return <CodeBlock place={place} language={part.language} code={part.code} open={part.open} />;
   }
-  // Safe by construction: the model renders with raw HTML off and links by an allow-list of schemes.
-  return <div className="md-part" dangerouslySetInnerHTML={{ __html: part.html }} />;
+  return <Html html={part.html} />;
 });
+
+/** Safe by construction: the model renders with raw HTML off and links by an allow-list of schemes. */
+function Html({ html }: { html: string }) {
+  const element = useRef<HTMLDivElement>(null);
+  const shown = useRef("");
+  useLayoutEffect(() => {
+    if (element.current) graft(element.current, html, shown.current);
+    shown.current = html;
+  }, [html]);
+  return <div ref={element} className="md-part" />;
+}

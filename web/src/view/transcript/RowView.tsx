@@ -21,7 +21,7 @@ export interface PendingRow {
 /** The activity row is not drawn here: the line above the composer says it, wherever the reader is. */
 export type ShownRow = Exclude<Row, { kind: "activity" }> | PendingRow;
 
-interface RowViewProps {
+export interface RowViewProps {
   row: ShownRow;
   /** Named when this row begins the words of someone else than before. */
   speaker: string | null;

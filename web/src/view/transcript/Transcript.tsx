@@ -5,7 +5,7 @@
  * The rules of following are the model's (`follow`); this tells it what the reader did and does what it says.
  */
 
-import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactElement } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import type { OpenConversation } from "../../model/store";
@@ -13,7 +13,7 @@ import { startOfDay, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
 import { usePicked, useStore } from "../store";
-import { RowView, type ShownRow } from "./RowView";
+import { RowView, type RowViewProps, type ShownRow } from "./RowView";
 
 // The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
 const TOP_PX = 56;
@@ -52,6 +52,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   const store = useStore();
   const { id, older, prependCount, selected } = conversation;
   const rows = useShownRows(conversation);
+  const elementOf = useElements();
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const { pill, report, touched } = useFollow(scroller, rows.length, prependCount);
@@ -171,19 +172,19 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
           keepMounted={keepMounted}
           onResize={() => report({ type: "grew", newRows: 0 })}
         >
-          {(row, index) => (
-            <RowView
-              key={row.key}
-              row={row}
-              speaker={speakerOf(rows, index, conversation)}
-              selected={row.key === selected}
-              last={index === rows.length - 1}
-            />
-          )}
+          {(row, index) =>
+            elementOf({
+              row,
+              speaker: speakerOf(rows, index, conversation),
+              selected: row.key === selected,
+              last: index === rows.length - 1,
+            })
+          }
         </Virtualizer>
         {rows.length === 0 && <p className="transcript-empty">{text.transcript.empty}</p>}
         <div className="transcript-end" />
       </div>
+      <div className="transcript-ring" />
       {pill !== null && (
         <button type="button" className="pill" onClick={toEnd}>
           <Icon name="down" />
@@ -194,12 +195,26 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   );
 }
 
+/** The list passes over a row whose element is the same as before; with every token that is all but one. */
+function useElements(): (props: RowViewProps) => ReactElement {
+  const known = useRef(new WeakMap<ShownRow, ReactElement<RowViewProps>>());
+  return useCallback((props) => {
+    const before = known.current.get(props.row);
+    const { speaker, selected, last } = before?.props ?? {};
+    if (before && speaker === props.speaker && selected === props.selected && last === props.last) return before;
+    const element = <RowView key={props.row.key} {...props} />;
+    known.current.set(props.row, element);
+    return element;
+  }, []);
+}
+
 /** The rows to draw: without the activity line, with what is still on its way (unless it will be queued). */
 function useShownRows({ rows, outbox, state }: OpenConversation): readonly ShownRow[] {
   const settled = useMemo(() => {
-    const shown = rows.filter((row) => row.kind !== "activity");
     // A conversation that began today needs no heading to say so.
-    return shown[0]?.kind === "day" && shown[0].day === startOfDay(Date.now()) ? shown.slice(1) : shown;
+    const from = rows[0]?.kind === "day" && rows[0].day === startOfDay(Date.now()) ? 1 : 0;
+    // Cut and not filtered: this is done with every token, for thousands of rows.
+    return rows.slice(from, rows.at(-1)?.kind === "activity" ? -1 : undefined) as ShownRow[];
   }, [rows]);
   const busy = state.turn !== null;
   const pending = useMemo(() => {
