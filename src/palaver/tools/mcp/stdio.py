@@ -38,12 +38,12 @@ async def stdio(
     argv: Sequence[str], cwd: Path, environment: Mapping[str, str], name: str, redactor: Redactor
 ) -> AsyncGenerator[Streams, None]:
     """The streams of a running server. The read stream ends when the server does."""
-    into_session, from_server = anyio.create_memory_object_stream[Incoming](0)
-    to_server, out_of_session = anyio.create_memory_object_stream[SessionMessage](0)
     async with (
         spawn(argv, cwd=cwd, environment=environment, stdin=True, drain_stderr=False) as child,
         anyio.create_task_group() as tasks,
     ):
+        into_session, from_server = anyio.create_memory_object_stream[Incoming](0)
+        to_server, out_of_session = anyio.create_memory_object_stream[SessionMessage](0)
         tasks.start_soon(_listen, child, into_session, name, redactor)
         tasks.start_soon(_speak, child, out_of_session)
         try:
@@ -57,6 +57,9 @@ async def stdio(
                     async with asyncio.timeout(GRACE_S):
                         await child.ended()
             tasks.cancel_scope.cancel()
+            # A task that was cancelled before it began has closed nothing.
+            into_session.close()
+            out_of_session.close()
 
 
 async def _listen(child: Child, into_session: MemoryObjectSendStream[Incoming], name: str, redactor: Redactor) -> None:
