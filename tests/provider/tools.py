@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from palaver.schema.events import RequestOpened, RequestResolved
+from palaver.schema.view import Question
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.policy import Policy
 from palaver.tools.toolbox import Toolbox
@@ -25,7 +27,9 @@ class CountingTool:
         reads_only: bool = False,
         edits_only: bool = False,
         required: tuple[str, ...] = (),
+        writes: bool = False,
     ) -> None:
+        """With `writes` a call says that it changes the file `path` and nothing else."""
         self.spec = ToolSpec(
             name=name,
             description=f"The {name} of a test.",
@@ -38,6 +42,7 @@ class CountingTool:
         self.running = 0
         self.most_at_once = 0
         self._required = required
+        self._writes = writes
         self._work = work
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
@@ -51,6 +56,7 @@ class CountingTool:
             preview=text,
             match=text,
             reads_only=self.spec.reads_only,
+            writes=(str(arguments.get("path")),) if self._writes else None,
         )
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
@@ -66,5 +72,22 @@ class CountingTool:
             self.running -= 1
 
 
-def toolbox(*tools: CountingTool, policy: Policy = Policy()) -> Toolbox:  # noqa: B008 - frozen
+class AskingTool:
+    """Implements `tools.base.Asking`."""
+
+    spec = ToolSpec(name="ask", description="Asks.", parameters={"type": "object"}, reads_only=True)
+
+    def ask(self, arguments: Mapping[str, Any]) -> RequestOpened | ToolResult:
+        if "question" not in arguments:
+            return ToolResult(ok=False, error_code="bad_arguments", error="`question` is missing.")
+        question = Question(question=str(arguments["question"]))
+        return RequestOpened(request="", kind="question", title=question.question, questions=(question,))
+
+    def answered(self, arguments: Mapping[str, Any], resolved: RequestResolved) -> ToolResult:
+        if resolved.status != "answered" or resolved.verdict == "deny":
+            return ToolResult(ok=False, error_code="no_answer", error=f"no answer ({resolved.status})")
+        return ToolResult(ok=True, output=f"{arguments['question']} {resolved.text}")
+
+
+def toolbox(*tools: CountingTool | AskingTool, policy: Policy = Policy()) -> Toolbox:  # noqa: B008 - frozen
     return Toolbox(tools={tool.spec.name: tool for tool in tools}, policy=policy, sandbox="none: a test")
