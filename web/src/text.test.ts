@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, count, day, duration, elapsed, money, said, text, tokens } from "./text";
+import { ago, bytes, count, day, duration, elapsed, list, money, said, text, tokens } from "./text";
 
 test("durations are said in the unit a person would use", () => {
   expect([0, 240, 999, 12_300, 60_000, 185_000, 4_320_000].map(duration)).toEqual([
@@ -45,4 +45,9 @@ test("the tab counts what waits", () => {
 test("a sentence of the server is shown without a programmer's quotes", () => {
   expect(said("It stands in the file `token` of `~/x y`.")).toBe("It stands in the file “token” of “~/x y”.");
   expect(said("A lone ` stays.")).toBe("A lone ` stays.");
+});
+
+test("several things are listed as in a sentence", () => {
+  expect([list("a"), list("a", false, "b"), list("a", "b", "c"), list(false)]).toEqual(["a", "a and b", "a, b and c", ""]);
+  expect(text.knowledge.line(2, 1, 0)).toBe("Recalled 2 notes and 1 conversation");
 });

@@ -60,6 +60,11 @@ export function money(usd: number): string {
   return usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
 }
 
+/** "1.2 %" is nobody's business: whole per cent. */
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
 /** A sentence of the server, which quotes names as programmers do. */
 export function said(message: string): string {
   return message.replace(/`([^`\n]+)`/g, "“$1”");
@@ -94,6 +99,12 @@ export function ago(ts: number, now: number): string {
   if (startOfDay(now) === startOfDay(ts)) return `${Math.floor(past / HOUR_MS)} h`;
   if (past < 6 * DAY_MS) return weekdayFormat.format(ts).slice(0, 3);
   return shortDayFormat.format(ts);
+}
+
+/** "a", "a and b", "a, b and c". */
+export function list(...words: (string | false)[]): string {
+  const said = words.filter((word) => word !== false);
+  return said.length < 2 ? (said[0] ?? "") : `${said.slice(0, -1).join(", ")} and ${said.at(-1)}`;
 }
 
 export const text = {
@@ -156,6 +167,8 @@ export const text = {
     searchFailed: "The search did not work. Try again.",
     byYou: "You",
     byAgent: "Agent",
+    branchOf: (title: string) => `branched from ${title}`,
+    branch: "branched from another conversation",
   },
 
   header: {
@@ -180,12 +193,165 @@ export const text = {
     contextUsed: (used: number, window: number | null, estimated: boolean) =>
       `${estimated ? "About " : ""}${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens in the model's context`,
     contextUnknown: "This agent does not say how full its context is.",
-    compressed: "Older messages were summarised to make room.",
+    contextNone: "Nothing sent to a model yet.",
+    contextShare: (share: number) => `${percent(share)} full`,
+    contextTokens: (used: number, window: number | null) => `${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens`,
+    estimated: "estimated",
+    parts: {
+      system: "System prompt",
+      tools: "Tools",
+      instructions: "Project instructions",
+      knowledge: "Recalled knowledge",
+      messages: "Messages",
+      tool_results: "Tool results",
+      free: "Free",
+    } as Record<string, string>,
+    compressed: "The model sees a shorter version of older messages.",
     usage: (input: number, output: number) => `${tokens(input)} tokens in, ${tokens(output)} out so far`,
     cached: (n: number) => `${tokens(n)} of them from cache`,
     cost: (usd: number) => `${money(usd)} so far`,
+    costTurn: (usd: number) => `${money(usd)} in this turn`,
+    costLabel: "Cost",
+    costLimit: (usd: number) => `asks at ${money(usd)}`,
+    tokensLabel: "Tokens",
     costNone: "No cost reported",
     files: (n: number) => `${count(n, "file")} changed`,
+    showFiles: "Show the changes",
+    settings: "Conversation settings",
+    parent: {
+      branch: (title: string) => `Branch of ${title}`,
+      subagent: (title: string) => `Works for ${title}`,
+      exchange: (title: string) => `Asked by ${title}`,
+      mission: (title: string) => `Part of ${title}`,
+    },
+    parentUnknown: "another conversation",
+  },
+
+  settings: {
+    heading: "Conversation settings",
+    freshHeading: "Settings of the new conversation",
+    lead: "They hold for this conversation, from the agent's next step on. An empty field means the agent's own value.",
+    who: "Agent and model",
+    agent: "Agent",
+    model: "Model",
+    modelHint: "A model's name as its provider spells it",
+    answers: "Answers",
+    limits: "Context and spending",
+    fields: {
+      temperature: ["Temperature", "0 to 2; higher is more varied"],
+      max_tokens: ["Longest answer", "in tokens"],
+      reasoning_effort: ["Reasoning effort", "how long a reasoning model thinks"],
+      thinking_budget: ["Thinking budget", "in tokens; 0 turns thinking off"],
+      context_tokens_cap: ["Context at most", "in tokens, 1,000 or more"],
+      spend_limit_usd: ["Ask before spending more than", "in US dollars"],
+    } as Record<string, readonly [string, string]>,
+    efforts: { "": "The agent's own", low: "Low", medium: "Medium", high: "High" } as Record<string, string>,
+    byAgent: "the agent's own",
+    knowledge: "Recall earlier conversations and notes",
+    knowledgeHint: "What fits a message is looked up before it is answered, and shown beneath it.",
+    notANumber: "This must be a number.",
+    save: "Save",
+    saving: "Saving …",
+    cancel: "Cancel",
+    close: "Close",
+    failed: "The settings could not be saved. Try again.",
+    grants: "Always allowed here",
+    grantsNone: "Nothing. When you answer a request with “Always allow”, it is listed here and can be taken back.",
+    grantAll: (tool: string) => `every call of ${tool}`,
+    grantScope: {
+      once: "once",
+      conversation: "in this conversation",
+      agent: "for this agent",
+      project: "in this project",
+    },
+    grantProgram: (program: string) => `${program} with any arguments`,
+    grantRemove: (what: string) => `Ask again before ${what}`,
+    grantRemoveShort: "Ask again",
+  },
+
+  processes: {
+    label: "Background processes",
+    running: "running",
+    exited: (code: number | null) => (code === null ? "ended" : `exit ${code}`),
+    stopped: "stopped",
+    restart: "ended with the server",
+    stop: (command: string) => `Stop ${command}`,
+    stopShort: "Stop",
+    stopping: "Stopping …",
+    ended: "Process ended",
+    wasStopped: "Process stopped",
+  },
+
+  changes: {
+    summary: (files: number) => `Changed ${count(files, "file")}`,
+    heading: "Changed files",
+    kind: { created: "new", modified: "", deleted: "deleted", renamed: "renamed" },
+    kindSaid: { created: "created", modified: "changed", deleted: "deleted", renamed: "renamed" },
+    name: (path: string, kind: string, added: number, removed: number) => `${path}, ${kind}, ${added} added, ${removed} removed`,
+    loading: "Loading the change …",
+    failed: "The change could not be loaded.",
+    none: "The lines of this change are not at hand. Scroll up to the call that made it.",
+    empty: "No files were changed in this conversation.",
+    close: "Close",
+    copyPatch: "Copy as patch",
+  },
+
+  compressed: {
+    divider: (saved: number, strength: string) => `The model sees a shorter version of what is above (−${saved} %${strength ? `, ${strength}` : ""})`,
+    name: "Shortened for the model",
+    strength: { absent: "", low: "lightly", medium: "medium", high: "strongly" },
+    lead: "You still see every word. The model is shown this instead:",
+    stages: {
+      deduplicate: "Files that were read again are shown once",
+      shorten: "Long tool results are cut to their beginning and end",
+      repair: "Broken tool calls are left out",
+      limit: "Old answers are shortened",
+      summarize: "Old messages are replaced by a summary",
+    },
+    tokens: (before: number, after: number) => `${tokens(before)} to ${tokens(after)} tokens`,
+    summary: "Summary",
+  },
+
+  knowledge: {
+    line: (notes: number, conversations: number, files: number) =>
+      `Recalled ${list(
+        notes > 0 && count(notes, "note"),
+        conversations > 0 && count(conversations, "conversation"),
+        files > 0 && count(files, "file"),
+      )}`,
+    nothing: "Recalled nothing",
+    tokens: (n: number) => `${tokens(n)} tokens`,
+    kind: { note: "Note", conversation: "Conversation", file: "File" },
+    open: (title: string) => `Open ${title}`,
+  },
+
+  modelSwitch: {
+    line: (to: string, from: string | null) => (from === null ? `${to} took over` : `${to} took over from ${from}`),
+    because: (reason: string) => reason.replace(/[.\s]+$/, ""),
+  },
+
+  modes: {
+    banner: {
+      plan: "Plan mode: the agent looks around and proposes a plan. It changes nothing until you approve it.",
+      auto: "Auto: commands and edits run without asking, inside the sandbox.",
+      full: "Full access: everything runs without asking, on the whole machine.",
+    } as Record<string, string>,
+    leave: "Ask first",
+    hints: {
+      ask: "Reads freely, asks before anything else",
+      plan: "Reads and plans, changes nothing",
+      accept_edits: "Edits files without asking",
+      auto: "Runs everything inside the sandbox",
+      full: "Runs everything, asks nothing",
+    } as Record<string, string>,
+    fullHeading: "Give full access?",
+    fullBody:
+      "The agent will run any command and change any file it can reach, without asking. Use it only on a machine you could lose.",
+    fullFlag:
+      "It takes effect only if this server allows it (“full_enabled = true” in palaver.toml). Otherwise the agent goes on asking.",
+    fullYes: "Give full access",
+    fullNo: "Keep asking",
+    refused: "The server did not accept this mode.",
   },
 
   fresh: {
@@ -194,6 +360,8 @@ export const text = {
     folder: "Folder",
     folderHint: "The folder the agent works in",
     folderDefault: "Server's folder",
+    modelAndMore: "Model and settings …",
+    chosen: (agent: string, model: string | null) => `Agent: ${agent}${model ? `, model ${model}` : ""}`,
     loadingAgents: "Looking for agents …",
     noAgents: "No agent is ready. Run “palaver doctor” on the server: it says what is missing.",
     agentsFailed: "The agents could not be loaded. The default one is used.",
@@ -252,6 +420,9 @@ export const text = {
     editHint: "What follows this message is dropped, and the agent answers again.",
     editSend: "Resend",
     regenerate: "Answer again",
+    regenerateFrom: "Answer again from here",
+    branch: "Branch from here",
+    branchFailed: "The branch could not be made.",
     cancel: "Cancel",
     menu: "Message actions",
     more: "Show all",
@@ -263,6 +434,10 @@ export const text = {
     plan: "Plan",
     event: (kind: string) => kind.replaceAll("_", " "),
     superseded: "This attempt was cut off and made again.",
+    attempt: "Attempt cut off, made again",
+    planApproved: "Plan approved",
+    planRevised: "Plan sent back with changes",
+    planRejected: "Plan rejected",
     cutByLimit: "Cut off: the answer reached the model's length limit.",
     refused: "The model declined to go on.",
     interrupted: "cut off here",
@@ -405,6 +580,7 @@ export const text = {
     approve: "Approve",
     revise: "Revise …",
     reject: "Reject",
+    mode: "Carry it out in mode",
     reviseLabel: "What should change?",
     reviseSend: "Ask for changes",
   },
@@ -420,6 +596,24 @@ export const text = {
       fetch: "fetch a web page",
       other: (tool: string) => `use ${tool}`,
     },
+    together: (n: number) => `${n} calls wait for you`,
+    togetherLabel: "Decide together",
+    allowAll: (n: number) => `Allow all ${n}`,
+    denyAll: "Deny all",
+    always: "Always allow …",
+    alwaysYes: "Always allow",
+    alwaysWhat: "Always allow",
+    alwaysWhere: "Where",
+    where: {
+      once: "this once",
+      conversation: "In this conversation",
+      agent: "For this agent, everywhere",
+      project: "In this project",
+    },
+    back: "Back",
+    spendLabel: "Spending limit reached",
+    spendYes: "Go on",
+    spendNo: "Stop here",
     place: (at: number, of: number) => `${at} of ${of}`,
     earlier: "Previous request",
     later: "Next request",
@@ -473,6 +667,8 @@ export const text = {
     send: "Answer",
     many: "Choose any",
     missing: "Choose an answer or write your own.",
+    skip: "Skip",
+    skipHint: "Let the agent go on without an answer",
   },
 
   queue: {
@@ -528,8 +724,9 @@ export const text = {
     calling: "Calling a tool",
     waiting: "Waiting for you",
     waitingEditor: "Waiting for the editor",
-    retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (${attempt} of ${of})`,
-    retryingNow: (attempt: number, of: number) => `Retrying now (${attempt} of ${of})`,
+    retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (attempt ${attempt} of ${of})`,
+    retryingNow: (attempt: number, of: number) => `Retrying now (attempt ${attempt} of ${of})`,
+    cost: (usd: number) => money(usd),
     stalled: (time: string) => `No sign from the agent for ${time}`,
     tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
@@ -613,6 +810,8 @@ export const text = {
     signOut: "Sign out",
     list: "Show or hide the list",
     copyId: "Copy conversation id",
+    settings: "Conversation settings",
+    branch: "Branch this conversation",
   },
 
   theme: {

@@ -197,18 +197,94 @@ describe("the end of a turn", () => {
   });
 });
 
-test("an attempt that was replaced, and what is meant for the model alone, are not shown", () => {
+test("an attempt that was replaced is one folded row, and what is meant for the model alone is none", () => {
   const talk = new Talk();
   talk.add(STARTED, ANSWER, delta(0, "cut"), { ...ANSWER, message: "n", replaces: "m" }, text(0, "whole", "n"));
   talk.add({ ...user("h"), hidden: true });
-  expect(talk.kinds).toEqual(["day", "text", "activity"]);
-  expect(talk.rows[1]).toMatchObject({ block: { text: "whole" } });
+  expect(talk.kinds).toEqual(["day", "attempt", "text", "activity"]);
+  expect(talk.rows[1]).toMatchObject({ text: "cut" });
+  expect(talk.rows[2]).toMatchObject({ block: { text: "whole" } });
 });
 
 test("what neither a person nor the agent said is a note", () => {
   const talk = new Talk();
   talk.add({ ...user("n", "Tests ended."), role: "event", event_kind: "process_completed" });
   expect(talk.rows[1]).toMatchObject({ kind: "note", role: "event", eventKind: "process_completed", text: "Tests ended." });
+});
+
+test("the end of a process is told although the message is for the agent", () => {
+  const talk = new Talk();
+  talk.add(STARTED, user("u"), ANSWER, text(0, "a"), FINISHED);
+  talk.add({ ...user("p", "Process ended."), role: "event", event_kind: "process_completed", hidden: true, turn: null });
+  expect(talk.kinds).toEqual(["day", "user", "text", "note"]);
+});
+
+test("another model is announced before its first answer", () => {
+  const talk = new Talk();
+  talk.add(STARTED, user("u"), { type: "model.switched", to_model: "small", from_model: "large", reason: "busy" });
+  expect(talk.kinds).toEqual(["day", "user", "activity"]);
+  talk.add(ANSWER, text(0, "a"));
+  expect(talk.kinds).toEqual(["day", "user", "switch", "text", "activity"]);
+  expect(talk.rows[2]).toMatchObject({ switch: { to_model: "small", from_model: "large", reason: "busy" } });
+});
+
+describe("what the model is shown less of", () => {
+  const compressed = (horizon: number, fields: object = {}) => ({
+    type: "context.compressed",
+    stage: "summarize",
+    strength: "medium",
+    before_tokens: 100,
+    after_tokens: 40,
+    horizon,
+    ...fields,
+  });
+
+  test("ends in a divider before the first message that is shown whole", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, text(0, "a"), FINISHED);
+    talk.add({ ...STARTED, turn: "t2" }, { ...user("v"), turn: "t2" });
+    const [last] = talk.state.messages.slice(-1);
+    talk.add({ ...compressed(last?.seq ?? 0), turn: "t2" });
+    expect(talk.kinds).toEqual(["day", "user", "text", "compressed", "user", "activity"]);
+    expect(talk.rows.map((row) => row.key)).toEqual(new RowBook(dayOf).rows(talk.state).map((row) => row.key));
+  });
+
+  test("moves with a later horizon of the same stage", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, text(0, "a"), compressed(2), compressed(50));
+    expect(talk.kinds).toEqual(["day", "user", "text", "compressed", "activity"]);
+    expect(talk.rows[3]).toMatchObject({ range: { horizon: 50 } });
+  });
+
+  test("is not marked where nothing stands above", () => {
+    const talk = new Talk();
+    talk.add(STARTED, compressed(1), user("u"));
+    expect(talk.kinds).toEqual(["day", "user", "activity"]);
+  });
+});
+
+describe("files a turn changed", () => {
+  const changed = (block: number, ...paths: string[]) => ({
+    type: "files.changed",
+    call: `m-k${block}`,
+    files: paths.map((path) => ({ path, kind: "modified", additions: 1, deletions: 0, diff: "+a" })),
+  });
+
+  test("are summed up when it is over and they are several", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, call(0, "edit"), changed(0, "a"), result(0), call(1, "edit"), changed(1, "b"), result(1));
+    expect(talk.kinds).toEqual(["day", "user", "tool", "tool", "activity"]);
+    talk.add(FINISHED);
+    expect(talk.kinds).toEqual(["day", "user", "tool", "tool", "changes"]);
+    talk.add({ ...STARTED, turn: "t2" }, { ...user("v"), turn: "t2" });
+    expect(talk.kinds).toEqual(["day", "user", "tool", "tool", "changes", "user", "activity"]);
+  });
+
+  test("need no sum when it is one", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, call(0, "edit"), changed(0, "a", "a"), result(0), FINISHED);
+    expect(talk.kinds).toEqual(["day", "user", "tool"]);
+  });
 });
 
 test("days divide, except above the first message at hand, whose day may have begun earlier", () => {

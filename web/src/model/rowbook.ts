@@ -6,9 +6,10 @@
  * a short one.
  */
 
-import type { Block, Message, Role, State, ToolBlock, Turn, TurnSummary } from "../protocol/events.gen";
+import type { Block, FileChange, Message, Role, State, ToolBlock, Turn, TurnSummary } from "../protocol/events.gen";
 import { isOpenTool } from "./blocks";
-import type { ImageRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow } from "./rows";
+import { type CompressedRange, compressedRanges } from "./compressed";
+import type { AttemptRow, ImageRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow } from "./rows";
 import { toolsAtWork } from "./status";
 
 type BlockRow = TextRow | ThinkingRow | ImageRow | ToolRow;
@@ -27,6 +28,9 @@ const EXPLORING: ReadonlyMap<string, Exploring> = new Map([
 
 const FAILED: ReadonlySet<ToolBlock["status"]> = new Set(["error", "denied", "interrupted"]);
 
+/** Words to the agent that people want to see too: what became of a process or a plan. */
+const TOLD: ReadonlySet<string> = new Set(["process_completed", "plan_approved", "plan_revised", "plan_rejected"]);
+
 /** Every local day is longer than this; a message this far after midnight needs no calendar. */
 const SHORTEST_DAY_MS = 22 * 3_600_000;
 
@@ -39,12 +43,23 @@ interface Place {
   readonly rowCount: number;
   readonly day: number;
   readonly previous: Message | null;
+  readonly work: Work;
 }
+
+/** What a turn did to files so far. */
+interface Work {
+  readonly turn: string | null;
+  readonly seq: number;
+  readonly ts: number;
+  readonly changes: readonly FileChange[];
+}
+
+const NO_WORK: Work = { turn: null, seq: 0, ts: 0, changes: [] };
 
 export class RowBook {
   private readonly dayOf: (ts: number) => number;
   private readonly ofBlock = new WeakMap<Block, BlockRow>();
-  private readonly ofMessage = new WeakMap<Message, UserRow | NoteRow>();
+  private readonly ofMessage = new WeakMap<Message, UserRow | NoteRow | AttemptRow>();
   /** Rows that belong to no single block or message, by key. */
   private readonly kept = new Map<string, Row>();
   private state: State | null = null;
@@ -55,6 +70,8 @@ export class RowBook {
   private run: Member[] = [];
   private day = 0;
   private previous: Message | null = null;
+  private work = NO_WORK;
+  private ranges: readonly CompressedRange[] = [];
   private last: readonly Row[] = [];
 
   constructor(dayOf: (ts: number) => number) {
@@ -79,21 +96,24 @@ export class RowBook {
   // -- where to go on from
 
   private here(): Place {
-    return { rowCount: this.made.length, day: this.day, previous: this.previous };
+    return { rowCount: this.made.length, day: this.day, previous: this.previous, work: this.work };
   }
 
   /** Takes back what depends on a change. The message to go on with. */
   private goBack(state: State): number {
     const known = this.state;
-    const sameFrame = known !== null && (known.offset === 0) === (state.offset === 0);
+    const sameRanges = known !== null && known.compressions === state.compressions;
+    if (!sameRanges) this.ranges = compressedRanges(state.compressions);
+    const sameFrame = sameRanges && (known.offset === 0) === (state.offset === 0);
     let at = sameFrame ? firstChange(known.messages, state.messages) : 0;
     while (at > 0 && (this.places[at] ?? null) === null) at--;
     // Above the first message at hand there may be more of its day, so only the true beginning gets a divider.
-    const start: Place = { rowCount: 0, day: state.offset === 0 ? -Infinity : Infinity, previous: null };
+    const start: Place = { rowCount: 0, day: state.offset === 0 ? -Infinity : Infinity, previous: null, work: NO_WORK };
     const place = at === 0 ? start : (this.places[at] as Place);
     this.made.length = place.rowCount;
     this.day = place.day;
     this.previous = place.previous;
+    this.work = place.work;
     this.run = [];
     return at;
   }
@@ -102,13 +122,64 @@ export class RowBook {
 
   private add(message: Message): void {
     if (!hasRows(message)) return;
-    if (this.previous !== null) this.endTurn(this.previous, message);
+    this.takeUpWork(message);
+    if (this.previous !== null) {
+      this.endTurn(this.previous, message);
+      for (const row of this.horizons(this.previous.seq, message.seq)) this.put(row);
+    }
     this.divide(message);
-    if (message.role === "assistant") {
+    if (message.status === "superseded") this.put(this.attempt(message));
+    else if (message.role === "assistant") {
+      this.announceSwitch(message);
       const shown = shownBlocks(message);
       shown.forEach((block, at) => this.put(this.blockRow(message, block, at === 0, at === shown.length - 1)));
     } else this.put(this.messageRow(message, message.role));
     this.previous = message;
+  }
+
+  private announceSwitch({ id: messageId, seq, ts, switch: change }: Message): void {
+    if (change !== null) this.put(this.keep({ kind: "switch", key: `switch:${messageId}`, seq, ts, messageId, switch: change }));
+  }
+
+  private attempt(message: Message): Row {
+    const known = this.ofMessage.get(message);
+    if (known !== undefined) return known;
+    const { id, seq, ts } = message;
+    const text = message.blocks.flatMap((block) => (block.type === "text" || block.type === "thinking" ? [block.text] : []));
+    const row: AttemptRow = { kind: "attempt", key: id, seq, ts, messageId: id, text: text.join("\n\n") };
+    this.ofMessage.set(message, row);
+    return row;
+  }
+
+  /** The ends of what the model is shown less of, between two messages. */
+  private horizons(after: number, upTo: number): Row[] {
+    return this.ranges
+      .filter(({ horizon }) => horizon > after && horizon <= upTo)
+      .map((range) => {
+        const { ts } = range.stages.at(-1) as CompressedRange["stages"][number];
+        return this.keep({ kind: "compressed", key: `compressed:${range.horizon}`, seq: range.horizon, ts, range });
+      });
+  }
+
+  // -- what a turn did to files
+
+  private takeUpWork(message: Message): void {
+    // What is told in between belongs to no turn, and ends none.
+    const turn = message.turn ?? (message.role === "event" ? this.work.turn : null);
+    if (turn !== this.work.turn) {
+      for (const row of this.changes()) this.put(row);
+      this.work = { ...NO_WORK, turn };
+    }
+    const fresh = message.blocks.flatMap((block) => (block.type === "tool" ? block.changes : []));
+    if (fresh.length === 0) return;
+    this.work = { turn, seq: message.seq, ts: message.ts, changes: [...this.work.changes, ...fresh] };
+  }
+
+  /** One file's change is in its call's own line. */
+  private changes(): Row[] {
+    const { turn, seq, ts, changes } = this.work;
+    if (new Set(changes.map((change) => change.path)).size < 2) return [];
+    return [this.keep({ kind: "changes", key: `changes:${turn ?? seq}`, seq, ts, changes })];
   }
 
   /** Runs of looking around become one row; any edit, command, text or message of a person ends them. */
@@ -222,7 +293,7 @@ export class RowBook {
   }
 
   private end(state: State): Row[] {
-    const rows: Row[] = [];
+    const rows: Row[] = state.turn !== null && state.turn.id === this.work.turn ? [] : this.changes();
     const mark = this.previous === null ? null : this.endOf(this.previous, state.turn === null);
     if (mark !== null) rows.push(mark);
     else if (state.last_turn !== null && lastOfTurn(state, state.last_turn.id) === undefined) {
@@ -230,6 +301,7 @@ export class RowBook {
       const alone = this.turnEnd(state.last_turn, this.previous, state.turn === null);
       if (alone !== null) rows.push(alone);
     }
+    if (this.previous !== null) rows.push(...this.horizons(this.previous.seq, Infinity));
     if (state.turn !== null) rows.push(this.activity(state, state.turn));
     return rows;
   }
@@ -271,9 +343,9 @@ export class RowBook {
   }
 }
 
-/** A cut attempt that another replaced is not shown, nor what is meant for the model alone. */
+/** What is meant for the model alone is not shown, nor a message that says nothing yet. */
 function hasRows(message: Message): boolean {
-  if (message.hidden || message.status === "superseded") return false;
+  if (message.hidden && !TOLD.has(message.event_kind ?? "")) return false;
   return message.role !== "assistant" || message.blocks.some((block) => !isEmptyText(block));
 }
 

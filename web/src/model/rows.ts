@@ -6,11 +6,13 @@
  */
 
 import type {
+  FileChange,
   ImageBlock,
   Message,
   Progress,
   Role,
   Stopped,
+  Switch,
   TextBlock,
   ThinkingBlock,
   ToolBlock,
@@ -18,6 +20,7 @@ import type {
   TurnSummary,
   WireError,
 } from "../protocol/events.gen";
+import type { CompressedRange } from "./compressed";
 
 interface Placed {
   /** Stable and unique within the conversation; also the key of disclosure and selection. */
@@ -91,6 +94,30 @@ export interface NoteRow extends OfMessage {
   readonly text: string;
 }
 
+/** Before the first answer of a model that took over. */
+export interface SwitchRow extends OfMessage {
+  readonly kind: "switch";
+  readonly switch: Switch;
+}
+
+/** An answer that was cut off and made again: what came of it is kept, folded. */
+export interface AttemptRow extends OfMessage {
+  readonly kind: "attempt";
+  readonly text: string;
+}
+
+/** The model is shown less of what stands above. */
+export interface CompressedRow extends Placed {
+  readonly kind: "compressed";
+  readonly range: CompressedRange;
+}
+
+/** What a turn that is over did to files, when it was more than one. */
+export interface ChangesRow extends Placed {
+  readonly kind: "changes";
+  readonly changes: readonly FileChange[];
+}
+
 export interface InterruptedRow extends Placed {
   readonly kind: "interrupted";
   /** Known for the latest turn only. */
@@ -129,6 +156,10 @@ export type Row =
   | ToolRow
   | ToolGroupRow
   | NoteRow
+  | SwitchRow
+  | AttemptRow
+  | CompressedRow
+  | ChangesRow
   | InterruptedRow
   | ErrorRow
   | DayRow

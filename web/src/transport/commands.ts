@@ -39,7 +39,7 @@ export interface OutboxListener {
 export type CommandBody = Command extends infer One ? (One extends Command ? Omit<One, "client_request_id"> : never) : never;
 
 /** Stopping and answering must not stand in line behind a message that does not get through. */
-const OUT_OF_LINE: ReadonlySet<Command["type"]> = new Set(["interrupt", "resolve_request"]);
+const OUT_OF_LINE: ReadonlySet<Command["type"]> = new Set(["interrupt", "resolve_request", "decide_tools", "stop_process"]);
 
 const STORED_UNDER = "palaver.outbox";
 

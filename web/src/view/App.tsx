@@ -4,7 +4,7 @@
  */
 
 import { Suspense, useCallback, useEffect, useMemo, useState } from "react";
-import { text } from "../text";
+import { said, text } from "../text";
 import { Announcer } from "./announcer/Announcer";
 import { ConnectionBanner } from "./connection/ConnectionBanner";
 import { Conversation } from "./conversation/Conversation";
@@ -88,11 +88,19 @@ function Page() {
     else setSideShown((now) => !now);
   }, [narrow]);
 
+  const [trouble, setTrouble] = useState<string | null>(null);
   const [actions] = useState<PageActions>(() => ({
     goHome: () => goTo(addressOf(null)),
     open: (conversation, at) => {
       setLayer(null);
       goTo(addressOf(conversation, at));
+    },
+    branch: (conversation, message) => {
+      setTrouble(null);
+      store.create({ branch: { conversation, message: message ?? null } }).then(
+        (created) => goTo(addressOf(created.conversation)),
+        (error: unknown) => setTrouble(text.join(text.message.branchFailed, error instanceof Error && said(error.message))),
+      );
     },
     showPalette: () => setLayer("palette"),
     showKeys: () => setLayer("keys"),
@@ -122,7 +130,7 @@ function Page() {
             )}
           </div>
         </div>
-        <Notices />
+        <Notices trouble={trouble} onDismiss={() => setTrouble(null)} />
         {layer === "list" && narrow && (
           <Dialog label={text.list.label} className="drawer" onClose={close}>
             {list}

@@ -5,6 +5,8 @@ import { createContext, use } from "react";
 export interface PageActions {
   goHome: () => void;
   open: (conversation: string, at?: number) => void;
+  /** A new conversation with everything up to this message; absent: all of it. */
+  branch: (conversation: string, message?: string) => void;
   showPalette: () => void;
   showKeys: () => void;
 }

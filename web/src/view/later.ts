@@ -8,6 +8,12 @@ import { lazy } from "react";
 const parts = {
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
+  processes: () => import("./dock/ProcessStrip"),
+  changes: () => import("./diff/Changes"),
+  meter: () => import("./header/MeterBox"),
+  files: () => import("./diff/FilesDialog"),
+  settings: () => import("./settings/Settings"),
+  confirmFull: () => import("./composer/ConfirmFull"),
   toolBody: () => import("./tools/ToolBody"),
   editMessage: () => import("./transcript/EditMessage"),
   keys: () => import("./palette/KeyHelp"),
@@ -16,6 +22,13 @@ const parts = {
 
 export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
+export const ProcessStrip = lazy(parts.processes);
+export const Changes = lazy(() => parts.changes().then((part) => ({ default: part.Changes })));
+export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.Stat })));
+export const MeterBox = lazy(parts.meter);
+export const FilesDialog = lazy(parts.files);
+export const Settings = lazy(parts.settings);
+export const ConfirmFull = lazy(parts.confirmFull);
 export const ToolBody = lazy(parts.toolBody);
 export const EditMessage = lazy(parts.editMessage);
 export const KeyHelp = lazy(parts.keys);

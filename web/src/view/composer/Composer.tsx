@@ -8,7 +8,8 @@ import { commandKey, onAsked } from "../keys";
 import { usePick, usePicked, useStore } from "../store";
 import { contentOf, useAttachments } from "./attachments";
 import { ComposerBox, type ComposerHandle } from "./ComposerBox";
-import { Mode } from "./Mode";
+import { AgentChoice } from "./AgentChoice";
+import { Mode, ModeBanner } from "./Mode";
 
 interface ComposerProps {
   id: string;
@@ -54,6 +55,7 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
 
   return (
     <div className="composer-frame" data-region>
+      <ModeBanner id={id} />
       <ComposerBox
         ref={box}
         value={draft}
@@ -64,7 +66,12 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
         onKey={onKey}
         onSend={() => send("turn")}
         notice={!connected && trouble ? text.composer.offline : null}
-        tools={<Mode id={id} params={params} />}
+        tools={
+          <>
+            <Mode id={id} params={params} />
+            <AgentChoice id={id} params={params} />
+          </>
+        }
         buttons={(canSend) => (
           <>
             {busy && steerable && canSend && (

@@ -1,37 +1,116 @@
 /** How freely the agent may act in this conversation. Applies from its next step; the server holds and enforces it. */
 
-import { text } from "../../text";
+import { Suspense, useState } from "react";
+import { said, text } from "../../text";
 import { Icon } from "../controls/Icon";
-import { Menu } from "../controls/Menu";
-import { useStore } from "../store";
+import { Menu, type MenuAction } from "../controls/Menu";
+import { ask } from "../keys";
+import { ConfirmFull } from "../later";
+import { usePicked, useStore } from "../store";
 
-// Full access is not offered here: it takes a flag of the server and a decision of its own.
-export const MODES = ["ask", "plan", "accept_edits", "auto"] as const;
+export const MODES = ["plan", "ask", "accept_edits", "auto", "full"] as const;
 
 export function modeOf(params: object): string {
   const mode = (params as Record<string, unknown>)["mode"];
   return typeof mode === "string" ? mode : "ask";
 }
 
-export function Mode({ id, params }: { id: string; params: object }) {
+/** Changes the mode of a conversation; settles when the server has it, fails with its words. */
+function useSetMode(id: string): (mode: string) => Promise<unknown> {
   const store = useStore();
-  return <ModeMenu mode={modeOf(params)} onChoose={(mode) => store.command(id, { type: "set_params", patch: { mode } })} />;
+  return (mode) => {
+    const command = store.command(id, { type: "set_params", patch: { mode } });
+    return store.answered(command);
+  };
 }
 
-export function ModeMenu({ mode, onChoose }: { mode: string; onChoose: (mode: string) => void }) {
+export function Mode({ id, params }: { id: string; params: object }) {
+  const setMode = useSetMode(id);
+  const store = useStore();
+  const grants = usePicked(id, ({ state }) => state.grants.length) ?? 0;
+  const more: MenuAction[] =
+    grants > 0
+      ? [{ label: text.settings.grants, icon: "check", end: <span className="hint tabular">{grants}</span>, onSelect: () => ask("settings") }]
+      : [];
+  const choose = async (mode: string): Promise<void> => {
+    try {
+      await setMode(mode);
+    } catch (error) {
+      // Asked for in a dialog: it says so itself.
+      if (mode === "full") {
+        for (const entry of store.getSnapshot().outbox) if (entry.status === "failed" && entry.command.type === "set_params") store.discard(entry.id);
+        throw error;
+      }
+    }
+  };
+  return <ModeMenu mode={modeOf(params)} onChoose={choose} more={more} />;
+}
+
+interface ModeMenuProps {
+  mode: string;
+  onChoose: (mode: string) => Promise<void> | void;
+  more?: readonly MenuAction[];
+}
+
+export function ModeMenu({ mode, onChoose, more = [] }: ModeMenuProps) {
+  const [confirming, setConfirming] = useState(false);
+  const [refusal, setRefusal] = useState<string | null>(null);
   const name = text.composer.modes[mode] ?? mode;
+
+  const giveFull = async (): Promise<void> => {
+    try {
+      await onChoose("full");
+      setConfirming(false);
+    } catch (error) {
+      setRefusal(error instanceof Error && error.message ? said(error.message) : text.modes.refused);
+    }
+  };
+
   return (
-    <Menu
-      label={`${text.composer.mode}: ${name}`}
-      className="button quiet small mode"
-      actions={MODES.map((one) => ({
-        label: text.composer.modes[one] ?? one,
-        ...(one === mode ? { icon: "check" as const } : {}),
-        onSelect: () => onChoose(one),
-      }))}
-    >
-      <Icon name="shield" />
-      <span>{name}</span>
-    </Menu>
+    <>
+      <Menu
+        label={`${text.composer.mode}: ${name}`}
+        className={mode === "full" ? "button quiet small mode is-bad" : "button quiet small mode"}
+        actions={[
+          ...MODES.map((one) => ({
+            label: text.composer.modes[one] ?? one,
+            hint: text.modes.hints[one] ?? "",
+            checked: one === mode,
+            danger: one === "full",
+            onSelect: () => {
+              setRefusal(null);
+              if (one === "full" && mode !== "full") setConfirming(true);
+              else void onChoose(one);
+            },
+          })),
+          ...more,
+        ]}
+      >
+        <Icon name="shield" />
+        <span className="ellipsis">{name}</span>
+      </Menu>
+      {confirming && (
+        <Suspense fallback={null}>
+          <ConfirmFull refusal={refusal} onCancel={() => setConfirming(false)} onConfirm={() => void giveFull()} />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+/** What a mode means, as long as it is on, for those that are not the usual one. */
+export function ModeBanner({ id }: { id: string }) {
+  const setMode = useSetMode(id);
+  const mode = usePicked(id, ({ state }) => modeOf(state.params)) ?? "ask";
+  const words = text.modes.banner[mode];
+  if (!words) return null;
+  return (
+    <div className={`mode-banner is-${mode}`} role="note" aria-label={`${text.composer.mode}: ${text.composer.modes[mode] ?? mode}`}>
+      <Icon name={mode === "plan" ? "plan" : mode === "full" ? "warn" : "shield"} />
+      <p>{words}</p>
+      <button type="button" className="button small" onClick={() => void setMode("ask").catch(() => undefined)}>
+        {text.modes.leave}
+      </button>
+    </div>
   );
 }

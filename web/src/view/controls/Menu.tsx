@@ -8,6 +8,10 @@ import { Icon, type IconName } from "./Icon";
 
 export interface MenuAction {
   label: string;
+  /** A second line, in fainter words. */
+  hint?: string;
+  /** One of several that exclude each other. */
+  checked?: boolean;
   icon?: IconName;
   danger?: boolean;
   end?: ReactNode;
@@ -76,7 +80,8 @@ function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
     if (element === null) return;
     element.showPopover();
     if (anchor) place(element, anchor.getBoundingClientRect());
-    element.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    const first = element.querySelector<HTMLElement>("[aria-checked=true]") ?? element.querySelector<HTMLElement>("[role^=menuitem]");
+    first?.focus();
   }, [anchor]);
 
   const select = (action: MenuAction) => {
@@ -101,13 +106,18 @@ function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
         <button
           key={action.label}
           type="button"
-          role="menuitem"
+          role={action.checked === undefined ? "menuitem" : "menuitemradio"}
+          aria-checked={action.checked}
           tabIndex={-1}
           className={action.danger ? "menu-item danger" : "menu-item"}
           onClick={() => select(action)}
         >
           {action.icon && <Icon name={action.icon} />}
-          <span>{action.label}</span>
+          {action.checked !== undefined && <span className="menu-check">{action.checked && <Icon name="check" />}</span>}
+          <span>
+            {action.label}
+            {action.hint && <span className="menu-hint">{action.hint}</span>}
+          </span>
           {action.end && <span className="end">{action.end}</span>}
         </button>
       ))}
@@ -127,7 +137,7 @@ function place(list: HTMLElement, anchor: DOMRect): void {
 
 function walk(event: KeyboardEvent<HTMLDivElement>): void {
   const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
-  const items = [...event.currentTarget.querySelectorAll<HTMLElement>("[role=menuitem]")];
+  const items = [...event.currentTarget.querySelectorAll<HTMLElement>("[role^=menuitem]")];
   const at = items.indexOf(document.activeElement as HTMLElement);
   const step = steps[event.key];
   if (event.key === "Home") items[0]?.focus();

@@ -10,7 +10,7 @@ import { PlanLine } from "../dock/PlanLine";
 import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { QueueStrip, RequestDock } from "../later";
+import { ProcessStrip, QueueStrip, RequestDock } from "../later";
 import { usePicked, useStore } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
@@ -72,6 +72,7 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
   const [finding, setFinding] = useState(false);
   const scope = useMemo(() => ({ id, editing, setEditing, editingQueued, setEditingQueued }), [id, editing, editingQueued]);
   const hasRequests = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
+  const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const stop = useStop(id);
 
   useEffect(() => onAsked("find", () => setFinding(true)), []);
@@ -103,6 +104,7 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
               <PlanLine id={id} />
               <Suspense fallback={null}>
                 {hasRequests && <RequestDock id={id} />}
+                {hasProcesses && <ProcessStrip id={id} />}
                 <QueueStrip id={id} />
               </Suspense>
               <Composer id={id} onStop={stop} />

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
-import { elapsed, text } from "../../text";
+import { elapsed, said, text } from "../../text";
 import { useSeconds } from "../controls/now";
 import { usePick, usePicked } from "../store";
 import { sayTool } from "../tools/say";
@@ -42,7 +42,6 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   if (phase.current.what !== words.what) phase.current = { what: words.what, since: now };
   const since = words.since ?? phase.current.since;
   const children = state.subagents.filter((child) => child.status === "running").length;
-  const processes = state.processes.filter((process) => process.running).length;
   const { input_tokens = 0, output_tokens = 0 } = turn.usage;
 
   return (
@@ -54,7 +53,7 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
       <span className="activity-end tabular">
         {text.join(
           children > 0 && text.activity.subagents(children),
-          processes > 0 && text.activity.processes(processes),
+          turn.cost_usd > 0 && text.activity.cost(turn.cost_usd),
           input_tokens + output_tokens > 0 && text.activity.tokens(input_tokens, output_tokens),
         )}
       </span>
@@ -74,7 +73,8 @@ function useFirstSeen(thing: unknown, now: number): number {
 function sayRetry({ retry }: Turn, passedMs: number): string {
   if (!retry) return "";
   const left = Math.ceil(retry.after_s - passedMs / 1000);
-  return left > 0 ? text.activity.retrying(left, retry.attempt, retry.of) : text.activity.retryingNow(retry.attempt, retry.of);
+  const words = left > 0 ? text.activity.retrying(left, retry.attempt, retry.of) : text.activity.retryingNow(retry.attempt, retry.of);
+  return retry.reason ? `${words}: ${said(text.modelSwitch.because(retry.reason))}` : words;
 }
 
 function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since: number | null } {

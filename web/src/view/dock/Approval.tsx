@@ -1,7 +1,7 @@
 /** An approval: what exactly would run, what could go wrong, and the choices with their keys. */
 
 import { useEffect, useState } from "react";
-import type { Request, Scope } from "../../protocol/events.gen";
+import type { Offer, Request, Scope } from "../../protocol/events.gen";
 import { elapsed, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
@@ -16,34 +16,32 @@ import type { RequestProps } from "./RequestDock";
 
 const WIDTH: Record<Scope, number> = { once: 0, conversation: 1, agent: 2, project: 3 };
 
+type Stage = "choosing" | "always" | "noting";
+
 export function Approval({ request, agent, hearing, reply }: RequestProps) {
-  const [noting, setNoting] = useState(false);
+  const [stage, setStage] = useState<Stage>("choosing");
   const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
-  const widest = wider.at(-1);
+  const [narrowest] = wider;
+  // One place and one thing to allow need no further question.
+  const isPlain = wider.length === 1 && request.offers.length < 2;
 
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
       // By place on the keyboard: with Alt held, a Mac types other signs.
       if (event.code === "Digit1") reply({ verdict: "allow", scope: "once" });
-      else if (event.code === "Digit2" && widest) reply({ verdict: "allow", scope: widest });
+      else if (event.code === "Digit2" && narrowest && isPlain) reply({ verdict: "allow", scope: narrowest });
+      else if (event.code === "Digit2" && narrowest && hearing === "open") setStage("always");
       else if (event.code === "Digit3") reply({ verdict: "deny" });
       else return;
       event.preventDefault();
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [reply, widest]);
+  }, [reply, narrowest, isPlain, hearing]);
 
   const more: MenuAction[] = [
-    ...wider
-      .filter((scope) => scope !== widest)
-      .map((scope): MenuAction => ({
-        label: text.approval.scope[scope],
-        icon: "check",
-        onSelect: () => reply({ verdict: "allow", scope }),
-      })),
-    { label: text.approval.denyNote, icon: "edit", onSelect: () => setNoting(true) },
+    { label: text.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
     { label: text.approval.denyStop, icon: "stop", danger: true, onSelect: () => reply({ verdict: "deny", then: "stop" }) },
   ];
 
@@ -59,21 +57,34 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
         {request.sandbox && <span>{text.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
-      {noting ? (
+      {stage === "noting" && (
         <NoteForm
           label={text.approval.noteLabel}
           submit={text.approval.noteSend}
           onSubmit={(note) => reply({ verdict: "deny", text: note })}
-          onCancel={() => setNoting(false)}
+          onCancel={() => setStage("choosing")}
         />
-      ) : (
+      )}
+      {stage === "always" && (
+        <Always
+          scopes={wider}
+          offers={request.offers}
+          onAllow={(scope, offer) => reply({ verdict: "allow", scope, offer })}
+          onCancel={() => setStage("choosing")}
+        />
+      )}
+      {stage === "choosing" && (
         <div className="request-bar">
           <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
             {text.approval.once}
           </AnswerButton>
-          {widest && (
-            <AnswerButton digit={2} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: widest })}>
-              {text.approval.scope[widest]}
+          {narrowest && (
+            <AnswerButton
+              digit={2}
+              hearing={hearing}
+              onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
+            >
+              {isPlain ? text.approval.scope[narrowest] : text.approval.always}
             </AnswerButton>
           )}
           <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
@@ -86,6 +97,74 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
       )}
     </>
   );
+}
+
+interface AlwaysProps {
+  /** Narrowest first, as the offers are. */
+  scopes: readonly Scope[];
+  offers: readonly Offer[];
+  onAllow: (scope: Scope, offer: number) => void;
+  onCancel: () => void;
+}
+
+/** A lasting yes: to what, and where. The narrowest of both is chosen until somebody widens it. */
+function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
+  const [offer, setOffer] = useState(0);
+  const [scope, setScope] = useState<Scope>(scopes[0] ?? "conversation");
+  return (
+    <form
+      className="always"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAllow(scope, offer);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        event.stopPropagation();
+        onCancel();
+      }}
+    >
+      {offers.length > 0 && (
+        <fieldset className="question">
+          <legend>{text.approval.alwaysWhat}</legend>
+          {offers.map(({ label }, at) => (
+            <label key={label} className="option">
+              <input type="radio" name="offer" autoFocus={at === 0} checked={at === offer} onChange={() => setOffer(at)} />
+              <span className="option-label">{sentence(visible(label))}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      <fieldset className="question">
+        <legend>{text.approval.alwaysWhere}</legend>
+        {scopes.map((one, at) => (
+          <label key={one} className="option">
+            <input
+              type="radio"
+              name="scope"
+              autoFocus={offers.length === 0 && at === 0}
+              checked={one === scope}
+              onChange={() => setScope(one)}
+            />
+            <span className="option-label">{text.approval.where[one]}</span>
+          </label>
+        ))}
+      </fieldset>
+      <div className="request-bar">
+        <button type="submit" className="button primary">
+          {text.approval.alwaysYes}
+        </button>
+        <button type="button" className="button quiet" onClick={onCancel}>
+          {text.approval.back}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The exact thing: a diff, or the command as it will run with its hidden characters made visible. */
@@ -102,7 +181,7 @@ function Exactly({ request }: { request: Request }) {
   );
 }
 
-function whatOf(request: Request): string {
+export function whatOf(request: Request): string {
   const { kinds } = text.approval;
   if (request.tool === null) return request.title ?? text.tool.unknown;
   const kind = kindOf(request.tool);

@@ -1,21 +1,29 @@
 /** A plan the agent proposes: approve it, say what should change, or reject it. */
 
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { text } from "../../text";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
+import { usePicked } from "../store";
 import { Markdown } from "../transcript/Markdown";
 import { AnswerButton } from "./AnswerButton";
 import { NoteForm } from "./NoteForm";
 import { PlanItems } from "./PlanLine";
 import type { RequestProps } from "./RequestDock";
 
-export function PlanRequest({ request, hearing, reply }: RequestProps) {
+/** How a plan may be carried out. Wider modes are chosen beside the message box, not in passing. */
+const GOING_ON = ["ask", "accept_edits"] as const;
+
+export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
   const [revising, setRevising] = useState(false);
+  const [mode, setMode] = useState<(typeof GOING_ON)[number]>("ask");
+  // A turn that still runs goes on in its own mode.
+  const resting = usePicked(id, ({ state }) => state.turn === null) ?? false;
+  const approve = useCallback(() => reply({ verdict: "allow", ...(resting ? { input: { mode } } : {}) }), [reply, resting, mode]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
-      if (event.code === "Digit1") reply({ verdict: "allow" });
+      if (event.code === "Digit1") approve();
       else if (event.code === "Digit2" && hearing === "open") setRevising(true);
       else if (event.code === "Digit3") reply({ verdict: "deny", then: "stop" });
       else return;
@@ -23,7 +31,7 @@ export function PlanRequest({ request, hearing, reply }: RequestProps) {
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [reply, hearing]);
+  }, [reply, approve, hearing]);
 
   const { plan } = request;
   return (
@@ -38,6 +46,17 @@ export function PlanRequest({ request, hearing, reply }: RequestProps) {
         {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}
         {!plan && request.preview && <p className="plan-summary">{request.preview}</p>}
       </div>
+      {resting && !revising && (
+        <fieldset className="choice-line">
+          <legend>{text.plan.mode}</legend>
+          {GOING_ON.map((one) => (
+            <label key={one} className="choice">
+              <input type="radio" name="mode" checked={one === mode} onChange={() => setMode(one)} />
+              <span>{text.composer.modes[one]}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
       {revising ? (
         <NoteForm
           label={text.plan.reviseLabel}
@@ -47,7 +66,7 @@ export function PlanRequest({ request, hearing, reply }: RequestProps) {
         />
       ) : (
         <div className="request-bar">
-          <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
+          <AnswerButton primary digit={1} hearing={hearing} onClick={approve}>
             {text.plan.approve}
           </AnswerButton>
           <AnswerButton digit={2} hearing={hearing} onClick={() => setRevising(true)}>

@@ -62,6 +62,15 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
         <button type="submit" className="button primary" disabled={!complete || hearing !== "open"}>
           {text.question.send}
         </button>
+        <button
+          type="button"
+          className="button quiet"
+          title={text.question.skipHint}
+          disabled={hearing !== "open"}
+          onClick={() => reply({ verdict: "deny" })}
+        >
+          {text.question.skip}
+        </button>
         {!complete && <span className="hint">{text.question.missing}</span>}
       </div>
     </form>

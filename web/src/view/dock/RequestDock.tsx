@@ -4,6 +4,7 @@
  */
 
 import { useCallback, useEffect, useState } from "react";
+import type { CommandBody } from "../../model/store";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { said, text } from "../../text";
 import { useAgentName } from "../agents";
@@ -11,8 +12,10 @@ import { Icon } from "../controls/Icon";
 import { ask } from "../keys";
 import { usePicked, useStore } from "../store";
 import { Approval } from "./Approval";
+import { MoneyCard } from "./MoneyCard";
 import { PlanRequest } from "./PlanRequest";
 import { QuestionCard } from "./QuestionCard";
+import { Together } from "./Together";
 
 // Longer than the last keystroke of somebody who did not see it come.
 const DEAF_MS = 400;
@@ -21,14 +24,19 @@ export interface Reply {
   verdict?: "allow" | "deny";
   then?: "continue" | "stop";
   scope?: Scope;
+  /** Which of the request's offers a lasting yes takes up. */
+  offer?: number;
   answers?: Answer[];
   text?: string;
+  input?: unknown;
 }
 
 /** `deaf`: too new to be answered; `sending`: answered already. */
 export type Hearing = "deaf" | "open" | "sending";
 
 export interface RequestProps {
+  /** The conversation. */
+  id: string;
   request: Request;
   agent: string;
   hearing: Hearing;
@@ -40,7 +48,9 @@ const NONE: readonly Request[] = [];
 export default function RequestDock({ id }: { id: string }) {
   const agent = usePicked(id, ({ state }) => state.agent) ?? "";
   const requests = usePicked(id, ({ state }) => state.requests) ?? NONE;
+  const paused = usePicked(id, ({ state }) => state.status === "paused") ?? false;
   const open = requests.filter((request) => request.status === "open");
+  const waiting = open.filter((request) => request.kind === "approval" && request.call !== null);
   const [wanted, setWanted] = useState<string | null>(null);
   const at = Math.max(
     0,
@@ -62,22 +72,25 @@ export default function RequestDock({ id }: { id: string }) {
           </button>
         </div>
       )}
+      {paused && waiting.length > 1 && (
+        <Together key={waiting.map((one) => one.id).join()} id={id} requests={waiting} shown={request.id} onShow={setWanted} />
+      )}
       <Card key={request.id} id={id} agent={request.agent ?? agent} request={request} />
     </section>
   );
 }
 
-function labelOf({ kind }: Request): string {
-  if (kind === "approval") return text.approval.label;
+function labelOf({ kind, tool }: Request): string {
+  if (kind === "approval") return tool === null ? text.approval.spendLabel : text.approval.label;
   return kind === "plan" ? text.plan.ask : text.question.label;
 }
 
 function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
   const { hearing, failed, reply } = useReply(id, request);
-  const props: RequestProps = { request, agent: useAgentName(agent), hearing, reply };
+  const props: RequestProps = { id, request, agent: useAgentName(agent), hearing, reply };
   return (
     <>
-      {request.kind === "approval" && <Approval {...props} />}
+      {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
       {hearing === "sending" && <p className="request-note" role="status">{text.approval.resolving}</p>}
@@ -92,6 +105,16 @@ function Card({ id, agent, request }: { id: string; agent: string; request: Requ
 
 /** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
 function useReply(id: string, request: Request) {
+  const { hearing, failed, send } = useAnswer(id);
+  const reply = useCallback(
+    (answer: Reply) => send({ type: "resolve_request", request: request.id, ...answer }),
+    [send, request.id],
+  );
+  return { hearing, failed, reply };
+}
+
+/** Sends one answer, once it hears, and says why it was refused. */
+export function useAnswer(id: string) {
   const store = useStore();
   const [hearing, setHearing] = useState<Hearing>("deaf");
   const [failed, setFailed] = useState<string | null>(null);
@@ -100,21 +123,21 @@ function useReply(id: string, request: Request) {
     return () => clearTimeout(timer);
   }, []);
 
-  const reply = useCallback(
-    (answer: Reply) => {
+  const send = useCallback(
+    (body: CommandBody) => {
       if (hearing !== "open") return;
       // Whoever answered with a focused button would be left nowhere once the card is gone.
       if (document.activeElement?.matches(".request :focus-visible")) ask("compose");
       setHearing("sending");
       setFailed(null);
-      const command = store.command(id, { type: "resolve_request", request: request.id, ...answer });
+      const command = store.command(id, body);
       store.answered(command).catch((error: unknown) => {
         store.discard(command);
         setHearing("open");
         setFailed(error instanceof Error && error.message ? said(error.message) : text.approval.failed);
       });
     },
-    [store, id, request.id, hearing],
+    [store, id, hearing],
   );
-  return { hearing, failed, reply };
+  return { hearing, failed, send };
 }

@@ -1,6 +1,6 @@
 /** The top of a conversation: its title to change, who answers and where, what it is doing, and Stop. */
 
-import { memo, useEffect, useState, type ReactNode } from "react";
+import { memo, Suspense, useEffect, useState, type ReactNode } from "react";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
@@ -9,7 +9,9 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval } from "../list/ConfirmRemoval";
-import { usePicked, useStore } from "../store";
+import { Settings } from "../later";
+import { addressOf, goTo } from "../route";
+import { usePick, usePicked, useStore } from "../store";
 import { shortPath } from "../tools/say";
 import { Meter } from "./Meter";
 
@@ -55,11 +57,15 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const [renaming, setRenaming] = useState(false);
   const [removing, setRemoving] = useState(false);
+  const [settings, setSettings] = useState(false);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
+  useEffect(() => onAsked("settings", () => setSettings(true)), []);
 
   const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived);
   const actions: MenuAction[] = [
     { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
+    { label: text.header.settings, icon: "sliders", onSelect: () => setSettings(true) },
+    { label: text.commands.branch, icon: "branch", onSelect: () => page.branch(id) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
     {
       label: archived ? text.list.unarchive : text.list.archive,
@@ -89,6 +95,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
           </h1>
         )}
         <p className="bar-meta ellipsis" title={project ?? undefined}>
+          <ParentLink id={id} />
           {meta}
         </p>
       </div>
@@ -103,6 +110,11 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       <Menu label={text.header.menu} actions={actions}>
         <Icon name="more" />
       </Menu>
+      {settings && (
+        <Suspense fallback={null}>
+          <Settings id={id} onClose={() => setSettings(false)} />
+        </Suspense>
+      )}
       {removing && (
         <ConfirmRemoval
           title={title || text.list.untitled}
@@ -117,6 +129,32 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
     </HeaderFrame>
   );
 });
+
+/** Where the conversation comes from, and the way back there. */
+function ParentLink({ id }: { id: string }) {
+  const page = usePageActions();
+  const parent = usePicked(id, ({ state }) => state.parent) ?? null;
+  const title = usePick(({ list }) => (parent === null ? undefined : list.byId.get(parent.conversation)?.title));
+  if (parent === null) return null;
+  const place = parent.message === null ? "" : `#m=${encodeURIComponent(parent.message)}`;
+  return (
+    <>
+      <a
+        className="parent-link"
+        href={`${addressOf(parent.conversation)}${place}`}
+        onClick={(event) => {
+          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          event.preventDefault();
+          if (place) goTo(`${addressOf(parent.conversation)}${place}`);
+          else page.open(parent.conversation);
+        }}
+      >
+        {text.header.parent[parent.kind](title || text.header.parentUnknown)}
+      </a>
+      {" · "}
+    </>
+  );
+}
 
 const TONE = {
   idle: null,

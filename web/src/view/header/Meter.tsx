@@ -1,37 +1,57 @@
-/** How full the model's context is, as a ring; it opens to the numbers behind it: tokens, cost, changed files. */
+/** How full the model's context is, as a ring with the cost beside it. It opens, pressed or pointed at, to MeterBox. */
 
-import { useId, useRef } from "react";
+import { Suspense, useId, useRef, useState, type PointerEvent } from "react";
 import type { State } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { money, text } from "../../text";
+import { FilesDialog, MeterBox } from "../later";
 import { usePicked } from "../store";
 
 const NOTHING_USED: State["usage"] = {};
 const RADIUS = 6.5;
 const ROUND = 2 * Math.PI * RADIUS;
+// Passing over it is not asking; leaving it for the box is not leaving.
+const POINTED_MS = 250;
+const GAP_PX = 4;
+const EDGE_PX = 8;
 
 export function Meter({ id: conversation }: { id: string }) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [open, setOpen] = useState(false);
+  const [showingFiles, setShowingFiles] = useState(false);
   const context = usePicked(conversation, ({ state }) => state.context) ?? null;
   const usage = usePicked(conversation, ({ state }) => state.usage) ?? NOTHING_USED;
-  const cost_usd = usePicked(conversation, ({ state }) => state.cost_usd) ?? 0;
-  const files = usePicked(conversation, ({ state }) => state.files) ?? [];
+  // What a running turn cost so far joins the sum at its end.
+  const turnCost = usePicked(conversation, ({ state }) => state.turn?.cost_usd) ?? 0;
+  const cost = (usePicked(conversation, ({ state }) => state.cost_usd) ?? 0) + turnCost;
+  const hasFiles = usePicked(conversation, ({ state }) => state.files.length > 0) ?? false;
   const spent = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
-  if (context === null && spent === 0 && files.length === 0) return null;
+  if (context === null && spent === 0 && !hasFiles && cost === 0) return null;
 
-  const share = context?.window_tokens ? Math.min(1, context.used_tokens / context.window_tokens) : 0;
+  const share = shareOf(context);
   const tone = share >= 0.9 ? "is-bad" : share >= 0.75 ? "is-wait" : "";
+  const pointed = (open: boolean) => (event: PointerEvent) => {
+    if (event.pointerType !== "mouse") return;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      if (open && !box.current?.matches(":popover-open")) box.current?.showPopover();
+      else if (!open && !box.current?.matches(":focus-within")) box.current?.hidePopover();
+    }, POINTED_MS);
+  };
 
   return (
     <>
       <button
         ref={button}
         type="button"
-        className={`icon-button meter ${tone}`}
-        aria-label={text.header.context}
-        title={context ? text.header.contextUsed(context.used_tokens, context.window_tokens, context.estimated) : text.header.context}
+        className={cost > 0 ? `meter has-cost ${tone}` : `icon-button meter ${tone}`}
+        aria-label={text.join(text.header.context, cost > 0 && money(cost))}
         popoverTarget={id}
+        onPointerEnter={pointed(true)}
+        onPointerLeave={pointed(false)}
+        onPointerDown={() => clearTimeout(timer.current)}
       >
         <svg viewBox="0 0 18 18" aria-hidden="true">
           <circle className="meter-track" cx="9" cy="9" r={RADIUS} />
@@ -44,45 +64,46 @@ export function Meter({ id: conversation }: { id: string }) {
             transform="rotate(-90 9 9)"
           />
         </svg>
+        {cost > 0 && <span className="meter-cost tabular">{money(cost)}</span>}
       </button>
       <div
         ref={box}
         id={id}
         className="menu meter-box"
         popover="auto"
+        onPointerEnter={pointed(true)}
+        onPointerLeave={pointed(false)}
         onToggle={(event) => {
+          setOpen(event.newState === "open");
           if (event.newState !== "open" || !box.current || !button.current) return;
           const anchor = button.current.getBoundingClientRect();
           const width = box.current.getBoundingClientRect().width;
-          box.current.style.top = `${anchor.bottom + 4}px`;
-          box.current.style.left = `${Math.max(8, anchor.right - width)}px`;
+          box.current.style.top = `${anchor.bottom + GAP_PX}px`;
+          box.current.style.left = `${Math.max(EDGE_PX, anchor.right - width)}px`;
         }}
       >
-        <h2>{text.header.context}</h2>
-        <p>
-          {context
-            ? text.header.contextUsed(context.used_tokens, context.window_tokens, context.estimated)
-            : text.header.contextUnknown}
-        </p>
-        {context?.compressed && <p>{text.header.compressed}</p>}
-        {spent > 0 && <p>{text.header.usage(usage.input_tokens ?? 0, usage.output_tokens ?? 0)}</p>}
-        {(usage.cached_tokens ?? 0) > 0 && <p>{text.header.cached(usage.cached_tokens ?? 0)}</p>}
-        <p>{cost_usd > 0 ? text.header.cost(cost_usd) : text.header.costNone}</p>
-        {files.length > 0 && (
-          <>
-            <h2>{text.header.files(files.length)}</h2>
-            <ul className="file-list">
-              {files.map((file) => (
-                <li key={file.path}>
-                  <span className="mono ellipsis">{file.path}</span>
-                  <span className="is-good tabular">{file.additions > 0 && text.tool.added(file.additions)}</span>
-                  <span className="is-bad tabular">{file.deletions > 0 && text.tool.removed(file.deletions)}</span>
-                </li>
-              ))}
-            </ul>
-          </>
+        {open && (
+          <Suspense fallback={null}>
+            <MeterBox
+              id={conversation}
+              onShowFiles={() => {
+                box.current?.hidePopover();
+                setShowingFiles(true);
+              }}
+            />
+          </Suspense>
         )}
       </div>
+      {showingFiles && (
+        <Suspense fallback={null}>
+          <FilesDialog id={conversation} onClose={() => setShowingFiles(false)} />
+        </Suspense>
+      )}
     </>
   );
+}
+
+/** 0 when the window is not known. */
+export function shareOf(context: State["context"]): number {
+  return context?.window_tokens ? Math.min(1, context.used_tokens / context.window_tokens) : 0;
 }

@@ -12,6 +12,8 @@ import { Menu } from "../controls/Menu";
 import { HeaderFrame } from "../header/Header";
 import { onAsked } from "../keys";
 import { addressOf, goTo } from "../route";
+import type { Params } from "../settings/params";
+import { SettingsForm } from "../settings/Settings";
 import { usePick, useStore } from "../store";
 
 interface HomeProps {
@@ -27,6 +29,8 @@ export default function Home({ listShown, onShowList }: HomeProps) {
   const [value, setValue] = useKept("palaver.fresh", "");
   const [chosen, setChosen] = useKept("palaver.agent", "");
   const [mode, setMode] = useState("ask");
+  const [params, setParams] = useState<Params>({});
+  const [settings, setSettings] = useState(false);
   const [folder, setFolder] = useState("");
   const [state, setState] = useState<"idle" | "starting" | { failed: string }>("idle");
   const attachments = useAttachments("");
@@ -44,7 +48,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
         message: contentOf(value, attachments.items),
         ...(agent ? { agent: agent.id } : {}),
         ...(folder.trim() === "" ? {} : { project: folder.trim() }),
-        ...(mode === "ask" ? {} : { params: { mode } }),
+        params: { ...params, ...(mode === "ask" ? {} : { mode }) },
       });
       setValue("");
       attachments.clear();
@@ -75,6 +79,15 @@ export default function Home({ listShown, onShowList }: HomeProps) {
                 <>
                   <AgentMenu agents={agents.items} phase={agents.phase} agent={agent} onChoose={setChosen} />
                   <ModeMenu mode={mode} onChoose={setMode} />
+                  <button
+                    type="button"
+                    className="icon-button"
+                    aria-label={text.settings.freshHeading}
+                    title={text.settings.freshHeading}
+                    onClick={() => setSettings(true)}
+                  >
+                    <Icon name="sliders" />
+                  </button>
                 </>
               }
               buttons={(canSend) => (
@@ -114,6 +127,19 @@ export default function Home({ listShown, onShowList }: HomeProps) {
               {state.failed}
             </p>
           )}
+          {settings && (
+            <SettingsForm
+              heading={text.settings.freshHeading}
+              params={params}
+              agent={agent?.id ?? ""}
+              used={null}
+              onSave={(patch, agentId) => {
+                setParams(Object.fromEntries(Object.entries({ ...params, ...patch }).filter(([, value]) => value !== null)));
+                if (agentId) setChosen(agentId);
+              }}
+              onClose={() => setSettings(false)}
+            />
+          )}
           <AgentNote agent={agent} phase={agents.phase} />
           {isEmpty && (
             <ul className="tips">
@@ -143,8 +169,8 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
       className="button quiet small"
       actions={agents.map((known) => ({
         label: known.name,
-        ...(known.id === agent?.id ? { icon: "check" as const } : {}),
-        end: <span className="hint">{known.ready ? known.backend : known.note}</span>,
+        checked: known.id === agent?.id,
+        hint: known.ready ? text.join(known.backend, known.model) : (known.note ?? ""),
         onSelect: () => onChoose(known.id),
       }))}
     >

@@ -9,7 +9,7 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
-import { useStore } from "../store";
+import { usePick, useStore } from "../store";
 import { ConfirmRemoval } from "./ConfirmRemoval";
 
 interface ListRowProps {
@@ -42,6 +42,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   const tone = toneOf(item);
   const state = stateOf(item, tone);
   const agent = useAgentName(item.agent);
+  const parent = usePick(({ list }) => (item.parent === null ? undefined : list.byId.get(item.parent)?.title));
 
   const menu: MenuAction[] = [
     { label: text.list.rename, icon: "edit", onSelect: () => setMode("renaming") },
@@ -81,7 +82,13 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
       >
         <span className="list-top">
           {tone && <span className={`dot is-${tone}`} />}
+          {item.parent !== null && (
+            <span className="list-branch" title={parent ? text.list.branchOf(parent) : text.list.branch}>
+              <Icon name="branch" />
+            </span>
+          )}
           <span className={unread ? "list-title ellipsis unread" : "list-title ellipsis"}>{title}</span>
+          {item.parent !== null && <span className="sr-only">, {parent ? text.list.branchOf(parent) : text.list.branch}</span>}
           {unread && <span className="sr-only">, {text.list.unread}</span>}
           <time className="list-time tabular" title={exactTime(item.updated_at)}>
             {ago(item.updated_at, now)}

@@ -58,6 +58,8 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
         { name: text.commands.find, key: `${commandKey}F`, run: () => ask("find") },
         { name: text.commands.end, key: "G", run: () => ask("end") },
         { name: text.commands.start, key: "Shift+G", run: () => ask("start") },
+        { name: text.commands.settings, run: () => ask("settings") },
+        { name: text.commands.branch, run: () => actions.branch(id) },
         { name: text.commands.rename, run: () => ask("rename") },
         {
           name: archived ? text.commands.unarchive : text.commands.archive,

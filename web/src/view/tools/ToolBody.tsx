@@ -8,6 +8,7 @@ import { usePageActions } from "../actions";
 import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
+import { Changes } from "../diff/Changes";
 import { DiffView } from "../diff/DiffView";
 import { diffOfCall } from "../diff/lines";
 import { PlanItems } from "../dock/PlanLine";
@@ -34,9 +35,25 @@ export default function ToolBody({ block, kind }: ToolBodyProps) {
 }
 
 function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
-  if (kind === "shell") return <Shell block={block} />;
+  if (kind === "shell") {
+    return (
+      <>
+        <Shell block={block} />
+        {block.changes.length > 0 && <Changes place={block.call} changes={block.changes} />}
+      </>
+    );
+  }
   if (kind === "ask") return <Asked block={block} />;
   if (kind === "plan") return <Planned block={block} />;
+  // What it did is worth more than what it was asked to do.
+  if (block.changes.length > 0) {
+    return (
+      <>
+        <Changes place={block.call} changes={block.changes} />
+        {block.status === "error" && <Output block={block} />}
+      </>
+    );
+  }
   const diff = kind === "edit" || kind === "write" || kind === "patch" ? diffOfCall(block.name, block.input) : null;
   if (diff) {
     return (

@@ -22,6 +22,7 @@ function call(name: string, input: unknown, fields: Partial<ToolBlock> = {}): To
     grant: null,
     provider: null,
     started_at: 1,
+    changes: [],
     finished_at: 2,
     ...fields,
   };

@@ -9,6 +9,7 @@ import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import type { IconName } from "../controls/Icon";
 import { visible } from "../controls/visible";
+import { total } from "../../model/changes";
 import { diffOfCall, statOf } from "../diff/lines";
 
 export type ToolKind = keyof typeof text.tool.verbs;
@@ -210,16 +211,30 @@ function outcomeOf(block: ToolBlock, kind: ToolKind): string {
     case "edit":
     case "write":
     case "patch": {
+      if (block.changes.length > 0) return changesOf(block);
       const diff = diffOfCall(block.name, block.input);
       if (!diff) return "";
       const { added, removed } = statOf(diff.lines);
-      return [added > 0 && text.tool.added(added), removed > 0 && text.tool.removed(removed)].filter(Boolean).join(" ");
+      return sayStat(added, removed);
     }
     case "shell":
-      return block.exit_code ? text.tool.exit(block.exit_code) : "";
+      return text.join(block.exit_code !== null && block.exit_code !== 0 && text.tool.exit(block.exit_code), changesOf(block));
     default:
-      return "";
+      return changesOf(block);
   }
+}
+
+/** "+12 −4" of one file, "3 files +12 −4" of several. */
+function changesOf(block: ToolBlock): string {
+  if (block.changes.length === 0) return "";
+  const { added, removed } = total(block.changes);
+  const files = new Set(block.changes.map((change) => change.path)).size;
+  const many = files > 1 || kindOf(block.name) === "shell";
+  return [many && text.tool.files(files), sayStat(added, removed)].filter(Boolean).join(" ");
+}
+
+function sayStat(added: number, removed: number): string {
+  return [added > 0 && text.tool.added(added), removed > 0 && text.tool.removed(removed)].filter(Boolean).join(" ");
 }
 
 export function sayTool(block: ToolBlock): ToolLine {

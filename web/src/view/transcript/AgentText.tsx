@@ -3,9 +3,11 @@
 import type { TextRow } from "../../model/rows";
 import { bytes, text } from "../../text";
 import { blobUrl } from "../../transport/api";
+import { usePageActions } from "../actions";
 import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
+import { Menu, type MenuAction } from "../controls/Menu";
 import { usePicked, useStore } from "../store";
 import { Markdown } from "./Markdown";
 
@@ -13,10 +15,14 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
   const { block } = row;
   const id = useConversationId();
   const store = useStore();
+  const page = usePageActions();
   const resting = usePicked(id, ({ state }) => last && state.turn === null) ?? false;
   const book = usePicked(id, (conversation) => conversation.markdown);
   const parts = book?.render(row.key, block.text, block.status !== "streaming") ?? [];
   const mark = markOf(row);
+  const actions: MenuAction[] = [
+    { label: text.message.branch, icon: "branch", onSelect: () => page.branch(id, row.messageId) },
+  ];
   return (
     <div className={row.messageStatus === "superseded" ? "agent-text superseded" : "agent-text"}>
       <Markdown place={row.key} parts={parts} />
@@ -29,7 +35,7 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
       {block.status !== "streaming" && (
         <div className="row-actions">
           <Copy label={text.message.copy} content={() => block.text} />
-          {resting && (
+          {resting && row.messageStatus !== "superseded" && (
             <button
               type="button"
               className="icon-button small"
@@ -40,6 +46,9 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
               <Icon name="retry" />
             </button>
           )}
+          <Menu label={text.message.menu} actions={actions} className="icon-button small">
+            <Icon name="more" />
+          </Menu>
         </div>
       )}
     </div>

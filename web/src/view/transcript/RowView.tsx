@@ -8,6 +8,7 @@ import { useMe, type Me } from "../me";
 import { nameOfGroup, ToolGroup } from "../tools/ToolGroup";
 import { nameOfTool, ToolRow } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
+import { Attempt, Compressed, isTold, ModelSwitch, sayChanges, sayModels, sayTold, Told, TurnChanges } from "./Events";
 import { Day, ErrorCard, headingOfNote, Interrupted, Note, sayInterrupted } from "./Marks";
 import { headingOf, Thinking } from "./Thinking";
 import { nameOfUser, PendingMessage, Picture, UserMessage } from "./UserMessage";
@@ -61,7 +62,15 @@ function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNo
     case "tool_group":
       return <ToolGroup row={row} />;
     case "note":
-      return <Note row={row} />;
+      return isTold(row) ? <Told row={row} /> : <Note row={row} />;
+    case "switch":
+      return <ModelSwitch row={row} />;
+    case "attempt":
+      return <Attempt row={row} />;
+    case "compressed":
+      return <Compressed row={row} />;
+    case "changes":
+      return <TurnChanges row={row} />;
     case "interrupted":
       return <Interrupted row={row} />;
     case "error":
@@ -87,7 +96,15 @@ function nameOf(row: Exclude<ShownRow, { kind: "day" }>, me: Me): string {
     case "tool_group":
       return nameOfGroup(row);
     case "note":
-      return headingOfNote(row);
+      return isTold(row) ? sayTold(row).heading : headingOfNote(row);
+    case "switch":
+      return sayModels(row);
+    case "attempt":
+      return text.message.attempt;
+    case "compressed":
+      return text.compressed.name;
+    case "changes":
+      return sayChanges(row);
     case "interrupted":
       return sayInterrupted(row, me);
     case "error":

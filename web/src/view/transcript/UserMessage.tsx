@@ -10,16 +10,21 @@ import { useConversationId, useScope } from "../conversation/scope";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
+import { usePageActions } from "../actions";
 import { EditMessage } from "../later";
 import { faceOf, isAnothers, useMe, type Me } from "../me";
+import type { Store } from "../../model/store";
 import { useDisclosed, usePicked, useStore } from "../store";
+import { KnowledgeLine } from "./Knowledge";
 
 // Longer than this, a message is a document: it opens on demand.
 const LONG_CHARS = 1400;
 const LONG_LINES = 16;
 
 export function UserMessage({ row }: { row: UserRow }) {
-  const { editing, setEditing } = useScope();
+  const { id, editing, setEditing } = useScope();
+  const store = useStore();
+  const page = usePageActions();
   const busy = usePicked(useConversationId(), ({ state }) => state.turn !== null) ?? false;
   const { message } = row;
   if (editing?.messageId === message.id) {
@@ -37,28 +42,43 @@ export function UserMessage({ row }: { row: UserRow }) {
       icon: "edit",
       onSelect: () => setEditing({ messageId: message.id, text: row.text }),
     });
+    actions.push({ label: text.message.regenerateFrom, icon: "retry", onSelect: () => answerAgain(store, id, row) });
   }
+  actions.push({ label: text.message.branch, icon: "branch", onSelect: () => page.branch(id, message.id) });
   const blob = message.blocks.find((block) => block.type === "text" && block.blob !== null);
   return (
-    <div className="user">
-      <Words place={row.key} value={row.text} />
-      <Images urls={row.images} />
-      {blob?.type === "text" && blob.blob && (
-        <a className="open-full" href={blobUrl(blob.blob.id)} target="_blank" rel="noopener">
-          {text.message.full(bytes(blob.blob.size))}
-        </a>
-      )}
-      <Byline row={row} />
-      <div className="row-actions">
-        <time className="row-time tabular" dateTime={new Date(row.ts).toISOString()} title={exactTime(row.ts)}>
-          {clock(row.ts)}
-        </time>
-        <Menu label={text.message.menu} actions={actions} className="icon-button small">
-          <Icon name="more" />
-        </Menu>
+    <>
+      <div className="user">
+        <Words place={row.key} value={row.text} />
+        <Images urls={row.images} />
+        {blob?.type === "text" && blob.blob && (
+          <a className="open-full" href={blobUrl(blob.blob.id)} target="_blank" rel="noopener">
+            {text.message.full(bytes(blob.blob.size))}
+          </a>
+        )}
+        <Byline row={row} />
+        <div className="row-actions">
+          <time className="row-time tabular" dateTime={new Date(row.ts).toISOString()} title={exactTime(row.ts)}>
+            {clock(row.ts)}
+          </time>
+          <Menu label={text.message.menu} actions={actions} className="icon-button small">
+            <Icon name="more" />
+          </Menu>
+        </div>
       </div>
-    </div>
+      {message.knowledge && <KnowledgeLine place={row.key} knowledge={message.knowledge} />}
+    </>
   );
+}
+
+/** The same message once more, without what followed it. */
+function answerAgain(store: Store, id: string, { message, text: words, images }: UserRow): void {
+  const state = store.getSnapshot().open.get(id)?.state;
+  const place = state?.messages.findIndex((known) => known.id === message.id) ?? -1;
+  if (!state || place < 0) return;
+  const pictures = images.map((url): Part => ({ type: "image_url", image_url: { url } }));
+  const content: string | Part[] = pictures.length === 0 ? words : [{ type: "text", text: words }, ...pictures];
+  store.command(id, { type: "retry_from", index: state.offset + place, content });
 }
 
 /** Who wrote it and through what, when that is not the reader in a page like this. */

@@ -1,0 +1,34 @@
+/** Who answers next, and with which model: agents to choose at once, everything else behind "settings". */
+
+import { text } from "../../text";
+import { Icon } from "../controls/Icon";
+import { Menu, type MenuAction } from "../controls/Menu";
+import { ask } from "../keys";
+import { usePick, usePicked, useStore } from "../store";
+
+export function AgentChoice({ id, params }: { id: string; params: object }) {
+  const store = useStore();
+  const agents = usePick((snapshot) => snapshot.agents.items);
+  const agent = usePicked(id, ({ state }) => state.agent) ?? "";
+  const known = agents.find((one) => one.id === agent);
+  const chosen = (params as Record<string, unknown>)["model"];
+  const model = typeof chosen === "string" ? chosen : (known?.model ?? null);
+  const actions: MenuAction[] = [
+    ...agents.map((one) => ({
+      label: one.name,
+      hint: one.ready ? text.join(one.backend, one.model) : (one.note ?? ""),
+      checked: one.id === agent,
+      onSelect: () => {
+        if (one.id !== agent) store.command(id, { type: "update_conversation", agent: one.id });
+      },
+    })),
+    { label: text.fresh.modelAndMore, icon: "sliders", onSelect: () => ask("settings") },
+  ];
+  const name = known?.name ?? agent;
+  return (
+    <Menu label={text.fresh.chosen(name, model)} className="button quiet small agent-choice" actions={actions}>
+      <Icon name="spark" />
+      <span className="ellipsis">{text.join(name, typeof chosen === "string" && chosen)}</span>
+    </Menu>
+  );
+}
