@@ -116,7 +116,9 @@ class Compressing:
             ("repair", self._seq + 1),
             ("limit", last),
         )
-        return self._weigh([*self._compressions, *(self._compression(*stage, "high") for stage in stages)])
+        least = self._weigh([*self._compressions, *(self._compression(*stage, "high") for stage in stages)])
+        # Of a tiny history the line that says what is missing would be the larger part.
+        return min(least, self.used_tokens)
 
     # -- the stages
 
