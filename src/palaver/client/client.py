@@ -31,6 +31,8 @@ ANSWER_S = 30.0
 TRIES = 6
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+PAGE = 500
+"""As many rows of the list as a server gives at once."""
 
 T = TypeVar("T")
 
@@ -88,6 +90,18 @@ class _Agents(Struct):
     items: list[AgentInfo]
 
 
+class Imported(Struct):
+    """What was made of a file, or would be."""
+
+    format: str
+    title: str
+    agent: str
+    message_count: int
+    conversation: str | None = None
+    project: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
 class _SnapshotFrame(Struct):
     seq: int
     state: State
@@ -126,7 +140,50 @@ class Client:
             command = replace(command, client_request_id=str(uuid4()))
         return await self._send("POST", f"/api/conversations/{conversation}/commands", command, Accepted)
 
+    async def bring(
+        self,
+        file: bytes,
+        *,
+        format: str | None = None,
+        title: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Make a conversation from an exported file, or only say what it would be. Made once, whatever breaks."""
+        wishes = {"format": format, "title": title, "agent": agent, "project": project}
+        query = {name: value for name, value in wishes.items() if value is not None}
+        query |= {"dry_run": str(dry_run).lower(), "client_request_id": str(uuid4())}
+        return await self._send("POST", "/api/conversations/import", file, Imported, query)
+
     # -- reading
+
+    async def export(self, conversation: str, format: str) -> AsyncGenerator[bytes, None]:
+        """A conversation as a file, in pieces. Raises Unreachable when it breaks off: half a file is no file."""
+        url = f"{self._base_url}/api/conversations/{conversation}/export"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
+        try:
+            async with self._http.get(
+                url, headers=self._headers, params={"format": format}, timeout=timeout
+            ) as response:
+                if response.status >= 400:
+                    raise _error(response.status, await response.read())
+                async for piece in response.content.iter_any():
+                    yield piece
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            raise self._unreachable(failure) from failure
+
+    async def every_conversation(self) -> AsyncGenerator[Listing, None]:
+        """All of them, the archived too, newest first."""
+        cursor: str | None = None
+        while True:
+            query = {"limit": PAGE, "archived": "all", "cursor": cursor}
+            page = await self._get("/api/conversations", _Listings, query)
+            for listing in page.items:
+                yield listing
+            cursor = page.next_cursor
+            if cursor is None:
+                return
 
     async def snapshot(self, conversation: str, tail: int = 100) -> State:
         return await self._get(f"/api/conversations/{conversation}/snapshot", State, {"tail": tail})
@@ -195,11 +252,14 @@ class Client:
         params = {key: str(value) for key, value in (query or {}).items() if value is not None}
         return await self._request("GET", path, kind, params=params)
 
-    async def _send(self, method: str, path: str, body: object, kind: type[T]) -> T:
+    async def _send(
+        self, method: str, path: str, body: object, kind: type[T], params: Mapping[str, str] | None = None
+    ) -> T:
         pause_s = FIRST_PAUSE_S
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._request(method, path, kind, data=msgspec.json.encode(body))
+                return await self._request(method, path, kind, params, data)
             except (Unreachable, LogUnavailable):
                 if attempt == TRIES:
                     raise
@@ -223,13 +283,16 @@ class Client:
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as failure:
-            raise Unreachable(
-                f"No answer from {self._base_url} ({str(failure) or type(failure).__name__}). "
-                "Is the server running? Start it with `palaver serve`."
-            ) from failure
+            raise self._unreachable(failure) from failure
         if response.status >= 400:
             raise _error(response.status, body)
         return msgspec.json.decode(body, type=kind)
+
+    def _unreachable(self, failure: Exception) -> Unreachable:
+        return Unreachable(
+            f"No answer from {self._base_url} ({str(failure) or type(failure).__name__}). "
+            "Is the server running? Start it with `palaver serve`."
+        )
 
 
 def _error(status: int, body: bytes) -> PalaverError:

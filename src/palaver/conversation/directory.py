@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
+from pathlib import Path
 from typing import assert_never
 
 import msgspec
@@ -120,6 +121,11 @@ class Directory:
     @property
     def open_count(self) -> int:
         return len(self._open)
+
+    @property
+    def home(self) -> Path:
+        """The folder of a conversation without a project."""
+        return self._around.home
 
     async def _opened(self, conversation: str) -> Conversation:
         """The one owner of a conversation; concurrent callers share the opening."""

@@ -283,7 +283,7 @@ def _thought(shown: Json) -> ThinkingBlock:
         redacted=redacted,
         signature=shown["signature"] if isinstance(shown.get("signature"), str) else None,
         provider=provider,
-        duration_ms=integer(shown.get("duration_ms")) or None,
+        duration_ms=integer(shown["duration_ms"]) if "duration_ms" in shown else None,
     )
 
 

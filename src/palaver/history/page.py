@@ -9,14 +9,13 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
 from typing import Any
 
 import msgspec
-from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from palaver.errors import Invalid, TooLarge
@@ -64,19 +63,21 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u20
 _COMMENT = re.compile(rf"<!-- {EMBEDDED}([A-Za-z0-9+/=]*) -->")
 
 
-class _Markdown(MarkdownIt):
-    def validateLink(self, url: str) -> bool:  # noqa: N802
-        """Where a link may lead. Anything else stays text."""
-        return _LINK.match(url) is not None
-
-
 @cache
-def _markdown() -> _Markdown:
-    # An image would be fetched from wherever it says; without the rule it stays a link.
-    markdown = _Markdown("commonmark", {"html": False})
+def _markdown() -> Callable[[str], str]:
+    # Imported when the first page is written: a server starts without it.
+    from markdown_it import MarkdownIt
+
+    class Markdown(MarkdownIt):
+        def validateLink(self, url: str) -> bool:  # noqa: N802
+            """Where a link may lead. Anything else stays text."""
+            return _LINK.match(url) is not None
+
+    markdown = Markdown("commonmark", {"html": False})
     markdown.enable(["table", "strikethrough"])
+    # An image would be fetched from wherever it says; without the rule it stays a link.
     markdown.disable("image")
-    return markdown
+    return markdown.render
 
 
 def written(state: State) -> Iterator[str]:
@@ -177,7 +178,7 @@ def _visible(text: str) -> str:
 
 
 def _rendered(markdown: str) -> str:
-    html: str = _markdown().render(markdown)
+    html = _markdown()(markdown)
     return html.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=').rstrip()
 
 

@@ -76,11 +76,11 @@ async def create(data: JSONBody[CreateConversation], request: NativeRequest, ser
     if data.params.get("mode") not in _CAUTIOUS_MODES or "policy" in data.params:
         require(request.auth, "decide")
     if data.project is not None:
-        _check_folder(Path(data.project))
+        check_folder(Path(data.project))
     return await server.directory.create(data, origin_of(request, "native"))
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     if not folder.is_absolute() or not folder.is_dir():
         raise Invalid(
             f"`project`: {folder} is no folder on the server. Give the whole path of one.", project=str(folder)
