@@ -13,9 +13,11 @@ from msgspec.structs import replace as changed
 
 from palaver.backends.base import Capabilities
 from palaver.backends.demo_text import DIFF, LIGHTHOUSE, MARKDOWN, REAL_AGENTS, STORY, SUNSET, WELCOME
+from palaver.backends.demo_work import WINDOW_TOKENS, context, knowledge, process, together
 from palaver.backends.script import (
     Ask,
     Boundary,
+    Confirm,
     Dialogue,
     Emit,
     Fail,
@@ -32,15 +34,12 @@ from palaver.backends.script import (
 )
 from palaver.backends.scripted import SCRIPTED, ScriptedBackend
 from palaver.errors import ProviderUnavailable
-from palaver.schema.events import ContextCompressed, ContextMeasured, ModelSwitched
+from palaver.schema.events import ContextMeasured
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import FileChange, Message, Plan, PlanItem, Question, QuestionOption, Retry, TextBlock
 
 TOKENS_PER_S = 40.0
 """The pace of a brisk model: fast enough not to bore, slow enough to see that it streams."""
-
-WINDOW_TOKENS = 8192
-"""Small, so that a few turns already move the meter."""
 
 SCENES_AT_ONCE = 4
 """A long message may name many scenes; nobody wants to sit through all of them unasked."""
@@ -314,23 +313,14 @@ def _outage() -> Dialogue:
     )
 
 
-def _context() -> Dialogue:
-    yield Say("A conversation outgrows what a model can take in at once. The meter shows how full it is:")
-    yield Emit(ContextMeasured(used_tokens=7_420, window_tokens=WINDOW_TOKENS))
-    yield Pause(1.0)
-    yield Emit(
-        ContextCompressed(
-            stage="summarize",
-            strength="medium",
-            before_tokens=7_420,
-            after_tokens=2_100,
-            summary="The keeper wants a fog horn; the plan has four steps.",
-        )
+def _spending() -> Dialogue:
+    yield Say("An agent may cost money, and a conversation may have a limit. When it is reached, I ask:")
+    reply = yield Confirm(
+        title="Go on beyond the spending limit of $1.00?",
+        preview="This conversation has cost $1.03. A yes lets it go on up to $2.03.",
+        risk="It costs money (not here: the demo is free).",
     )
-    yield Say("Older parts were just summed up for the model. You still see every word; only the model sees less.")
-    yield Boundary()
-    yield Emit(ModelSwitched(to_model="demo-small", from_model="demo-large", reason="demo-large is busy (not really)"))
-    yield Say("And now I am another model: the one before was busy, so the conversation went on with a smaller one.")
+    yield Say("Thank you, then I go on." if reply.allowed else "Understood: a real agent would stop here.")
 
 
 def _agents() -> Dialogue:
@@ -394,7 +384,11 @@ SCENES = (
     _scene("plan", "a plan, approved and worked off", r"plan", _plan),
     _scene("question", "a question with choices", r"question|ask\b|choose|choice", _question),
     _scene("error", "a call that fails, and what comes of it", r"error|fail", _error),
-    _scene("context", "the context meter and a change of model", r"context|meter|model", _context),
+    _scene("together", "three calls, decided at once", r"together|at once|three\b", together),
+    _scene("process", "commands that run in the background", r"process|background", process),
+    _scene("knowledge", "what is recalled before an answer", r"knowledge|recall|remember|notes?\b", knowledge),
+    _scene("context", "the context meter, a summary and a change of model", r"context|meter|model|compress", context),
+    _scene("spending", "a limit of what it may cost", r"spend|cost|money|limit", _spending),
     _scene("agents", "a message to another agent", r"agents?\b|colleague|exchange|delegate", _agents),
     _scene("image", "a picture", r"image|picture|photo|sunset", _image),
     _scene("long", "a long answer to stop or to steer", r"long|stop|steer|story", _long),

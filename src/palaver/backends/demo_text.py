@@ -62,6 +62,28 @@ DIFF = """\
  PATTERN = "*........."
 """
 
+HORN_DIFF = """\
+--- /dev/null
++++ b/src/horn.py
+@@ -0,0 +1,6 @@
++\"\"\"When the fog horn sounds.\"\"\"
++
++ON_S = 3
++OFF_S = 27
++QUIET_UNTIL_H = 6
++PITCH_HZ = 110
+"""
+
+LOG_DIFF = """\
+--- a/LOG.md
++++ b/LOG.md
+@@ -2,3 +2,4 @@
+ ## North Head
+ Light: 19 miles.
++Horn: 3 s in 30.
+ Keeper: on leave until May.
+"""
+
 STORY = """\
 Everything in a conversation is written to a log before anyone sees it: your messages, my words, each call of a \
 tool and its result, each question and who answered it. The log only ever grows, and each entry has a number.

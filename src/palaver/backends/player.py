@@ -17,12 +17,17 @@ import msgspec
 from palaver.backends.base import Turn
 from palaver.backends.script import (
     Ask,
+    Background,
     Boundary,
+    Compress,
+    Confirm,
     Emit,
+    EndBackground,
     Fail,
     Finish,
     Output,
     Pause,
+    Recall,
     Reply,
     Say,
     Script,
@@ -39,12 +44,15 @@ from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
+    ContextCompressed,
     ExchangeReturned,
     ExchangeSent,
     FilesChanged,
+    KnowledgeRecalled,
     KnownEvent,
     ModelSwitched,
     PlanUpdated,
+    ProcessStarted,
     RequestOpened,
     RequestResolved,
     TextDelta,
@@ -91,13 +99,22 @@ class Deliveries:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    request: RequestOpened
+class Requests:
+    """Asked at once, answered in any order."""
+
+    requests: tuple[RequestOpened, ...]
 
 
-Move = KnownEvent | Sleep | Gate | Commit | Deliveries | Request
-Back: TypeAlias = RequestResolved | tuple[Message, ...] | None
-"""What the caller sends in: the end of a request, messages that joined the turn, or nothing."""
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    process: str
+    exit_code: int
+    text: str
+
+
+Move = KnownEvent | Sleep | Gate | Commit | Deliveries | Requests | ProcessEnd
+Back: TypeAlias = tuple[RequestResolved, ...] | tuple[Message, ...] | None
+"""What the caller sends in: the ends of requests, messages that joined the turn, or nothing."""
 
 Delivered = Callable[[Sequence[Message]], Iterable[Step]]
 
@@ -132,6 +149,7 @@ class Player:
         self._tokens = 0
         self._usage = Usage()
         self._finish: Finish | None = None
+        self._processes: dict[str, str] = {}
 
     def play(self, script: Script) -> _Moves:
         began_ms = self._turn.now_ms()
@@ -166,13 +184,28 @@ class Player:
             case Tool():
                 return (yield from self._tools((step,)))
             case Tools():
-                return (yield from self._tools(step.calls))
+                return (yield from self._tools(step.calls, together=step.together))
             case Ask():
                 return (yield from self._ask(step))
+            case Confirm():
+                return (yield from self._confirm(step))
             case ShowPlan():
                 return (yield from self._plan(step))
             case Status():
                 yield TurnStatus(status=step.status, detail=step.detail, retry=step.retry)
+            case Recall():
+                asked = next((known for known in reversed(self._turn.history) if known.role == "user"), None)
+                yield KnowledgeRecalled(
+                    message=asked.id if asked else None, sources=step.sources, tokens=step.tokens, text=step.text
+                )
+            case Compress():
+                yield from self._compress(step)
+            case Background():
+                process = self._processes[step.command] = self._turn.new_id()
+                yield ProcessStarted(process=process, command=step.command)
+            case EndBackground():
+                yield Commit()
+                yield ProcessEnd(self._processes[step.command], step.exit_code, step.text)
             case Emit():
                 if isinstance(step.event, ModelSwitched):
                     self._model = step.event.to_model
@@ -191,6 +224,21 @@ class Player:
                 assert_never(step)
         return Reply()
 
+    def _compress(self, step: Compress) -> _Moves:
+        yield from self._close_answer("stop")
+        yield Commit()
+        horizon = self._turn.state.seq + 1
+        for at, stage in enumerate(step.stages):
+            last = at == len(step.stages) - 1
+            yield ContextCompressed(
+                stage=stage,
+                strength=step.strength,
+                before_tokens=step.tokens[at],
+                after_tokens=step.tokens[at + 1],
+                horizon=horizon,
+                summary=step.summary if last else None,
+            )
+
     # -- an answer is one model call
 
     def _open_answer(self) -> Generator[Move, Back, str]:
@@ -204,8 +252,8 @@ class Player:
         return self._message
 
     def _take_deliveries(self) -> _Moves:
-        joined = yield Deliveries()
-        assert isinstance(joined, tuple)
+        back = yield Deliveries()
+        joined = [message for message in back or () if isinstance(message, Message)]
         if joined and self._delivered:
             yield from self._steps(self._delivered(joined))
             yield from self._close_answer("stop")
@@ -261,15 +309,19 @@ class Player:
 
     # -- tools
 
-    def _tools(self, tools: tuple[Tool, ...]) -> Generator[Move, Back, Reply]:
+    def _tools(self, tools: tuple[Tool, ...], *, together: bool = False) -> Generator[Move, Back, Reply]:
         calls = yield from self._call(tools)
         yield TurnStatus(status="calling_tool", detail=", ".join(dict.fromkeys(tool.name for tool in tools)))
         decisions: list[RequestResolved] = []
+        asking = [self._approval(call, tool) for call, tool in zip(calls, tools, strict=True) if together and tool.asks]
+        early = {asked.call: answer for asked, answer in zip(asking, (yield from _asking(*asking)), strict=True)}
         for call, tool in zip(calls, tools, strict=True):
             if self._finish is not None:
                 yield _not_run(call, "tool_denied", "The turn was stopped before this call; nothing was done.")
                 continue
-            decision = (yield from self._approval(call, tool)) if tool.asks else None
+            decision = early.get(call)
+            if decision is None and tool.asks:
+                [decision] = yield from _asking(self._approval(call, tool))
             if decision is not None:
                 decisions.append(decision)
             if decision is None or allows(decision):
@@ -295,8 +347,8 @@ class Player:
         yield from self._close_answer("tool_calls")
         return [each.call for each in called]
 
-    def _approval(self, call: str, tool: Tool) -> Generator[Move, Back, RequestResolved]:
-        asked = RequestOpened(
+    def _approval(self, call: str, tool: Tool) -> RequestOpened:
+        return RequestOpened(
             request=self._turn.new_id(),
             kind="approval",
             call=call,
@@ -306,10 +358,11 @@ class Player:
             hash=_hash(tool),
             title=tool.title or tool.name,
             risk=tool.risk,
+            sandbox=tool.sandbox,
             preview=tool.preview,
             scopes=tool.scopes,
+            offers=tool.offers,
         )
-        return (yield from _asking(asked))
 
     def _run(self, call: str, tool: Tool, decision: RequestResolved | None) -> _Moves:
         request = decision.request if decision else None
@@ -335,7 +388,7 @@ class Player:
         if exchange:
             yield ExchangeReturned(exchange=exchange, status="complete", response=output, duration_ms=took_ms)
         if tool.changes:
-            yield FilesChanged(files=tool.changes)
+            yield FilesChanged(call=call, files=tool.changes)
         yield ToolFinished(
             call=call,
             ok=tool.ok,
@@ -352,7 +405,7 @@ class Player:
     def _ask(self, step: Ask) -> Generator[Move, Back, Reply]:
         questions = msgspec.to_builtins(step.questions)
         [call] = yield from self._call((Tool("ask_user", {"questions": questions}),))
-        resolved = yield from _asking(
+        [resolved] = yield from _asking(
             RequestOpened(
                 request=self._turn.new_id(),
                 kind="question",
@@ -363,19 +416,31 @@ class Player:
                 questions=step.questions,
             )
         )
-        if resolved.status == "answered":
+        if resolved.status == "answered" and resolved.verdict != "deny":
             answers = msgspec.json.encode(resolved.answers).decode() if resolved.answers else resolved.text or ""
             yield ToolFinished(call=call, ok=True, output=answers, effect="none")
         else:
             yield _declined(call, resolved)
         return Reply((resolved,))
 
+    def _confirm(self, step: Confirm) -> Generator[Move, Back, Reply]:
+        yield from self._close_answer("stop")
+        asked = RequestOpened(
+            request=self._turn.new_id(),
+            kind="approval",
+            agent=self._turn.agent.id,
+            title=step.title,
+            preview=step.preview,
+            risk=step.risk,
+        )
+        return Reply(tuple((yield from _asking(asked))))
+
     def _plan(self, step: ShowPlan) -> Generator[Move, Back, Reply]:
         yield from self._close_answer("stop")
         yield PlanUpdated(plan=step.plan)
         if step.plan is None or not step.asks:
             return Reply()
-        resolved = yield from _asking(
+        [resolved] = yield from _asking(
             RequestOpened(
                 request=self._turn.new_id(),
                 kind="plan",
@@ -387,10 +452,9 @@ class Player:
         return Reply((resolved,))
 
 
-def _asking(asked: RequestOpened) -> Generator[Move, Back, RequestResolved]:
-    resolved = yield Request(asked)
-    assert isinstance(resolved, RequestResolved)
-    return resolved
+def _asking(*asked: RequestOpened) -> Generator[Move, Back, list[RequestResolved]]:
+    back = (yield Requests(asked)) if asked else ()
+    return [resolved for resolved in back or () if isinstance(resolved, RequestResolved)]
 
 
 def _declined(call: str, decision: RequestResolved) -> ToolFinished:

@@ -9,10 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from palaver.errors import AgentError
-from palaver.schema.base import Scope
+from palaver.schema.base import Scope, Strength
 from palaver.schema.commands import Answer
 from palaver.schema.events import KnownEvent, RequestResolved
-from palaver.schema.view import Activity, FileChange, Outcome, Plan, Question, Retry
+from palaver.schema.view import (
+    Activity,
+    CompressionStage,
+    FileChange,
+    KnowledgeSource,
+    Offer,
+    Outcome,
+    Plan,
+    Question,
+    Retry,
+)
 
 Output = tuple[Literal["stdout", "stderr"], str]
 
@@ -53,7 +63,9 @@ class Tool:
     title: str | None = None
     preview: str | None = None
     risk: str | None = None
+    sandbox: str | None = None
     scopes: tuple[Scope, ...] = ("once",)
+    offers: tuple[Offer, ...] = ()
     changes: tuple[FileChange, ...] = ()
     message_to: str | None = None
     """The agent this call passes a message to; it answers with the output."""
@@ -64,6 +76,8 @@ class Tools:
     """Several calls in one answer. They run one after the other."""
 
     calls: tuple[Tool, ...]
+    together: bool = False
+    """All that ask do so at once, before the first one runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,15 @@ class Ask:
     """Questions to a person, put through the tool `ask_user`."""
 
     questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """A yes or no that is about no tool: going on beyond a limit."""
+
+    title: str
+    preview: str
+    risk: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,42 @@ class Status:
     status: Activity
     detail: str | None = None
     retry: Retry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Something remembered for the message that is being answered."""
+
+    sources: tuple[KnowledgeSource, ...]
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compress:
+    """From here on a model would be shown less of all that came before."""
+
+    stages: tuple[CompressionStage, ...]
+    strength: Strength
+    tokens: tuple[int, ...]
+    """Before the first stage, and after each."""
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """A made-up process that outlives its call, until it is ended here, by a person or with the server."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndBackground:
+    """The process of this command ends by itself."""
+
+    command: str
+    exit_code: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +181,26 @@ class Finish:
     summary: str | None = None
 
 
-Step = Say | Think | Tool | Tools | Ask | ShowPlan | Status | Emit | Boundary | Pause | Wait | Fail | Finish
+Step = (
+    Say
+    | Think
+    | Tool
+    | Tools
+    | Ask
+    | Confirm
+    | ShowPlan
+    | Status
+    | Recall
+    | Compress
+    | Background
+    | EndBackground
+    | Emit
+    | Boundary
+    | Pause
+    | Wait
+    | Fail
+    | Finish
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,15 @@ from palaver.backends.player import (
     Deliveries,
     Gate,
     Player,
-    Request,
+    ProcessEnd,
+    Requests,
     Sleep,
     following,
     tokens_in,
 )
 from palaver.backends.script import Choice, Prompt, Step
 from palaver.errors import TimedOut
-from palaver.schema.events import KnownEvent
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.view import ImageBlock, TextBlock
 
 GATE_LIMIT_S = 60.0
@@ -77,8 +78,10 @@ class ScriptedBackend:
                         await turn.committed()
                     case Deliveries():
                         back = tuple(await turn.deliveries())
-                    case Request():
-                        back = await turn.request(move.request)
+                    case Requests():
+                        back = await _answers(turn, move.requests)
+                    case ProcessEnd():
+                        await turn.process_ended(move.process, move.exit_code, move.text)
                     case _:
                         yield move
 
@@ -99,6 +102,12 @@ class ScriptedBackend:
 
     def _passage(self, gate: str) -> "_Passage":
         return self._gates.setdefault(gate, _Passage())
+
+
+async def _answers(turn: Turn, requests: Sequence[RequestOpened]) -> tuple[RequestResolved, ...]:
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(turn.request(request), name=f"request {request.request}") for request in requests]
+    return tuple(task.result() for task in asked)
 
 
 def prompt_of(turn: Turn) -> Prompt:

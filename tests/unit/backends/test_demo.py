@@ -23,7 +23,7 @@ from palaver.schema.events import (
     TurnFinished,
     TurnStatus,
 )
-from palaver.schema.view import Message, TextBlock
+from palaver.schema.view import Message, TextBlock, ToolBlock
 from tests.unit.backends.memory_turn import WAIT_S, MemoryTurn, deny, play
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +38,10 @@ def agree(request: RequestOpened) -> RequestResolved:
 
 async def demo(text: str, earlier: Sequence[Message] = ()) -> MemoryTurn:
     return await play(demo_backend(), MemoryTurn(text, agent=DEMO, decide=agree, earlier=earlier))
+
+
+def tools_of(turn: MemoryTurn) -> list[ToolBlock]:
+    return [block for message in turn.state.messages for block in message.blocks if isinstance(block, ToolBlock)]
 
 
 @pytest.mark.parametrize("scene", ENDING, ids=[scene.name for scene in ENDING])
@@ -71,6 +75,8 @@ async def test_everything_shows_every_kind_of_event_an_agent_makes() -> None:
         "plan.updated",
         "context.measured",
         "context.compressed",
+        "knowledge.recalled",
+        "process.started",
         "model.switched",
         "exchange.sent",
         "exchange.returned",
@@ -132,9 +138,10 @@ async def test_declined_edit_changes_no_file_and_declined_plan_goes_away() -> No
 
 async def test_approved_edit_shows_its_difference_and_says_that_it_is_not_real() -> None:
     turn = await demo("edit")
-    [changed] = turn.state.files
+    [changed] = [change for tool in tools_of(turn) for change in tool.changes]
     [asked] = turn.of(RequestOpened)
     assert changed.diff == asked.preview
+    assert [file.path for file in turn.state.files] == [changed.path]
     assert "No file was touched" in turn.answer_text
 
 
@@ -182,6 +189,29 @@ async def test_picture_arrives_in_one_piece_and_is_a_png() -> None:
     turn = await demo("picture")
     assert any(SUNSET in delta.text for delta in turn.of(TextDelta))
     assert base64.b64decode(SUNSET.partition(",")[2]).startswith(b"\x89PNG")
+
+
+async def test_calls_asked_together_are_all_open_before_one_runs() -> None:
+    turn = await demo("together")
+    kinds = [kind for kind in turn.types if kind in ("request.opened", "tool.started")]
+    assert kinds[:4] == ["request.opened", "request.opened", "request.opened", "tool.started"]
+    assert [change.path for tool in tools_of(turn) for change in tool.changes] == ["src/horn.py", "LOG.md"]
+
+
+async def test_compression_covers_what_came_before_it_and_names_its_stages() -> None:
+    turn = await demo("context")
+    horizons = {one.horizon for one in turn.state.compressions}
+    assert len(horizons) == 1
+    answers = [message for message in turn.state.messages if message.role == "assistant"]
+    assert answers[0].seq < horizons.pop() <= answers[1].seq
+    assert [one.stage for one in turn.state.compressions] == ["deduplicate", "shorten", "summarize"]
+
+
+async def test_recalled_knowledge_stands_with_the_message_it_was_recalled_for() -> None:
+    turn = await demo("knowledge")
+    [asked] = [message for message in turn.state.messages if message.role == "user"]
+    assert asked.knowledge is not None
+    assert [source.kind for source in asked.knowledge.sources] == ["note", "note", "file"]
 
 
 async def test_exchange_returns_what_the_other_agent_said() -> None:
