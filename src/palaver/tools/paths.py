@@ -96,22 +96,15 @@ class Root:
         """Put a file in place as a whole, or leave everything as it was. An existing file keeps its mode."""
         with self.find(text, "make") as found:
             _refuse_protected(found)
-            there = _mode_to_keep(found)
-            mode = new_mode if there is None else there
-            draft = f".{found.name[:200]}.{secrets.token_hex(4)}.tmp"
-            try:
-                with os.fdopen(os.open(draft, _NEW, 0o666, dir_fd=found.folder), "wb") as file:
-                    file.write(data)
-                    if mode is not None:
-                        os.fchmod(file.fileno(), mode)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(draft, found.name, src_dir_fd=found.folder, dst_dir_fd=found.folder)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(draft, dir_fd=found.folder)
-                raise
-            return "created" if there is None else "modified"
+            return _put(found, data, new_mode)
+
+    def replace_in(self, folder: str, name: str, data: bytes) -> Literal["created", "modified"]:
+        """The same in one folder that only its own tool writes to (notes), reached without links and whatever it lies in."""
+        path = f"{folder}/{name}"
+        with self.find(path, "make") as found:
+            if found.path != path:
+                raise Forbidden(f"{path} leads elsewhere ({found.path}); nothing was written.")
+            return _put(found, data, None)
 
     def remove(self, text: str) -> None:
         """Take a regular file away."""
@@ -210,6 +203,25 @@ class _Walk:
         if ".." in rest:
             raise NotFound(f"There is no {name} in {'/'.join(self._names) or 'the project folder'}.")
         return Found(self._folders[-1], rest[-1], _readable("/".join([*self._names, *rest])))
+
+
+def _put(found: Found, data: bytes, new_mode: int | None) -> Literal["created", "modified"]:
+    there = _mode_to_keep(found)
+    mode = new_mode if there is None else there
+    draft = f".{found.name[:200]}.{secrets.token_hex(4)}.tmp"
+    try:
+        with os.fdopen(os.open(draft, _NEW, 0o666, dir_fd=found.folder), "wb") as file:
+            file.write(data)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, found.name, src_dir_fd=found.folder, dst_dir_fd=found.folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=found.folder)
+        raise
+    return "created" if there is None else "modified"
 
 
 def _readable(path: str) -> str:

@@ -1,5 +1,7 @@
 """The staged history limit: what it may do, what it never does, and when it stops."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,9 +210,8 @@ def test_old_results_are_shortened_before_steps_are_left_out() -> None:
 
 
 def test_long_arguments_are_repaired_after_results_were_shortened() -> None:
-    history: list[Message] = [user(1, "Write it.")]
-    for at in range(20):
-        history.append(answer(2 + at, "So.", used(f"c{at}", "Written.", name="write", path="a", content="z" * 8_000)))
+    wrote = [used(f"c{at}", "Written.", name="write", path="a", content="z" * 8_000) for at in range(20)]
+    history = [user(1, "Write it."), *(answer(2 + at, "So.", tool) for at, tool in enumerate(wrote))]
     assert stages(history, 25_000) == ["repair"]
     call = next(
         part for one in shown(history, compressed(history, 25_000)[1]) for part in one.parts if isinstance(part, Call)
@@ -301,7 +302,7 @@ def test_a_pass_makes_room_for_many_turns() -> None:
         again, compressions = compressed(history, limit, compressions)
         assert not again.taken
         prompts.append(shown(history, compressions))
-    for before, after in zip(prompts, prompts[1:], strict=False):
+    for before, after in pairwise(prompts):
         # But for the closing line that every prompt ends with, the one before is how the next one begins.
         assert after[: len(before) - 1] == before[:-1]
 
