@@ -34,6 +34,8 @@ class ToolSpec:
     """Runs without asking in mode `ask`, and together with other such calls."""
     edits_only: bool = False
     """Changes files beneath the root and nothing else: runs without asking in mode `accept_edits`."""
+    outside: bool = False
+    """What it does happens where no sandbox holds it (an address, a server of tools): mode `auto` asks too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,5 +182,6 @@ def _short(word: str, options: _Options) -> str | None:
 
 
 def _stays_below(path: str) -> bool:
-    # Behind a colon git takes a path too: HEAD:../secret.
-    return not path.startswith(("/", "~")) and ".." not in re.split("[/:]", path)
+    # Behind a colon git takes a path too: HEAD:../secret, HEAD:/etc/passwd.
+    climbs = ".." in re.split("[/:]", path)
+    return not climbs and not any(part.startswith(("/", "~")) for part in path.split(":"))

@@ -61,6 +61,7 @@ SPEC = ToolSpec(
         " If the page has moved to another host, you are told where; fetch that then."
     ),
     parameters=parameters_of(FetchArguments),
+    outside=True,
 )
 
 

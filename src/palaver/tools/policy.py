@@ -209,8 +209,9 @@ def _by_mode(policy: Policy, spec: ToolSpec, mode: Mode, reads_only: bool) -> Ve
         case "accept_edits":
             allowed = spec.edits_only
         case "auto":
-            allowed = policy.sandboxed or spec.edits_only
-            but = " Mode auto would run it, but no sandbox works here."
+            allowed = (policy.sandboxed and not spec.outside) or spec.edits_only
+            held = "it acts outside the sandbox" if policy.sandboxed else "no sandbox works here"
+            but = f" Mode auto would run it, but {held}."
         case "full":
             allowed = policy.full_enabled
             but = " Mode full would run it, but this server does not allow that mode."

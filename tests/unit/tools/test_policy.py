@@ -47,6 +47,13 @@ def test_auto_allows_commands_only_in_a_sandbox() -> None:
     assert Policy(sandboxed=True).verdict(SHELL, proposal(), "ask").decision == "ask"
 
 
+def test_auto_asks_about_what_no_sandbox_holds() -> None:
+    outside = ToolSpec("fetch", "", {}, outside=True)
+    verdict = Policy(sandboxed=True).verdict(outside, proposal(), "auto")
+    assert (verdict.decision, "outside the sandbox" in verdict.why) == ("ask", True)
+    assert Policy(full_enabled=True).verdict(outside, proposal(), "full").decision == "allow"
+
+
 def test_full_allows_everything_only_with_the_servers_flag() -> None:
     assert Policy(full_enabled=True).verdict(SHELL, proposal(), "full").decision == "allow"
     assert Policy(full_enabled=True).verdict(SHELL, proposal(), "ask").decision == "ask"

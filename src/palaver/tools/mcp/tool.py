@@ -70,6 +70,7 @@ def spec_of(server: McpServer, tool: "Tool") -> ToolSpec:
         description=f"{said}\n(A tool of the MCP server {server.name}.)",
         parameters=_plain_schema(tool.input_schema),
         reads_only=server.trusted and hints is not None and hints.read_only_hint is True,
+        outside=True,
     )
 
 
