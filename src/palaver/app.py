@@ -24,6 +24,7 @@ from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.trajectories import Trajectories
 from palaver.errors import ConfigurationError
 from palaver.faces.app import build_app
 from palaver.faces.keys import Failures, KeyRecord, Keys, SignedOut
@@ -92,6 +93,10 @@ async def open_app(
             standing=standing,
         )
         app = App(config, log, feed, directory, roster, keys, server.streams, build_app(server, config.public_hosts))
+        if config.trajectories:
+            never_in = (Path(config.environment.get("HOME") or "/"), config.data)
+            written = Trajectories(directory, log, feed, clock, ids, never_in)
+            await stack.enter_async_context(written.running())
         await stack.enter_async_context(directory.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
         await stack.enter_async_context(_held(_watch_keys(app, clock), "watch the tokens"))

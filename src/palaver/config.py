@@ -37,6 +37,8 @@ class Config:
     rules: tuple[Rule, ...] = ()
     full_enabled: bool = False
     """Mode `full` may be chosen: agents then run anything without asking."""
+    trajectories: bool = True
+    """Each conversation is also written down beside its project, for other programs."""
 
     @property
     def is_loopback(self) -> bool:

@@ -50,6 +50,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
     tls_key: str | None = None
     model: str | None = None
     full_enabled: bool = False
+    trajectories: bool = True
     policy: tuple[PolicyRule, ...] = ()
 
 
@@ -85,6 +86,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
         model=environment.get("PALAVER_MODEL") or file.model,
         rules=tuple(rule.rule() for rule in file.policy),
         full_enabled=file.full_enabled or is_set(environment, "PALAVER_FULL_ENABLED"),
+        trajectories=file.trajectories,
     )
     check_exposure(config, flags.allow_remote or is_set(environment, "PALAVER_ALLOW_REMOTE") or file.allow_remote)
     return config

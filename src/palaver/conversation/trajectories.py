@@ -1,0 +1,275 @@
+"""The trajectory of each conversation beside the project it is about: `<project>/.palaver/trajectories/{id}.json`.
+
+A task of the server, made by `app.py`: it follows the conversation list and writes a conversation down a moment after it came
+to rest. It runs beside the turns and never holds one up; a folder that cannot be written is said once in the log. The files
+are for other programs and for people. Nothing here reads them back but to keep what others wrote into them.
+
+Must never: write over a file that is not this conversation's, follow a link out of the project, or leave half a file.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from palaver.clock import Clock, Ids
+from palaver.conversation.directory import Directory
+from palaver.conversation.transcripts import with_whole_texts
+from palaver.errors import CallerError, LogError
+from palaver.feed.feed import Feed
+from palaver.history.trajectory import document_of, keep_message_keys, unknown_keys
+from palaver.log.base import EventLog
+from palaver.schema.view import Listing, State
+
+logger = structlog.get_logger(__name__)
+
+PLACE = (".palaver", "trajectories")
+FOREIGN_PLACE = (".refact", "trajectories")
+"""Where another program keeps files of the same shape; only read."""
+
+PAUSE_S = 0.5
+"""Between two looks at the list: a file that is half a second old is new to whoever reads it."""
+REST_A_MESSAGE_S = 0.002
+"""A long conversation takes longer to write down, so it is written down less often."""
+LOOK_AGAIN_S = 15.0
+"""Also without a wake-up: another node's commits come without one."""
+ROWS_A_LOOK = 500
+LOOK_BACK_EVENTS = 2_000
+"""At start: what ended just before a crash may not have been written down."""
+FILE_BYTES = 64 << 20
+"""A file of more is not ours."""
+END_S = 5.0
+"""For what is left to write when the server ends."""
+
+
+class Trajectories:
+    def __init__(
+        self, directory: Directory, log: EventLog, feed: Feed, clock: Clock, ids: Ids, never_in: Sequence[Path]
+    ) -> None:
+        """`never_in`: folders that are no projects, such as a person's home; nothing is written into them or above them."""
+        self._directory = directory
+        self._log = log
+        self._feed = feed
+        self._clock = clock
+        self._ids = ids
+        self._never_in = [folder.resolve() for folder in never_in]
+        self._pos = 0
+        self._due: dict[str, float] = {}
+        self._complained: set[str] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Entered before the conversations run and left after they rest, so that their last turns are written too."""
+        self._pos = max(0, await self._log.position() - LOOK_BACK_EVENTS)
+        watching = asyncio.create_task(self._watch(), name="write trajectories")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+            with suppress(TimeoutError, LogError):
+                async with asyncio.timeout(END_S):
+                    await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Write down everything that rests and changed since."""
+        await self._look()
+        self._due = dict.fromkeys(self._due, self._clock.monotonic_s())
+        await self._write_due()
+
+    async def _watch(self) -> None:
+        while True:
+            # Listening before looking: what is committed in between wakes us again.
+            woken = asyncio.ensure_future(self._feed.anything())
+            try:
+                await self._look()
+                await self._write_due()
+                if not self._due:
+                    await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
+            except LogError as failure:
+                logger.warning("could not read what changed, trajectories wait", reason=failure.message)
+            finally:
+                woken.cancel()
+            await self._clock.sleep(PAUSE_S)
+
+    async def _look(self) -> None:
+        while rows := await self._log.changed(self._pos, ROWS_A_LOOK):
+            for row in rows:
+                if row.turn is None and row.project is not None:
+                    rest_s = PAUSE_S + row.message_count * REST_A_MESSAGE_S
+                    self._due.setdefault(row.id, self._clock.monotonic_s() + rest_s)
+            self._pos = rows[-1].pos
+
+    async def _write_due(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for conversation in [known for known, due_s in self._due.items() if due_s <= now_s]:
+            del self._due[conversation]
+            row = await self._log.listing(conversation)
+            if row is None or row.turn is not None or row.project is None:
+                continue  # It is at work again, and comes back when it rests.
+            try:
+                await self._write(row, Path(row.project))
+            except (CallerError, OSError, ForeignFile) as failure:
+                self._complain(row.project, failure)
+
+    async def _write(self, row: Listing, project: Path) -> None:
+        if not await asyncio.to_thread(is_a_place, project, self._never_in):
+            return
+        if row.deleted:
+            await asyncio.to_thread(remove_file, project, row.id)
+        elif row.message_count:
+            state = await self._directory.whole(row.id)
+            messages = [await with_whole_texts(message, self._log.blobs) for message in state.messages]
+            await asyncio.to_thread(
+                write_file, project, replace(state, messages=tuple(messages)), f".{row.id[:64]}.{self._ids.new()}"
+            )
+
+    def _complain(self, project: str, failure: Exception) -> None:
+        reason = str(failure)
+        if (key := f"{project} {type(failure).__name__}") not in self._complained:
+            self._complained.add(key)
+            logger.warning("no trajectories in this project", project=project, reason=reason)
+
+
+class ForeignFile(Exception):
+    """What lies there is not this conversation's."""
+
+
+def is_a_place(project: Path, never_in: Sequence[Path]) -> bool:
+    """A folder of its own: neither a person's home nor the server's data, and nothing that holds one of them."""
+    resolved = project.resolve()
+    return resolved.is_dir() and not any(folder.is_relative_to(resolved) for folder in never_in)
+
+
+# -- files; all of this runs beside the loop
+
+
+def write_file(project: Path, state: State, temporary: str) -> bool:
+    """False: it says all of it already. Raises OSError, or ForeignFile when the file is somebody else's."""
+    name = f"{state.conversation}.json"
+    with _opened(project, PLACE, make=True) as folder:
+        before = _document(folder, name)
+        if before is not None and before.get("id") != state.conversation:
+            raise ForeignFile(f"{name} is not the trajectory of this conversation; it is left as it is.")
+        document = document_of(state, unknown_keys(before or {}))
+        keep_message_keys(document, before or {})
+        if before == msgspec.json.decode(msgspec.json.encode(document)):
+            return False
+        body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+        _replace(folder, name, temporary, body)
+    return True
+
+
+def remove_file(project: Path, conversation: str) -> None:
+    name = f"{conversation}.json"
+    with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
+        before = _document(folder, name)
+        if before is not None and before.get("id") == conversation:
+            os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _opened(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The folder as a descriptor, reached without following a link that somebody put into the project."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(project, flags)
+    made = False
+    try:
+        for name in place:
+            made = make and _made(folder, name)
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        if made:
+            # What was said to an agent is not for the repository, unless somebody wants it there.
+            _replace(folder, ".gitignore", ".gitignore.new", b"*\n")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _made(folder: int, name: str) -> bool:
+    try:
+        os.mkdir(name, 0o755, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _document(folder: int, name: str) -> dict[str, Any] | None:
+    """What the file says; None: there is none. Raises ForeignFile for anything that is no document."""
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES:
+            raise ForeignFile(f"{name} is no trajectory; it is left as it is.")
+        body = file.read(FILE_BYTES + 1)
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ForeignFile(f"{name} cannot be read; it is left as it is.") from None
+    if not isinstance(document, dict):
+        raise ForeignFile(f"{name} is no trajectory; it is left as it is.")
+    return document
+
+
+def _replace(folder: int, name: str, temporary: str, body: bytes) -> None:
+    """Whole or not at all, whenever the power fails."""
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+# -- reading what is there, for faces that list it
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A trajectory on disk, as much as a list needs of it."""
+
+    id: str
+    title: str = ""
+    model: str | None = None
+    created_at: Any = None
+    updated_at: Any = None
+    messages: list[Any] = []
+
+
+def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
+    """Those beside a project, by name; what is no trajectory is passed over."""
+    found: list[Kept] = []
+    with suppress(OSError), _opened(project, place) as folder:
+        for name in sorted(entry.name for entry in os.scandir(folder)):
+            if name.endswith(".json") and not name.startswith("."):
+                with suppress(OSError, ForeignFile, msgspec.ValidationError):
+                    found.append(msgspec.convert(_document(folder, name), Kept))
+    return found
+
+
+def trajectory_in(project: Path, trajectory: str, place: Sequence[str] = PLACE) -> dict[str, Any] | None:
+    """The document of that id, if there is one that says so itself."""
+    if "/" in trajectory or trajectory.startswith("."):
+        return None
+    with suppress(OSError, ForeignFile), _opened(project, place) as folder:
+        document = _document(folder, f"{trajectory}.json")
+        return document if document is not None and document.get("id") == trajectory else None
+    return None
