@@ -24,12 +24,13 @@ right said same say see she should shouldn show since so some something still su
 their them then there these they thing things think this those through to together too try two under until up upon us use
 used using very want wants was wasn way we well were weren what when where which while who whom why will with without won
 work works would wouldn write yes yet you your yours yourself
+answer begin continue cool course done exactly fine good great nice perfect proceed question ready retry start stop
 aber alle allem allen aller alles als also am an ander andere auch auf aus bei bin bis bist bitte da damit dann das dass dein
 deine dem den denn der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer
 eines er es etwas euch für gegen gewesen hab habe haben hat hatte hier hin hinter ich ihm ihn ihr ihre im in ist ja jede
 jedem jeden jeder jedes jetzt kann kein keine können könnte machen man mehr mein meine mich mir mit muss nach nein nicht
 nichts noch nun nur ob oder ohne schon sehr sein seine sich sie sind so soll sollte sondern sonst über um und uns unser
-unter viel vom von vor war waren warum was weil welche wenn wer werden wie wieder will wir wird wo wurde würde zu zum zur
+unter viel mach mache weiter fertig genau gut danke gerne vom von vor war waren warum was weil welche wenn wer werden wie wieder will wir wird wo wurde würde zu zum zur
 zwar zwischen
 alors au aucun aussi autre aux avec avoir bon ce cela ces cet cette comme dans de des donc du elle elles en est et être eu
 faire fait il ils je la le les leur lui ma mais me même mes moi mon ne nos notre nous on ou où par pas peut plus pour
