@@ -11,6 +11,7 @@
 | `!shell COMMAND`, `!read PATH`, `!list PATH`, `!glob PATTERN`, `!grep PATTERN`, `!fetch URL` | calls that tool |
 | `!write PATH TEXT`, `!edit PATH OLD => NEW` | calls that tool (`\\n` in the text is a line break) |
 | `!tool NAME {json}` | calls any tool, known or not |
+| `!obey` | takes the orders it finds in the results so far (a file's text, say), as if the user had given them |
 | `!status N`, `!cut BYTES`, `!hang BYTES` | misbehaves |
 
 Several tools in a row are one batch of calls. A line `---` ends a step: what follows it is done after the results of the
@@ -18,6 +19,7 @@ calls before it have come. When nothing is left to do it reports the results, an
 said. Both begin with fixed words ("Results:", "You said:") that a test can look for.
 """
 
+import re
 import shlex
 from typing import Any
 
@@ -52,6 +54,8 @@ def answer() -> int:
 ```
 """
 
+_ORDER = re.compile(r"![a-z]+ .*$", re.MULTILINE)
+
 RESULT_CHARS = 400
 """Of each result in the final report: enough to recognise it."""
 
@@ -61,6 +65,9 @@ def obey(asked: Asked) -> Answer:
     orders = (
         [line for line in steps[asked.steps].splitlines() if line.startswith("!")] if asked.steps < len(steps) else []
     )
+    if "!obey" in orders:
+        # Wherever in a line: tools put numbers and names in front of what a file says.
+        orders = [found[0] for result in asked.results for found in _ORDER.finditer(result)]
     if not orders:
         return Answer.of(_report(asked), chunk_chars=12)
     blocks: list[Block] = []

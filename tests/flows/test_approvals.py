@@ -1,0 +1,252 @@
+"""Approvals over the real server: first answer wins, through restarts, for as long and as much as was said."""
+
+import asyncio
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from palaver.faces.keys import KeyRecord, token_hash
+from tests.flows.at_work import Work, at_work, of
+from tests.provider import Answer, Call, scripted_provider
+
+pytestmark = pytest.mark.anyio
+
+
+def run(command: str) -> Call:
+    return Call(name="shell", input={"command": command})
+
+
+async def test_approval_outlives_a_restart_and_eight_racers_decide_it_once(tmp_path: Path) -> None:
+    script = (Answer.of(run("echo ran >> log.txt")), Answer.of("Done."))
+    async with scripted_provider(*script) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            conversation = await work.begin("go")
+            (before,) = await work.opened(conversation)
+        async with at_work(tmp_path, provider=provider) as work:
+            (request,) = await work.waiting(conversation)
+            assert (request["id"], request["preview"]) == (before["id"], "echo ran >> log.txt")
+            answers = await asyncio.gather(*(work.decide(conversation, request) for _ in range(8)))
+            events = await work.until(conversation, lambda event: event["type"] == "turn.finished")
+            assert await work.waiting(conversation) == []
+    assert [answer.get("applied", True) for answer in answers].count(True) == 1
+    assert len(of(events, "request.opened")) == len(of(events, "request.resolved")) == 1
+    assert (tmp_path / "project/log.txt").read_text() == "ran\n"
+
+
+async def test_every_request_says_what_holds_the_command(tmp_path: Path) -> None:
+    async with at_work(
+        tmp_path, Answer.of(run("touch a"), Call(name="write", input={"path": "b", "content": "x"}))
+    ) as work:
+        conversation = await work.begin("go")
+        requests = await work.opened(conversation, 2)
+        await work.server.command(conversation, type="interrupt")
+    assert all(request["sandbox"].startswith(("bubblewrap: ", "Landlock: ", "none: ")) for request in requests)
+    assert [request["scopes"] for request in requests] == [["once", "conversation", "agent", "project"]] * 2
+
+
+async def test_partial_decisions_run_the_accepted_and_end_the_turn(tmp_path: Path) -> None:
+    async with at_work(tmp_path, Answer.of(run("touch a"), run("touch b"), run("touch c"))) as work:
+        conversation = await work.begin("go")
+        requests = {request["input"]["command"]: request for request in await work.opened(conversation, 3)}
+
+        async def decide(**decisions: bool) -> Any:
+            listed = [
+                {"call": requests[f"touch {name}"]["call"], "accepted": accepted}
+                for name, accepted in decisions.items()
+            ]
+            return await work.server.command(conversation, type="decide_tools", decisions=listed)
+
+        assert (await decide(b=False)).status_code == 202
+        state = await work.server.state(conversation)
+        assert (state["status"], len(await work.waiting(conversation))) == ("paused", 2)
+        assert (await decide(b=True)).status_code == 404
+        assert (await decide(a=True, c=True)).status_code == 202
+        events = await work.events(conversation)
+        state = await work.server.state(conversation)
+    assert state["status"] == "idle"
+    assert sorted(path.name for path in (tmp_path / "project").glob("?")) == ["a", "c"]
+    results = of(events, "tool.finished")
+    assert [result["error"]["code"] for result in results if not result["ok"]] == ["tool_denied"]
+    assert len(work.provider.bodies) == 1
+
+
+async def test_expired_request_is_a_denial_and_the_turn_goes_on(tmp_path: Path) -> None:
+    async with at_work(tmp_path, Answer.of(run("touch a")), Answer.of("Then not.")) as work:
+        conversation = await work.begin("go", request_timeout_s=0.05)
+        events = await work.events(conversation)
+    assert [event["status"] for event in of(events, "request.resolved")] == ["expired"]
+    assert of(events, "tool.finished")[0]["error"]["code"] == "interaction_timeout"
+    assert not (tmp_path / "project/a").exists()
+
+
+# -- always
+
+
+async def ask_again(work: Work, text: str = "go") -> bool:
+    """Whether a new conversation is asked before the command runs."""
+    conversation = await work.begin(text)
+    events = await work.until(conversation, lambda event: event["type"] in ("request.opened", "turn.finished"))
+    await work.server.command(conversation, type="interrupt")
+    return bool(events[-1]["type"] == "request.opened")
+
+
+async def test_always_for_the_project_is_kept_listed_and_taken_back(tmp_path: Path) -> None:
+    records = [KeyRecord(name="an agent", kind="agent", hash=token_hash("agent-token"))]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/tokens.json").write_bytes(msgspec.json.encode(records))
+    async with scripted_provider(obedient=True) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            conversation = await work.begin("!shell touch a")
+            (request,) = await work.opened(conversation)
+            assert [offer["match"] for offer in request["offers"]] == ["touch a", "program:touch"]
+            await work.decide(conversation, request, scope="project", offer=1)
+            await work.events(conversation)
+            assert not await ask_again(work, "!shell touch b")
+            assert await ask_again(work, "!shell touch c; touch d")
+
+        async with at_work(tmp_path, provider=provider) as work:
+            assert not await ask_again(work, "!shell touch e")
+            listed = (await work.server.http.get("/api/grants")).json()
+            (grant,) = listed["items"]
+            agent = {"Authorization": "Bearer agent-token"}
+            refused = await work.server.http.delete(f"/api/grants/{grant['id']}", headers=agent)
+            removed = await work.server.http.delete(f"/api/grants/{grant['id']}")
+            again = await work.server.http.delete(f"/api/grants/{grant['id']}")
+            assert await ask_again(work, "!shell touch f")
+    kept = {name: grant[name] for name in ("tool", "match", "scope", "project", "conversation")}
+    assert kept == {
+        "tool": "shell",
+        "match": "program:touch",
+        "scope": "project",
+        "project": str(tmp_path / "project"),
+        "conversation": conversation,
+    }
+    assert (refused.status_code, removed.status_code, again.status_code) == (403, 204, 404)
+    assert stat.S_IMODE((tmp_path / "data/grants.json").stat().st_mode) == 0o600
+
+
+async def test_broken_file_of_grants_stops_nothing_and_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/grants.json").write_text("{")
+    async with at_work(tmp_path) as work:
+        assert await ask_again(work, "!shell touch a")
+        listed = (await work.server.http.get("/api/grants")).json()
+    assert listed["items"] == []
+    assert "grants.json cannot be read" in listed["problem"]
+
+
+async def test_always_for_the_conversation_can_be_taken_back_there(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as work:
+        conversation = await work.begin("!shell touch a")
+        (request,) = await work.opened(conversation)
+        await work.decide(conversation, request, scope="conversation")
+        await work.events(conversation)
+        (grant,) = (await work.server.state(conversation))["grants"]
+        seq = (await work.server.send(conversation, "!shell touch a"))["seq"]
+        unasked = await work.server.settled(conversation, after=seq)
+        removed = await work.server.command(conversation, type="remove_grant", tool="shell", match="touch a")
+        await work.server.send(conversation, "!shell touch a")
+        asked = await work.opened(conversation, 2)
+        await work.server.command(conversation, type="interrupt")
+    assert (grant["tool"], grant["match"], grant["scope"]) == ("shell", "touch a", "conversation")
+    assert of(unasked, "request.opened") == []
+    assert of(unasked, "tool.started")[0]["grant"] == "conversation"
+    assert removed.status_code == 202
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"type": "decide_tools"},
+        {"type": "remove_grant", "tool": "shell"},
+        {"type": "set_params", "patch": {"policy": [{"tool": "*", "decision": "allow"}]}},
+        {"type": "set_params", "patch": {"policy": None}},
+    ],
+)
+async def test_agents_token_can_neither_approve_nor_change_the_rules(tmp_path: Path, command: Any) -> None:
+    records = [KeyRecord(name="an agent", kind="agent", hash=token_hash("agent-token"))]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/tokens.json").write_bytes(msgspec.json.encode(records))
+    agent = {"Authorization": "Bearer agent-token"}
+    async with at_work(tmp_path) as work:
+        conversation = await work.begin("!shell touch a")
+        await work.opened(conversation)
+        path = f"/api/conversations/{conversation}/commands"
+        refused = await work.server.http.post(path, json=command, headers=agent)
+        made = await work.server.http.post("/api/conversations", json={"params": {"policy": []}}, headers=agent)
+        await work.server.command(conversation, type="interrupt")
+    assert (refused.status_code, made.status_code) == (403, 403)
+    assert not (tmp_path / "project/a").exists()
+
+
+# -- editors, and stops
+
+
+async def test_editors_results_come_in_over_the_wire_in_any_order(tmp_path: Path) -> None:
+    calls = [Call(name="rename", input={"n": n}) for n in (1, 2)]
+    tool = {"name": "rename", "description": "Renames.", "parameters": {"type": "object"}}
+    async with at_work(tmp_path, Answer.of(*calls), Answer.of("Renamed.")) as work:
+        conversation = await work.begin("go", ide_tools=[tool])
+        seen = 0
+
+        def both(event: dict[str, Any]) -> bool:
+            nonlocal seen
+            seen += event["type"] == "tool.started"
+            return bool(seen == 2)
+
+        started = of(await work.until(conversation, both), "tool.started")
+        assert (await work.server.state(conversation))["status"] == "waiting_ide"
+        for event in reversed(started):
+            answer = await work.server.command(
+                conversation, type="return_tool_result", call=event["call"], content=f"done {event['call']}"
+            )
+            assert answer.status_code == 202
+        again = await work.server.command(
+            conversation, type="return_tool_result", call=started[0]["call"], content="twice"
+        )
+        events = await work.events(conversation)
+    assert again.status_code in (202, 409)
+    assert [event["outcome"] for event in of(events, "turn.finished")] == ["completed"]
+    told = [message["content"] for message in work.provider.bodies[1]["messages"] if message["role"] == "tool"]
+    assert told == [f"done {event['call']}" for event in of(events, "tool.called")]
+
+
+async def test_stop_in_the_middle_of_a_batch_kills_what_ignores_signals_and_says_nothing_more(tmp_path: Path) -> None:
+    stubborn = (
+        "trap '' INT TERM; setsid sh -c 'trap \"\" INT TERM; echo $$ > inner; sleep 876543' & echo $$ > outer; wait"
+    )
+    calls = (run("touch before"), run(stubborn), run("touch after"))
+    policy = [{"tool": "shell", "decision": "allow", "match": call.input["command"]} for call in calls]
+    async with at_work(tmp_path, Answer.of(*calls), Answer.of("ok")) as work:
+        conversation = await work.begin("go", policy=policy)
+        async with asyncio.timeout(10):
+            while not (tmp_path / "project/inner").exists():
+                await work.server.http.get("/api/health")
+        stopped = await work.server.command(conversation, type="interrupt")
+        events = await work.events(conversation)
+        await work.server.send(conversation, "and now?")
+        after = await work.server.settled(conversation, after=events[-1]["seq"])
+        refused = [request.refused for request in work.provider.requests]
+    assert stopped.status_code == 202
+    assert events[-1]["type"] == "turn.interrupted"
+    assert [event["effect"] for event in of(events, "tool.finished") if "effect" in event] == ["unknown", "none"]
+    assert not [event for event in after if event.get("turn") == events[-1]["turn"]]
+    assert refused == [None, None]
+    assert not (tmp_path / "project/after").exists()
+    assert living("876543") == []
+
+
+def living(tag: str) -> list[str]:
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if tag in line and "pytest" not in line:
+            found.append(line)
+    return found
