@@ -74,6 +74,8 @@ def demo_script(prompt: Prompt) -> Dialogue:
     if scenes:
         yield Say(_next_words(scenes))
     yield Boundary()
+    if any(scene.play is context for scene in scenes):
+        return  # It has set the meter to something worth looking at.
     yield Emit(ContextMeasured(used_tokens=prompt.history_tokens, window_tokens=WINDOW_TOKENS))
 
 

@@ -26,6 +26,9 @@ WINDOW_TOKENS = 8192
 
 LASTING: tuple[Scope, ...] = ("once", "conversation", "agent", "project")
 
+LEFT = {"messages": 130, "tool_results": 48}
+"""What the summary leaves of a full context."""
+
 CLOCK = "tide-clock --port 9180"
 BUILD = "make horn"
 
@@ -76,6 +79,7 @@ def context() -> Dialogue:
         tokens=(7_420, 6_100, 4_300, 2_820),
         summary="The keeper wants a fog horn. The plan has four steps; the light's range stays at 19 miles.",
     )
+    yield Emit(ContextMeasured(used_tokens=2_820, window_tokens=WINDOW_TOKENS, breakdown=parts | LEFT))
     yield Say("Older parts were just summed up for the model. You still see every word; only the model sees less.")
     yield Boundary()
     yield Emit(ModelSwitched(to_model="demo-small", from_model="demo-large", reason="demo-large is busy (not really)"))
@@ -94,6 +98,7 @@ def process() -> Dialogue:
         )
         yield Background(command)
     yield Say("They stand above the message field, with the time they have been running.")
+    yield Boundary()
     yield Pause(1.5)
     yield EndBackground(BUILD, 0, f"Process ({BUILD}) ended with exit code 0.")
     yield Say(

@@ -352,6 +352,7 @@ class Draft {
         };
         break;
       case "context.compressed":
+        this.spend(event);
         state.context = {
           used_tokens: event.after_tokens,
           window_tokens: state.context?.window_tokens ?? null,
@@ -450,11 +451,7 @@ class Draft {
   }
 
   private finishAnswer(event: AnswerFinished): void {
-    const turn = this.state.turn;
-    if (turn && (event.usage || event.cost_usd)) {
-      const cost_usd = turn.cost_usd + (event.cost_usd ?? 0);
-      this.state.turn = { ...turn, usage: summed(turn.usage, event.usage ?? {}), cost_usd };
-    }
+    this.spend(event);
     this.change(event.message, event.seq, (message) => {
       if (message.status !== "superseded") message.status = event.interrupted ? "interrupted" : "done";
       message.finish_reason = event.finish_reason;
@@ -462,6 +459,14 @@ class Draft {
       message.model = event.model || message.model;
       message.data = event.provider ?? message.data;
     });
+  }
+
+  private spend(event: AnswerFinished | ContextCompressed): void {
+    const turn = this.state.turn;
+    if (turn && (event.usage || event.cost_usd)) {
+      const cost_usd = turn.cost_usd + (event.cost_usd ?? 0);
+      this.state.turn = { ...turn, usage: summed(turn.usage, event.usage ?? {}), cost_usd };
+    }
   }
 
   private endTurn(event: TurnFinished | TurnInterrupted): void {

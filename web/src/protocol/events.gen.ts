@@ -876,6 +876,8 @@ export interface ContextCompressed {
   horizon?: number;
   messages?: string[];
   summary?: string | null;
+  usage?: Usage | null;
+  cost_usd?: number | null;
   seq: number;
   id: string;
   ts: number;

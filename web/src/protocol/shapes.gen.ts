@@ -46,7 +46,7 @@ export const EVENTS: Readonly<Record<string, Readonly<Record<string, Field>>>> =
   "exchange.sent": {"exchange":["str"],"agent":["str"],"to":[["?","str"],null],"content":["str",""],"mode":[["=","async","sync"],"sync"],"call":[["?","str"],null]},
   "exchange.returned": {"exchange":["str"],"status":[["=","cancelled","complete","failed","queued","started","timeout"]],"response":[["?","str"],null],"duration_ms":[["?","int"],null],"tool_call_count":[["?","int"],null]},
   "context.measured": {"used_tokens":["int"],"window_tokens":[["?","int"],null],"estimated":["bool",true],"stage":[["?","str"],null],"message_count":["int",0],"char_count":["int",0],"breakdown":[["{}","int"],{}]},
-  "context.compressed": {"stage":[["=","deduplicate","limit","repair","shorten","summarize"]],"strength":[["=","absent","high","low","medium"]],"before_tokens":["int"],"after_tokens":["int"],"horizon":["int",0],"messages":[["[]","str"],[]],"summary":[["?","str"],null]},
+  "context.compressed": {"stage":[["=","deduplicate","limit","repair","shorten","summarize"]],"strength":[["=","absent","high","low","medium"]],"before_tokens":["int"],"after_tokens":["int"],"horizon":["int",0],"messages":[["[]","str"],[]],"summary":[["?","str"],null],"usage":[["?",["@","Usage"]],null],"cost_usd":[["?","num"],null]},
   "knowledge.recalled": {"message":[["?","str"],null],"sources":[["[]",["@","KnowledgeSource"]],[]],"tokens":["int",0],"text":["str",""]},
   "files.changed": {"files":[["[]",["@","FileChange"]]],"call":[["?","str"],null],"truncated_count":["int",0]},
   "plan.updated": {"plan":[["?",["@","Plan"]],null]},

@@ -26,7 +26,7 @@ export function AgentChoice({ id, params }: { id: string; params: object }) {
   ];
   const name = known?.name ?? agent;
   return (
-    <Menu label={text.fresh.chosen(name, model)} className="button quiet small agent-choice" actions={actions}>
+    <Menu label={text.fresh.chosen(name, model)} className="button quiet small agent-choice" align="start" actions={actions}>
       <Icon name="spark" />
       <span className="ellipsis">{text.join(name, typeof chosen === "string" && chosen)}</span>
     </Menu>

@@ -71,6 +71,7 @@ export function ModeMenu({ mode, onChoose, more = [] }: ModeMenuProps) {
       <Menu
         label={`${text.composer.mode}: ${name}`}
         className={mode === "full" ? "button quiet small mode is-bad" : "button quiet small mode"}
+        align="start"
         actions={[
           ...MODES.map((one) => ({
             label: text.composer.modes[one] ?? one,

@@ -23,6 +23,8 @@ export interface MenuProps {
   label: string;
   actions: readonly MenuAction[];
   className?: string;
+  /** Which side of the button the list keeps to. */
+  align?: "start" | "end";
   /** Shown, and not to be opened now. */
   disabled?: boolean;
   children: ReactNode;
@@ -32,7 +34,7 @@ export interface MenuProps {
 const GAP_PX = 4;
 const EDGE_PX = 8;
 
-export function Menu({ label, actions, className = "icon-button", disabled = false, children }: MenuProps) {
+export function Menu({ label, actions, className = "icon-button", align = "end", disabled = false, children }: MenuProps) {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   return (
@@ -54,6 +56,7 @@ export function Menu({ label, actions, className = "icon-button", disabled = fal
           label={label}
           actions={actions}
           anchor={button.current}
+          align={align}
           onClose={(byChoice) => {
             setOpen(false);
             if (!byChoice) button.current?.focus();
@@ -68,10 +71,11 @@ interface MenuListProps {
   label: string;
   actions: readonly MenuAction[];
   anchor: HTMLElement | null;
+  align: "start" | "end";
   onClose: (byChoice: boolean) => void;
 }
 
-function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
+function MenuList({ label, actions, anchor, align, onClose }: MenuListProps) {
   const list = useRef<HTMLDivElement>(null);
   const chosen = useRef(false);
 
@@ -79,10 +83,10 @@ function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
     const element = list.current;
     if (element === null) return;
     element.showPopover();
-    if (anchor) place(element, anchor.getBoundingClientRect());
+    if (anchor) place(element, anchor.getBoundingClientRect(), align);
     const first = element.querySelector<HTMLElement>("[aria-checked=true]") ?? element.querySelector<HTMLElement>("[role^=menuitem]");
     first?.focus();
-  }, [anchor]);
+  }, [anchor, align]);
 
   const select = (action: MenuAction) => {
     chosen.current = true;
@@ -125,12 +129,13 @@ function MenuList({ label, actions, anchor, onClose }: MenuListProps) {
   );
 }
 
-function place(list: HTMLElement, anchor: DOMRect): void {
+function place(list: HTMLElement, anchor: DOMRect, align: "start" | "end"): void {
   const { width, height } = list.getBoundingClientRect();
   const below = anchor.bottom + GAP_PX;
   const fits = below + height + EDGE_PX <= window.innerHeight;
   const top = fits ? below : Math.max(EDGE_PX, anchor.top - GAP_PX - height);
-  const left = Math.min(Math.max(EDGE_PX, anchor.right - width), window.innerWidth - width - EDGE_PX);
+  const wanted = align === "start" ? anchor.left : anchor.right - width;
+  const left = Math.min(Math.max(EDGE_PX, wanted), window.innerWidth - width - EDGE_PX);
   list.style.top = `${top}px`;
   list.style.left = `${left}px`;
 }

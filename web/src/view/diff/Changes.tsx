@@ -35,7 +35,7 @@ export function Changes({ place, changes }: ChangesProps) {
 
 function OneFile({ place, file, openAtFirst }: { place: string; file: ChangedFile; openAtFirst: boolean }) {
   const [open, setOpen] = useDisclosed(place, openAtFirst);
-  const { kind, kindSaid, name } = text.changes;
+  const { kind } = text.changes;
   const path = visible(file.path);
   return (
     <li className="change">
@@ -43,7 +43,6 @@ function OneFile({ place, file, openAtFirst }: { place: string; file: ChangedFil
         type="button"
         className="change-line"
         aria-expanded={open}
-        aria-label={name(path, kindSaid[file.kind], file.additions, file.deletions)}
         onClick={() => setOpen(!open)}
       >
         <span className="tool-chevron">

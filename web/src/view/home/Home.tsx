@@ -167,6 +167,7 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
     <Menu
       label={`${text.fresh.agent}: ${agent?.name ?? ""}`}
       className="button quiet small"
+      align="start"
       actions={agents.map((known) => ({
         label: known.name,
         checked: known.id === agent?.id,

@@ -312,7 +312,8 @@ function useJump(
 
 function speakerOf(rows: readonly ShownRow[], index: number, { state }: OpenConversation): string | null {
   const row = rows[index];
-  if (!row || !("agent" in row) || !row.first) return null;
+  // Who took over is said in a line of its own.
+  if (!row || !("agent" in row) || !row.first || rows[index - 1]?.kind === "switch") return null;
   let before = index - 1;
   while (before >= 0 && !("agent" in (rows[before] ?? {}))) before -= 1;
   const previous = rows[before];
