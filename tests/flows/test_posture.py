@@ -30,6 +30,8 @@ GUARDED = [
     ("GET", "/api/conversations/x/messages"),
     ("GET", "/api/conversations/x/events"),
     ("GET", "/api/requests"),
+    ("GET", "/api/grants"),
+    ("DELETE", "/api/grants/x"),
     ("GET", "/api/search?q=x"),
     ("GET", "/api/agents"),
     ("POST", "/api/uploads"),

@@ -103,9 +103,13 @@ class OneAgent:
 
     puppet: Puppet
     missing: AgentError | None = None
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The agent's own, in every record."""
 
     def agent(self, agent: str) -> AgentRecord | None:
-        return AgentRecord(id=agent, name=agent, backend="puppet") if agent in ("default", "other") else None
+        if agent not in ("default", "other"):
+            return None
+        return AgentRecord(id=agent, name=agent, backend="puppet", params=self.params)
 
     def backend(self, record: AgentRecord) -> Backend:
         if self.missing:

@@ -13,7 +13,7 @@ from palaver.schema.events import (
     TurnInterrupted,
     TurnStarted,
 )
-from palaver.schema.view import Plan, Question, State
+from palaver.schema.view import Offer, Plan, Question, State
 from tests.unit.core.stage import (
     ADA,
     after,
@@ -90,6 +90,18 @@ def test_approval_needs_a_verdict_and_a_scope_on_offer() -> None:
     assert refusal(_paused(), ResolveRequest(request="q", text="hm")).code == "invalid"
     refused = refusal(_paused(), ResolveRequest(request="q", verdict="allow", scope="agent"))
     assert refused.message == "This request can be granted for: once, project."
+
+
+def test_lasting_approval_takes_up_one_of_the_offers() -> None:
+    offers = (Offer(label="this", match="make"), Offer(label="all"))
+    opened = RequestOpened(turn="t1", request="q", kind="approval", scopes=("once", "project"), offers=offers)
+    state = after(*asked(), opened)
+    resolved = events(state, ResolveRequest(request="q", verdict="allow", scope="project", offer=1))[0]
+    assert isinstance(resolved, RequestResolved)
+    assert resolved.offer == 1
+    for wrong in (2, -1):
+        refused = refusal(state, ResolveRequest(request="q", verdict="allow", scope="project", offer=wrong))
+        assert (refused.code, "`offer`" in refused.message) == ("invalid", True)
 
 
 def test_denial_needs_no_scope_on_offer() -> None:

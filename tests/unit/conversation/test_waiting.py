@@ -1,0 +1,142 @@
+"""What a turn waits for from outside: how many requests at once, for how long, and results of an editor."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from palaver.backends.base import Turn
+from palaver.clock import ManualClock
+from palaver.conversation.requests import OPEN_REQUESTS, TIMEOUT_S
+from palaver.schema.commands import Interrupt, ResolveRequest, ReturnToolResult, SendMessage, SetParams
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    KnownEvent,
+    RequestOpened,
+    RequestResolved,
+    ToolCalled,
+    ToolStarted,
+    TurnFinished,
+)
+from tests.unit.conversation.house import Script, open_house, soon
+
+
+def asks(count: int, answers: list[RequestResolved], reached: asyncio.Event | None = None) -> Script:
+    """So many questions at once; the turn is over when all are answered."""
+
+    async def script(turn: Turn) -> AsyncIterator[KnownEvent]:
+        waiting = [
+            asyncio.create_task(turn.request(RequestOpened(request=f"q{number}", kind="question")))
+            for number in range(count)
+        ]
+        try:
+            for done in asyncio.as_completed(waiting):
+                answers.append(await done)
+                if reached:
+                    reached.set()
+        finally:
+            for task in waiting:
+                task.cancel()
+        yield TurnFinished(outcome="completed")
+
+    return script
+
+
+async def test_request_beyond_the_bound_is_refused_and_harms_nobody() -> None:
+    answers: list[RequestResolved] = []
+    reached = asyncio.Event()
+    async with open_house() as house:
+        house.puppet.scripts = [asks(OPEN_REQUESTS + 2, answers, reached)]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="go"))
+        await soon(reached.wait())
+        state = await house.until(conversation, lambda state: len(state.requests) == OPEN_REQUESTS)
+        assert all(request.status == "open" for request in state.requests)
+        assert state.turn is not None
+        assert {answer.status for answer in answers} == {"cancelled"}
+        assert f"{OPEN_REQUESTS} requests wait" in str(answers[0].text)
+        for request in state.requests:
+            await house.do(conversation, ResolveRequest(request=request.id, text="yes"))
+        state = await house.at_rest(conversation)
+        assert state.last_turn is not None
+        assert state.last_turn.outcome == "completed"
+    assert len(answers) == OPEN_REQUESTS + 2
+    assert len([answer for answer in answers if answer.status == "cancelled"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("agents", "conversations", "waits_s"),
+    [
+        ({}, {}, TIMEOUT_S),
+        ({"request_timeout_s": 60}, {}, 60),
+        ({"request_timeout_s": 60}, {"request_timeout_s": 20}, 20),
+        ({}, {"request_timeout_s": 20}, 20),
+        ({"request_timeout_s": 60}, {"request_timeout_s": 0}, None),
+        ({"request_timeout_s": 0}, {}, None),
+    ],
+)
+async def test_request_expires_as_conversation_then_agent_then_server_say(
+    agents: dict[str, Any], conversations: dict[str, Any], waits_s: float | None
+) -> None:
+    clock = ManualClock()
+    async with open_house(clock=clock) as house:
+        house.roster.params = agents
+        house.puppet.scripts = [asks(1, [])]
+        conversation = await house.begin()
+        if conversations:
+            await house.do(conversation, SetParams(patch=conversations))
+        await house.do(conversation, SendMessage(content="go"))
+        state = await house.until(conversation, lambda state: bool(state.requests))
+        expires_at = state.requests[0].expires_at
+        assert expires_at == (None if waits_s is None else clock.now_ms() + int(waits_s * 1000))
+        await house.do(conversation, Interrupt())
+
+
+def edits(*calls: str) -> Script:
+    """Calls that an editor executes."""
+
+    async def script(turn: Turn) -> AsyncIterator[KnownEvent]:
+        message = turn.new_id()
+        yield AnswerStarted(message=message)
+        for block, call in enumerate(calls):
+            yield ToolCalled(message=message, block=block, call=call, name="rename", input={})
+        yield AnswerFinished(message=message, finish_reason="tool_calls")
+        for call in calls:
+            yield ToolStarted(call=call, grant="ide")
+        await turn.committed()
+        for call in calls:
+            await turn.result_of(call)
+        yield TurnFinished(outcome="completed")
+
+    return script
+
+
+async def test_turn_waits_for_an_editors_results_in_any_order() -> None:
+    async with open_house() as house:
+        house.puppet.scripts = [edits("a", "b", "c")]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="go"))
+        await house.until(conversation, lambda state: state.status == "waiting_ide")
+        for call in ("c", "a"):
+            await house.do(conversation, ReturnToolResult(call=call, content="done"))
+        assert (await house.directory.state(conversation)).turn is not None
+        await house.do(conversation, ReturnToolResult(call="b", content="no", failed=True))
+        state = await house.at_rest(conversation)
+    assert state.last_turn is not None
+    assert state.last_turn.outcome == "completed"
+
+
+async def test_stop_frees_a_turn_that_waits_for_an_editor() -> None:
+    async with open_house() as house:
+        house.puppet.scripts = [edits("a")]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="go"))
+        await house.until(conversation, lambda state: state.status == "waiting_ide")
+        await house.do(conversation, Interrupt())
+        state = await house.at_rest(conversation)
+        await house.do(conversation, SendMessage(content="again"))
+        await house.at_rest(conversation)
+    assert state.last_turn is not None
+    assert state.last_turn.outcome == "interrupted"
