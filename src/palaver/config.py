@@ -15,6 +15,24 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """A `[providers.NAME]` of `palaver.toml`: a model service. Keys and headers are never shown, logged or stored."""
+
+    name: str
+    kind: str
+    """The wire format, or the service when only the extra `[providers]` speaks with it."""
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    """The variable that holds the key, so that the file need not."""
+    models: tuple[str, ...] = ()
+    """Models that are asked of it by their bare names; the first when nobody chose one."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    window_tokens: int | None = None
+    """What its models can read at once, where nobody else could know."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     data: Path
     """Everything the server keeps: its token, its log, its blobs."""
@@ -34,6 +52,7 @@ class Config:
     """The process's own, read once. Holds keys: it is never shown, logged or stored."""
     model: str | None = None
     """Overrides the model of the `default` agent."""
+    providers: tuple[ProviderSettings, ...] = ()
     rules: tuple[Rule, ...] = ()
     full_enabled: bool = False
     """Mode `full` may be chosen: agents then run anything without asking."""

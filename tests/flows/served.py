@@ -21,7 +21,7 @@ from palaver.app import App, open_app
 from palaver.backends.script import Choice, Say, Step
 from palaver.backends.scripted import ScriptedBackend
 from palaver.clock import Clock
-from palaver.config import Config
+from palaver.config import Config, ProviderSettings
 from palaver.faces.listener import Listener
 from palaver.log.base import EventLog
 from palaver.schema.records import AgentRecord
@@ -175,6 +175,7 @@ async def serving(
     port: int = 0,
     environment: Mapping[str, str] | None = None,
     model: str | None = None,
+    providers: tuple[ProviderSettings, ...] = (),
 ) -> AsyncIterator[Served]:
     """With an `environment` the agents are those it describes; without one, the scripted agent."""
     agent = ScriptedBackend(script)
@@ -189,6 +190,7 @@ async def serving(
             public_hosts=public_hosts,
             environment=environment or {},
             model=model,
+            providers=providers,
         )
         roster = None if environment is not None else Roster(records, {"scripted": Source(lambda: agent)})
         async with open_app(config, clock=clock, log=log, roster=roster) as app:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.sources import service_for, services_of
+from palaver.config import ProviderSettings
 from tests.flows.served import Served, serving
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 
@@ -72,17 +72,40 @@ async def test_demo_answers_without_any_set_up(tmp_path: Path) -> None:
     assert started["backend"] == "demo"
 
 
-def test_service_is_chosen_by_the_models_name_when_both_are_there() -> None:
-    services = services_of({"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"})
+async def test_named_provider_serves_its_models_and_the_environment_stays_preferred(
+    tmp_path: Path, provider: ScriptedProvider
+) -> None:
+    environment = {"ANTHROPIC_BASE_URL": provider.url, "ANTHROPIC_API_KEY": "k", "OWN_KEY": "own-secret"}
+    named = ProviderSettings(name="own", kind="openai-responses", base_url=provider.url, api_key_env="OWN_KEY")
+    async with serving(tmp_path, environment={**PATH, **environment}, providers=(named,)) as server:
+        conversation = await server.create()
+        await server.command(conversation, type="set_params", patch={"model": "own/small-1"})
+        await server.send(conversation, "are you there?")
+        await server.settled(conversation)
+        agents = (await server.http.get("/api/agents")).json()["items"]
 
-    assert [service_for(services, model).format for model in (None, "claude-x", "gpt-5", "o3-mini", "llama")] == [
-        "anthropic",
-        "anthropic",
-        "openai",
-        "openai",
-        "anthropic",
-    ]
+    (asked,) = [request for request in provider.requests if request.path == "/v1/responses"]
+    assert (asked.body["model"], asked.headers["Authorization"]) == ("small-1", "Bearer own-secret")
+    assert agents[0]["note"].startswith("Anthropic Messages at 127.0.0.1:")
+    assert agents[0]["note"].endswith("Also: own.")
+    assert "own-secret" not in str(agents)
 
 
-def test_empty_variables_set_up_nothing() -> None:
-    assert services_of({"ANTHROPIC_API_KEY": "", "OPENAI_BASE_URL": ""}) == ()
+async def test_model_that_cannot_be_had_is_taken_over_by_the_next_and_said_so(tmp_path: Path) -> None:
+    async with scripted_provider(any_model=False) as broken, scripted_provider(Answer.of("I stand in.")) as other:
+        providers = (
+            ProviderSettings(name="first", kind="anthropic", base_url=broken.url),
+            ProviderSettings(name="second", kind="openai", base_url=other.url),
+        )
+        params = {"model": "first/gone", "fallbacks": ["second/there"]}
+        async with serving(tmp_path, environment=PATH, providers=providers) as server:
+            conversation = await server.create()
+            await server.command(conversation, type="set_params", patch=params)
+            await server.send(conversation, "are you there?")
+            events = await server.settled(conversation)
+
+    (switched,) = [event for event in events if event["type"] == "model.switched"]
+    assert (switched["from_model"], switched["to_model"]) == ("first/gone", "second/there")
+    assert "404" in switched["reason"]
+    assert "".join(event["text"] for event in events if event["type"] == "text.finished") == "I stand in."
+    assert events[-1]["outcome"] == "completed"

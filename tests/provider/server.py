@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.gates import WAIT_S, Gates
+from tests.provider.google import GoogleWire
 from tests.provider.obedient import obey
 from tests.provider.openai import OpenAiWire
 from tests.provider.responses import ResponsesWire
@@ -22,6 +23,10 @@ WIRES: dict[str, Wire] = {
     "/v1/chat/completions": OpenAiWire(),
     "/v1/responses": ResponsesWire(),
 }
+
+GOOGLE = GoogleWire()
+GOOGLE_PATH = "/{version:v1|v1beta}/models/{model}:streamGenerateContent"
+"""Says in its path what the others say in the body."""
 
 BODY_LIMIT_BYTES = 64 << 20
 """Images come in the body."""
@@ -81,8 +86,10 @@ class ScriptedProvider:
     # -- the service
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        wire = WIRES[request.path]
+        wire = WIRES.get(request.path, GOOGLE)
         body: Json = msgspec.json.decode(await request.read())
+        if wire is GOOGLE:
+            body |= {"model": request.match_info["model"], "stream": True}
         received = Received(path=request.path, headers=dict(request.headers), body=body)
         self.requests.append(received)
         number = len(self.requests)
@@ -128,7 +135,8 @@ class ScriptedProvider:
     def _key_fits(self, request: web.Request) -> bool:
         if self._api_key is None:
             return True
-        given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        keys = (request.headers.get("x-api-key"), request.headers.get("x-goog-api-key"))
+        given = next(filter(None, keys), None) or request.headers.get("authorization", "").removeprefix("Bearer ")
         return given == self._api_key
 
     def _pick(self, wire: Wire, body: Json) -> Answer:
@@ -214,6 +222,7 @@ class ScriptedProvider:
         app = web.Application(client_max_size=BODY_LIMIT_BYTES)
         for path in WIRES:
             app.router.add_post(path, self.answer)
+        app.router.add_post(GOOGLE_PATH, self.answer)
         app.router.add_get("/v1/models", self.models)
         app.router.add_route("*", "/control/{what:.*}", self.control)
         return app

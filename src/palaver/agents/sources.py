@@ -1,66 +1,27 @@
 """What can run agents here: model services with a key, the small local model, the scripted demo.
 
 Called by the composition root once. It looks at the configuration and imports a backend only when it is first used, so a
-server starts at once and says what is missing instead of failing. Keys stay in the providers they are given to.
+server starts at once and says what is missing instead of failing. Which services there are is said in `services.py`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
 
 from palaver.agents.roster import Roster, Source
+from palaver.agents.services import choice, described, found_services, lacks_key
 from palaver.backends.base import Backend, Readiness
 from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
-from palaver.config import Config
+from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
 from palaver.schema.records import AgentRecord
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox, open_toolbox
 
-if TYPE_CHECKING:
-    from palaver.backends.api.provider import Provider
-    from palaver.backends.api.route import Choose
-
 HOW_TO_GET_ONE = (
-    "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own) and start "
-    "again, or run `palaver model install tiny`."
+    "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own), or name a "
+    "provider in palaver.toml, and start again; or run `palaver model install tiny`."
 )
-
-Format = Literal["anthropic", "openai"]
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A model service that the environment describes."""
-
-    format: Format
-    base_url: str | None
-    api_key: str | None = field(repr=False)
-
-    @property
-    def words(self) -> str:
-        spoken, usual = _FORMATS[self.format]
-        return f"{spoken} at {urlsplit(self.base_url).netloc if self.base_url else usual}"
-
-    def provider(self) -> "Provider":
-        match self.format:
-            case "anthropic":
-                from palaver.backends.api.anthropic import anthropic_provider
-
-                return anthropic_provider(self.base_url, self.api_key)
-            case "openai":
-                from palaver.backends.api.openai import openai_provider
-
-                return openai_provider(self.base_url, self.api_key)
-
-
-_FORMATS: dict[Format, tuple[str, str]] = {
-    "anthropic": ("Anthropic Messages", "api.anthropic.com"),
-    "openai": ("OpenAI Chat Completions", "api.openai.com"),
-}
 
 
 @asynccontextmanager
@@ -73,21 +34,26 @@ async def open_roster(config: Config, clock: Clock, standing: StandingGrants | N
         hidden=(config.data,),
         standing=standing,
     )
-    roster = roster_for(config, clock, toolbox)
+    roster = roster_for(config, clock, toolbox, await found_services(config))
     try:
         yield roster
     finally:
         await roster.close()
 
 
-def roster_for(config: Config, clock: Clock, toolbox: Toolbox) -> Roster:
-    services = services_of(config.environment)
+def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequence[ProviderSettings]) -> Roster:
     sources = {
         "api": _api_source(services, toolbox),
         "local": _local_source(config, clock),
         "demo": Source(demo_backend, lambda: Readiness(True, "Plays a script; needs no model."), DEMO.model),
     }
-    best = "api" if services else "local" if sources["local"].readiness().ready else "demo"
+    best = (
+        "api"
+        if any(not lacks_key(service) for service in services)
+        else "local"
+        if sources["local"].readiness().ready
+        else "demo"
+    )
     default = AgentRecord(
         id="default",
         name="Assistant",
@@ -99,28 +65,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox) -> Roster:
     return Roster((default, DEMO), sources, notes)
 
 
-def services_of(environment: Mapping[str, str]) -> tuple[Service, ...]:
-    """The services somebody has set up, the preferred one first. An address alone is enough: not every server has keys."""
-    found: list[Service] = []
-    names: tuple[tuple[Format, str], ...] = (("anthropic", "ANTHROPIC"), ("openai", "OPENAI"))
-    for format, name in names:
-        key, address = environment.get(f"{name}_API_KEY") or None, environment.get(f"{name}_BASE_URL") or None
-        if key or address:
-            found.append(Service(format, address, key))
-    return tuple(found)
-
-
-def service_for(services: tuple[Service, ...], model: str | None) -> Service:
-    """The one that serves a model, as far as its name tells; else the preferred one."""
-    wanted: Format | None = None
-    if model is not None and model.startswith("claude"):
-        wanted = "anthropic"
-    elif model is not None and model.startswith(("gpt-", "o1", "o3", "o4")):
-        wanted = "openai"
-    return next((service for service in services if service.format == wanted), services[0])
-
-
-def _api_source(services: tuple[Service, ...], toolbox: Toolbox) -> Source:
+def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox) -> Source:
     if not services:
 
         def without_key() -> Backend:
@@ -131,23 +76,19 @@ def _api_source(services: tuple[Service, ...], toolbox: Toolbox) -> Source:
     def make() -> Backend:
         from palaver.backends.api.loop import ApiBackend
 
-        return ApiBackend(_choice(services), toolbox)
+        return ApiBackend(choice(services), toolbox)
 
-    return Source(make, lambda: Readiness(True, services[0].words))
+    return Source(make, lambda: _readiness(services))
 
 
-def _choice(services: tuple[Service, ...]) -> "Choose":
-    from palaver.backends.api.route import Candidate
-
-    made: dict[Format, Provider] = {}
-
-    def choose(model: str | None) -> "Candidate":
-        service = service_for(services, model)
-        if service.format not in made:
-            made[service.format] = service.provider()
-        return Candidate(made[service.format], model, model)
-
-    return choose
+def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
+    preferred, *others = sorted(services, key=lacks_key)
+    if lacks_key(preferred):
+        return Readiness(
+            False, f"The provider “{preferred.name}” has no key.", f"Set {preferred.api_key_env} and start again."
+        )
+    also = f" Also: {', '.join(service.name for service in others if not lacks_key(service))}." if others else ""
+    return Readiness(True, f"{described(preferred)}.{also}" if also else described(preferred))
 
 
 def _local_source(config: Config, clock: Clock) -> Source:

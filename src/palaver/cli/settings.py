@@ -4,6 +4,7 @@ Called by `serve` and by whatever else needs to know what a server here would be
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from palaver.config import DEFAULT_HOST, DEFAULT_PORT, Config
+from palaver.config import DEFAULT_HOST, DEFAULT_PORT, Config, ProviderSettings
 from palaver.errors import ConfigurationError
 from palaver.tools.policy import Rule
 
 _TRUE = ("1", "true", "yes", "on")
+_PROVIDER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Without a slash: that is what separates it from the model."""
 
 
 class PolicyRule(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +40,49 @@ class PolicyRule(Struct, frozen=True, forbid_unknown_fields=True):
         return Rule(self.tool, self.decision, self.match, "project" if project else "server", project)
 
 
+class ProviderTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `[providers.NAME]` table."""
+
+    kind: Literal[
+        "anthropic",
+        "openai",
+        "openai-responses",
+        "google",
+        "google-cloud",
+        "bedrock",
+        "groq",
+        "mistral",
+        "cohere",
+        "xai",
+    ]
+    base_url: Annotated[str, Meta(pattern="^https?://")] | None = None
+    api_key: str | None = None
+    api_key_env: str | None = None
+    models: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+    window_tokens: Annotated[int, Meta(ge=1_000)] | None = None
+
+    def settings(self, name: str) -> ProviderSettings:
+        if not _PROVIDER_NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"palaver.toml: a provider cannot be called {name!r}. Use letters, digits, “-”, “_” and “.”."
+            )
+        if self.api_key and self.api_key_env:
+            raise ConfigurationError(
+                f"palaver.toml: [providers.{name}] has both a key and a variable for it. Leave one."
+            )
+        return ProviderSettings(
+            name=name,
+            kind=self.kind,
+            base_url=self.base_url,
+            api_key=self.api_key,
+            api_key_env=self.api_key_env,
+            models=self.models,
+            headers=self.headers,
+            window_tokens=self.window_tokens,
+        )
+
+
 class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
     """`palaver.toml`. An unknown name is said, because it is nearly always a typing error."""
 
@@ -49,6 +95,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
     tls_certificate: str | None = None
     tls_key: str | None = None
     model: str | None = None
+    providers: dict[str, ProviderTable] = {}
     full_enabled: bool = False
     trajectories: bool = True
     policy: tuple[PolicyRule, ...] = ()
@@ -84,6 +131,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
         tls_key=flags.tls_key or _path(environment, "PALAVER_TLS_KEY", file.tls_key),
         environment=dict(environment),
         model=environment.get("PALAVER_MODEL") or file.model,
+        providers=tuple(table.settings(name) for name, table in file.providers.items()),
         rules=tuple(rule.rule() for rule in file.policy),
         full_enabled=file.full_enabled or is_set(environment, "PALAVER_FULL_ENABLED"),
         trajectories=file.trajectories,

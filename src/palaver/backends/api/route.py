@@ -64,17 +64,21 @@ class Route:
     @property
     def candidate(self) -> Candidate:
         if self._chosen is None:
-            self._chosen = self._choose(self.names[self._at])
+            self._chosen = self._choose(self.name)
         return self._chosen
 
-    def has_left(self) -> bool:
-        return self._at + 1 < len(self.names)
+    @property
+    def name(self) -> str | None:
+        """What is asked for now, as a person named it; None for whatever the preferred service prefers."""
+        return self.names[self._at]
 
-    def give_up(self) -> Candidate:
+    def following(self) -> str | None:
+        return self.names[self._at + 1] if self._at + 1 < len(self.names) else None
+
+    def give_up(self) -> None:
         """The next one, from now on."""
         self._at += 1
         self._chosen = None
-        return self.candidate
 
 
 def route_of(choose: Choose, model: str | None, *fallbacks: Sequence[str]) -> Route:

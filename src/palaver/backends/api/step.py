@@ -55,22 +55,21 @@ class Step:
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         while True:
-            candidate = self._route.candidate
-            request = await self._request_for(candidate)
+            asked = self._route.name
             try:
+                candidate = self._route.candidate
+                request = await self._request_for(candidate)
+                asked = asked or request.model
                 async with aclosing(self._answered(candidate, request)) as events:
                     async for event in events:
                         yield event
                 return
             except AgentError as error:
-                if not self._route.has_left() or not cannot_be_had(error):
+                following = self._route.following()
+                if following is None or not cannot_be_had(error):
                     raise
-                following = self._route.give_up()
-                yield ModelSwitched(
-                    from_model=candidate.name or request.model,
-                    to_model=following.name or await following.served_model(),
-                    reason=error.message,
-                )
+                self._route.give_up()
+                yield ModelSwitched(from_model=asked, to_model=following, reason=error.message)
 
     async def _answered(self, candidate: Candidate, request: ModelRequest) -> AsyncGenerator[KnownEvent, None]:
         """By this candidate, in as many attempts as it gets."""
