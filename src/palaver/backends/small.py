@@ -37,7 +37,7 @@ class SmallTurn:
     def __init__(self, turn: Turn, *, model: str) -> None:
         self._turn = turn
         prompt = turn.agent.system_prompt.strip()[:SYSTEM_CHARS] or SYSTEM_PROMPT
-        self._agent = replace(turn.agent, model=model, system_prompt=prompt, allowed_tools=())
+        self._agent = replace(turn.agent, model=model, system_prompt=prompt, allowed_tools=(), knowledge=False)
         self._whole = turn.state
         self._cut = cut_state(self._whole)
 

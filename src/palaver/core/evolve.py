@@ -334,6 +334,7 @@ class _Draft:
                 )
             case ContextCompressed():
                 window = state.context.window_tokens if state.context else None
+                self._spend(event)
                 self._set(
                     context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True),
                     compressions=(*state.compressions, _compression(event))[-KEEP_COMPRESSIONS:],
@@ -399,10 +400,7 @@ class _Draft:
             self._set(compressions=tuple(kept))
 
     def _finish_answer(self, event: AnswerFinished) -> None:
-        turn = self._state.turn
-        if turn and (event.usage or event.cost_usd):
-            usage, cost_usd = turn.usage + (event.usage or Usage()), turn.cost_usd + (event.cost_usd or 0.0)
-            self._set(turn=replace(turn, usage=usage, cost_usd=cost_usd))
+        self._spend(event)
         self._change(
             event.message,
             event.seq,
@@ -415,6 +413,12 @@ class _Draft:
                 data=known.data if event.provider is None else event.provider,
             ),
         )
+
+    def _spend(self, event: AnswerFinished | ContextCompressed) -> None:
+        turn = self._state.turn
+        if turn and (event.usage or event.cost_usd):
+            usage, cost_usd = turn.usage + (event.usage or Usage()), turn.cost_usd + (event.cost_usd or 0.0)
+            self._set(turn=replace(turn, usage=usage, cost_usd=cost_usd))
 
     def _end_turn(self, event: TurnFinished | TurnInterrupted) -> None:
         state = self._state

@@ -394,6 +394,9 @@ class ContextCompressed(EventBase, tag="context.compressed"):
     horizon: int = 0
     messages: tuple[str, ...] = ()
     summary: str | None = None
+    usage: Usage | None = None
+    """What the summary took; part of the turn's."""
+    cost_usd: float | None = None
 
 
 class KnowledgeRecalled(EventBase, tag="knowledge.recalled"):

@@ -10,9 +10,7 @@ from palaver.backends.api.openai import openai_provider
 from palaver.backends.api.provider import Provider
 from palaver.backends.api.responses import responses_provider
 from palaver.backends.api.route import only
-from palaver.schema.events import (
-    KnownEvent,
-)
+from palaver.schema.events import ContextMeasured, KnownEvent
 from palaver.schema.view import TextBlock
 from palaver.tools.toolbox import Toolbox
 from tests.provider import (
@@ -81,4 +79,5 @@ def told(body: Mapping[str, Any]) -> list[Any]:
 
 
 def kinds(events: list[KnownEvent]) -> list[str]:
-    return [type(event).__name__ for event in events]
+    """Without the context meter, which follows every answer."""
+    return [type(event).__name__ for event in events if not isinstance(event, ContextMeasured)]

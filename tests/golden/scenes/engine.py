@@ -62,7 +62,15 @@ def engine() -> Record:
     )
     log.check()
     log.add(
-        ContextCompressed(stage="deduplicate", strength="low", before_tokens=90, after_tokens=70, horizon=3),
+        ContextCompressed(
+            stage="deduplicate",
+            strength="low",
+            before_tokens=90,
+            after_tokens=70,
+            horizon=3,
+            cost_usd=0.125,
+            usage=Usage(input_tokens=5),
+        ),
         ContextCompressed(
             stage="summarize", strength="high", before_tokens=70, after_tokens=20, horizon=9, summary="Wet."
         ),

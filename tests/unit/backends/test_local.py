@@ -216,7 +216,9 @@ async def test_first_turn_loads_the_model_and_both_stream_text() -> None:
         assert len(turn.of(TextDelta)) > 1
         assert turn.answer_text.strip()
         assert turn.of(AnswerFinished)[0].model == MODEL
-        assert turn.of(TurnFinished)[0].usage.output_tokens > 1
+        usage = turn.of(AnswerFinished)[0].usage
+        assert usage is not None
+        assert usage.output_tokens > 1
 
 
 @needs_model

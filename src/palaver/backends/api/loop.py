@@ -11,12 +11,12 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import structlog
 
 from palaver.backends.api.calls import Calls
 from palaver.backends.api.grants import Grants
+from palaver.backends.api.preparing import Preparation, Preparing, Wanted
 from palaver.backends.api.provider import ModelRequest, Provider
 from palaver.backends.api.retry import RetryPolicy
 from palaver.backends.api.route import Candidate, Choose, Route, route_of
@@ -24,14 +24,15 @@ from palaver.backends.api.settings import Settings, settings_of
 from palaver.backends.api.spending import Spending
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
-from palaver.context.linearize import linearize
-from palaver.context.prepare import Place, system_prompt
-from palaver.schema.base import Usage
+from palaver.context.proposed_plan import plan_of
+from palaver.core.state import messages_of_turn
+from palaver.errors import AgentError
 from palaver.schema.errors import ErrorCode, WireError
-from palaver.schema.events import AnswerFinished, KnownEvent, TurnFinished
-from palaver.schema.view import Outcome
+from palaver.schema.events import ContextCompressed, KnownEvent, RequestOpened, TurnFinished
+from palaver.schema.view import Outcome, Plan, TextBlock
 from palaver.tools.base import ToolSpec
 from palaver.tools.policy import Mode, as_mode
+from palaver.tools.redact import Redactor
 from palaver.tools.toolbox import Toolbox
 
 STEP_LIMIT = 100
@@ -63,6 +64,7 @@ class ApiBackend:
         self._toolbox = toolbox
         self._conduct = conduct or Conduct()
         self._grants = Grants(toolbox.standing)
+        self._preparation = Preparation(self._conduct.system, redact=Redactor(toolbox.environment).redact)
         self._providers: dict[int, Provider] = {}
 
     @property
@@ -74,7 +76,7 @@ class ApiBackend:
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
         allowed = turn.agent.allowed_tools
         toolbox = self._toolbox.only(allowed) if allowed else self._toolbox
-        loop = _Loop(turn, self._chosen, toolbox, self._grants, self._conduct)
+        loop = _Loop(turn, self._chosen, toolbox, self._grants, self._preparation, self._conduct)
         async with aclosing(loop.events()) as events:
             async for event in events:
                 yield event
@@ -94,7 +96,15 @@ class ApiBackend:
 class _Loop:
     """One turn."""
 
-    def __init__(self, turn: Turn, choose: Choose, toolbox: Toolbox, grants: Grants, conduct: Conduct) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        choose: Choose,
+        toolbox: Toolbox,
+        grants: Grants,
+        preparation: Preparation,
+        conduct: Conduct,
+    ) -> None:
         self._turn = turn
         self._choose = choose
         self._route: Route | None = None
@@ -102,8 +112,8 @@ class _Loop:
         self._grants = grants
         self._conduct = conduct
         self._calls = Calls(turn, toolbox, self._mode, grants)
+        self._preparing = Preparing(turn, preparation)
         self._began_ms = turn.now_ms()
-        self._usage = Usage()
 
     def _settings(self) -> Settings:
         """As they are now: a person may change them while the turn runs."""
@@ -117,6 +127,8 @@ class _Loop:
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         turn, calls, spending = self._turn, self._calls, Spending(self._turn)
         steps, answered = 0, False
+        if recalled := await self._preparing.recall():
+            yield recalled
         while True:
             async with aclosing(calls.finish_open()) as events:
                 async for event in events:
@@ -134,7 +146,11 @@ class _Loop:
             # Answered when all that was said before is on disk too.
             delivered = await turn.deliveries()
             if answered and not delivered:
-                yield self._finished("completed")
+                if self._mode() == "plan" and (plan := self._said_plan()):
+                    yield RequestOpened(request=turn.new_id(), kind="plan", title=plan.summary, plan=plan)
+                    yield self._finished("plan")
+                else:
+                    yield self._finished("completed")
                 return
             if steps >= self._conduct.step_limit:
                 yield self._finished("limited", "limit_reached", _too_many(steps))
@@ -146,11 +162,9 @@ class _Loop:
                 yield self._finished("limited", "limit_reached", spending.declined)
                 return
             steps += 1
-            step = Step(turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
-            async with aclosing(step.events()) as events:
+            step = self._step()
+            async with aclosing(self._answer(step)) as events:
                 async for event in events:
-                    if isinstance(event, AnswerFinished) and event.usage is not None:
-                        self._usage += event.usage
                     yield event
             answered = not step.made_calls and step.reason != "pause"
             if answered and step.reason == "length":
@@ -161,6 +175,48 @@ class _Loop:
                 return
             # As at the turn's beginning: from here on only what is on disk counts, whoever wrote it and whenever.
             await turn.committed()
+            if measured := self._preparing.measured():
+                yield measured
+
+    def _step(self) -> Step:
+        return Step(self._turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
+
+    async def _answer(self, step: Step) -> AsyncGenerator[KnownEvent, None]:
+        """One model call on a history that fits; once more, shorter, when the service finds it too long all the same."""
+        refused: AgentError | None = None
+        while True:
+            shortened = False
+            async with aclosing(self._preparing.events(await self._wanted(self._routed().candidate))) as events:
+                async for event in events:
+                    shortened = shortened or isinstance(event, ContextCompressed)
+                    yield event
+            if refused and not shortened:
+                raise refused
+            try:
+                async with aclosing(step.events()) as events:
+                    async for event in events:
+                        yield event
+                return
+            except AgentError as error:
+                if error.details.get("reason") != "context_exceeded" or not self._preparing.tighten():
+                    raise
+                refused = error
+
+    async def _wanted(self, candidate: Candidate) -> Wanted:
+        model = await candidate.served_model()
+        return Wanted(
+            provider=candidate.provider,
+            model=model,
+            window_tokens=candidate.window_of(model),
+            tools=_nameable(self._calls.specs()),
+            max_tokens=self._settings().max_tokens,
+        )
+
+    def _said_plan(self) -> Plan | None:
+        """In plan mode an answer is a proposal, whether or not the model called the tool for it."""
+        answer = messages_of_turn(self._turn.state, self._turn.id)[-1:]
+        blocks = [block for message in answer if message.role == "assistant" for block in message.blocks]
+        return plan_of("\n\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
 
     def _routed(self) -> Route:
         """The same for all steps, with what was given up on the way, until somebody chooses another model."""
@@ -171,15 +227,12 @@ class _Loop:
         return self._route
 
     async def _request(self, candidate: Candidate) -> ModelRequest:
-        turn, settings = self._turn, self._settings()
-        tools = _nameable(self._calls.specs())
-        today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
-        place = Place(turn.project, self._conduct.system, today, has_tools=bool(tools))
+        settings = self._settings()
         return ModelRequest(
             model=await candidate.served_model(),
-            system=system_prompt(turn.agent, place),
-            messages=await linearize(turn.history, provider=candidate.provider.identity, load=turn.load_blob),
-            tools=tools,
+            system=self._preparing.system,
+            messages=await self._preparing.messages_for(candidate.provider.identity),
+            tools=_nameable(self._calls.specs()),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             top_p=settings.top_p,
@@ -194,7 +247,6 @@ class _Loop:
     ) -> TurnFinished:
         return TurnFinished(
             outcome=outcome,
-            usage=self._usage,
             duration_ms=max(0, self._turn.now_ms() - self._began_ms),
             error=WireError(code=code, message=message) if code else None,
             summary=summary,

@@ -1,7 +1,7 @@
 """Before each model call: what the model is told, and what to do when that outgrows its window.
 
 Used by the loop, one `Preparing` a turn over one `Preparation` a backend. `recall` looks for what may help with the person's
-message; `events` makes the next request fit and yields what was done for it; `system` and `messages` are then the
+message; `events` makes the next request fit and yields what was done for it; `system` and `messages_for` are then the
 request's; `measured` is the context meter, for after the answer: the first word of a short conversation waits for no commit
 of ours. Compression is recorded and then read back, never kept here, so the prompt is made from the log alone.
 
@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 import structlog
 from msgspec.structs import replace
 
+from palaver.backends.api.prices import PRICES
 from palaver.backends.api.provider import ModelRequest, Provider, Stopped, TextPiece, UsageSeen
 from palaver.backends.base import Turn
 from palaver.context.compress import (
@@ -97,10 +98,7 @@ class Preparing:
         self._used_tokens = 0
         self._fixed = Fixed()
         self._wanted: Wanted | None = None
-        self.usage = Usage()
-        """Of summaries, so far. The loop counts it as the turn's."""
         self.system = ""
-        self.messages: tuple[PromptMessage, ...] = ()
 
     # -- knowledge
 
@@ -141,7 +139,6 @@ class Preparing:
                     yield event
             # The prompt is made from what is on record.
             await self._turn.committed()
-        self.messages = await self.messages_for(wanted.provider.identity)
 
     async def messages_for(self, provider: str) -> tuple[PromptMessage, ...]:
         """The conversation as this provider may be shown it."""
@@ -255,8 +252,9 @@ class Preparing:
             )
         await asyncio.to_thread(work.without_model)
         material = work.material()
+        usage = Usage()
         if material is not None:
-            summary, trouble = await self._summary(wanted, material, budget)
+            summary, trouble, usage = await self._summary(wanted, material, budget)
             if summary:
                 work.summarized(material, summary)
             elif trouble:
@@ -264,11 +262,16 @@ class Preparing:
                     status="working", detail=f"The summary failed, so older steps are left out instead: {trouble}"
                 )
         await asyncio.to_thread(work.by_force)
-        for taken in work.taken:
-            yield _recorded(taken)
+        self._used_tokens = work.used_tokens
+        events = [_recorded(taken) for taken in work.taken]
+        if events and usage != Usage():
+            cost_usd = await PRICES.cost_usd(wanted.provider.identity, wanted.model, usage)
+            events[-1] = replace(events[-1], usage=usage, cost_usd=cost_usd)
+        for event in events:
+            yield event
 
-    async def _summary(self, wanted: Wanted, material: Material, budget: Budget) -> tuple[str, str]:
-        """The notes, or what went wrong. A cancellation closes the connection and goes on up."""
+    async def _summary(self, wanted: Wanted, material: Material, budget: Budget) -> tuple[str, str, Usage]:
+        """The notes, or what went wrong, and what it took. A cancellation closes the connection and goes on up."""
         limit = summary_tokens(budget)
         redact = self._preparation.redact
         request = ModelRequest(
@@ -293,16 +296,14 @@ class Preparing:
                         case _:
                             pass
         except TimeoutError:
-            return "", TimedOut("it took too long").message
+            return "", TimedOut("it took too long").message, usage
         except AgentError as error:
             logger.warning("no summary of older steps", conversation=self._turn.conversation, reason=error.message)
-            return "", error.message
-        finally:
-            self.usage += usage
+            return "", error.message, usage
         text = redact("".join(pieces)).strip()
         if refused or not text:
-            return "", "the model wrote none."
-        return shorter(text, 2 * limit), ""
+            return "", "the model wrote none.", usage
+        return shorter(text, 2 * limit), "", usage
 
 
 def _recorded(taken: Taken) -> ContextCompressed:
