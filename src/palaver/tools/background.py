@@ -169,14 +169,17 @@ class Processes:
             one.stopped = True
             one.task.cancel()
 
-    async def stop_and_tell(self, one: Running) -> bool:
-        """Stop it, wait until all of it is gone, and record its end. False when it was over before."""
+    async def stop_and_tell(self, one: Running, host: Host | None) -> bool:
+        """Stop it, wait until all of it is gone, and record its end in the turn that wants it. False: it was over before.
+
+        The turn that started it may be over; what its host is told then is told to nobody.
+        """
         if one.over or one.task is None:
             return False
         self.stop(one.id)
         await to_the_end(_over(one.task))
-        if one.host is not None:
-            await one.host.emit(ProcessFinished(process=one.id, exit_code=one.exit_code, end="stopped"))
+        if host is not None:
+            await host.emit(ProcessFinished(process=one.id, exit_code=one.exit_code, end="stopped"))
         return True
 
     async def close(self) -> None:

@@ -85,7 +85,7 @@ class ShellStop:
             one = self._processes.of(asked.process, _conversation(place))
         except CallerError as error:
             return failed(error)
-        if not await self._processes.stop_and_tell(one):
+        if not await self._processes.stop_and_tell(one, place.host):
             return ToolResult(ok=True, output=f"Process {one.id} was over before: {one.status}.")
         return ToolResult(ok=True, output=f"Process {one.id} was stopped, with everything it had started.")
 

@@ -6,7 +6,7 @@ when what would happen is no longer what was allowed. Nothing here asks a person
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
@@ -16,17 +16,24 @@ import structlog
 
 from palaver.errors import PalaverError
 from palaver.schema.events import RequestOpened
+from palaver.tools.ask_user import AskUser
+from palaver.tools.background import Processes
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
 from palaver.tools.edit import Edit
+from palaver.tools.fetch import Fetch
 from palaver.tools.glob import Glob
 from palaver.tools.grep import Grep
 from palaver.tools.list import List
+from palaver.tools.patch import Patch
+from palaver.tools.plan import PlanTool
 from palaver.tools.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
+from palaver.tools.processes import ShellOutput, ShellStop
 from palaver.tools.read import Read
 from palaver.tools.redact import Redactor
 from palaver.tools.sandbox import Sandbox, probe, unsandboxed
 from palaver.tools.shell import Shell
 from palaver.tools.standing import StandingGrants
+from palaver.tools.turn_end import FinishTask, YieldTurn
 from palaver.tools.write import Write
 
 logger = structlog.get_logger(__name__)
@@ -132,8 +139,15 @@ def is_asking(tool: Tool | Asking) -> TypeGuard[Asking]:
     return hasattr(tool, "ask")
 
 
-def built_in_tools(sandbox: Sandbox) -> tuple[Tool, ...]:
-    return (Read(), List(), Glob(), Grep(), Edit(), Write(), Shell(sandbox))
+def built_in_tools(
+    sandbox: Sandbox, processes: Processes | None = None, new_id: Callable[[], str] | None = None
+) -> tuple[Tool | Asking, ...]:
+    """Without `processes` nothing runs in the background, without `new_id` no plan can be proposed."""
+    files: tuple[Tool, ...] = (Read(), List(), Glob(), Grep(), Edit(), Write(), Patch())
+    background: tuple[Tool, ...] = (ShellOutput(processes), ShellStop(processes)) if processes is not None else ()
+    plan: tuple[Tool, ...] = (PlanTool(new_id),) if new_id is not None else ()
+    people: tuple[Tool | Asking, ...] = (AskUser(), YieldTurn(), FinishTask())
+    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *plan, *people)
 
 
 async def open_toolbox(
@@ -143,11 +157,13 @@ async def open_toolbox(
     full_enabled: bool = False,
     hidden: Sequence[Path] = (),
     standing: StandingGrants | None = None,
+    processes: Processes | None = None,
+    new_id: Callable[[], str] | None = None,
 ) -> Toolbox:
     """The built-in tools with the strongest sandbox that works here. `hidden` is what no sandboxed command may see."""
     sandbox = await probe(environment, hidden)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
-    tools = {tool.spec.name: tool for tool in built_in_tools(sandbox)}
+    tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id)}
     return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)
 
 

@@ -6,30 +6,13 @@ from typing import Any
 
 import pytest
 
-from palaver.tools.ask_user import AskUser
 from palaver.tools.background import Processes
 from palaver.tools.base import ToolSpec
-from palaver.tools.edit import Edit
-from palaver.tools.fetch import Fetch
-from palaver.tools.glob import Glob
-from palaver.tools.grep import Grep
-from palaver.tools.list import List
-from palaver.tools.patch import Patch
 from palaver.tools.plan import PlanTool
-from palaver.tools.processes import ShellOutput, ShellStop
-from palaver.tools.read import Read
-from palaver.tools.shell import Shell
-from palaver.tools.turn_end import FinishTask, YieldTurn
-from palaver.tools.write import Write
+from palaver.tools.sandbox import unsandboxed
+from palaver.tools.toolbox import built_in_tools
 
-PROCESSES = Processes(lambda: "p1")
-SPECS = [
-    tool.spec
-    for tool in (
-        *(Read(), List(), Glob(), Grep(), Edit(), Write(), Patch(), Shell(), ShellOutput(PROCESSES)),
-        *(ShellStop(PROCESSES), Fetch(), PlanTool(lambda: "r1"), AskUser(), YieldTurn(), FinishTask()),
-    )
-]
+SPECS = [tool.spec for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1")]
 FIXED = {
     "read": {"path", "offset", "limit"},
     "list": {"path"},
@@ -65,6 +48,7 @@ def test_names_and_arguments_are_the_promised_ones() -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_schema_is_whole_and_plain(spec: ToolSpec) -> None:
+    assert spec.description
     assert spec.parameters["type"] == "object"
     for part in schemas_in(spec.parameters):
         assert not {"$ref", "anyOf", "$defs"} & part.keys(), json.dumps(part)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.errors import LogUnavailable
+from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, Stream, ToolResult, ToolSpec, Workplace
 from palaver.tools.policy import Rule, offers, standing_grant
 from palaver.tools.sandbox import unsandboxed
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def toolbox() -> Toolbox:
-    tools = {tool.spec.name: tool for tool in built_in_tools(unsandboxed())}
+    tools = {tool.spec.name: tool for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1")}
     return Toolbox(tools, environment=ENVIRONMENT)
 
 
@@ -34,22 +35,15 @@ class Broken:
         raise RuntimeError("out of order")
 
 
-async def test_toolbox_holds_the_tools_under_their_fixed_names_and_arguments(toolbox: Toolbox) -> None:
-    arguments = {spec.name: set(spec.parameters["properties"]) for spec in toolbox.specs("ask")}
-    assert arguments == {
-        "read": {"path", "offset", "limit"},
-        "list": {"path"},
-        "glob": {"pattern"},
-        "grep": {"pattern", "path"},
-        "edit": {"path", "old", "new"},
-        "write": {"path", "content"},
-        "shell": {"command", "timeout_s"},
-    }
-    assert all(spec.description and spec.parameters["type"] == "object" for spec in toolbox.specs("ask"))
-
-
 async def test_plan_mode_offers_nothing_that_only_edits(toolbox: Toolbox) -> None:
-    assert [spec.name for spec in toolbox.specs("plan")] == ["read", "list", "glob", "grep", "shell"]
+    offered = [spec.name for spec in toolbox.specs("plan")]
+    assert offered[:5] == ["read", "list", "glob", "grep", "shell"]
+    assert set(offered[5:]) == {"shell_output", "shell_stop", "plan", "ask_user", "loop_yield_turn", "finish_task"}
+
+
+async def test_box_without_processes_or_ids_leaves_out_what_needs_them() -> None:
+    names = {tool.spec.name for tool in built_in_tools(unsandboxed())}
+    assert not names & {"shell_output", "shell_stop", "plan"}
 
 
 async def test_agent_with_few_tools_has_only_those(toolbox: Toolbox) -> None:
@@ -91,11 +85,12 @@ async def test_change_since_the_approval_runs_nothing(toolbox: Toolbox, workshop
 
 
 async def test_unknown_tool_is_a_result_that_names_the_others(toolbox: Toolbox, workshop: Workshop) -> None:
+    toolbox = toolbox.only(["shell", "read", "edit"])
     proposed = await toolbox.propose("bash", {}, workshop.root)
     ran = await toolbox.run("bash", {}, workshop.place)
     assert proposed == ran
     assert (ran.ok, ran.error_code) == (False, "unknown_tool")
-    assert ran.error == "There is no tool 'bash'. There are: edit, glob, grep, list, read, shell, write."
+    assert ran.error == "There is no tool 'bash'. There are: edit, read, shell."
 
 
 async def test_tool_that_raises_is_a_failed_result(toolbox: Toolbox, workshop: Workshop) -> None:
@@ -139,8 +134,9 @@ async def test_secrets_of_the_servers_environment_leave_by_no_way(toolbox: Toolb
 
 async def test_opened_toolbox_says_what_holds_its_tools_and_knows_the_rules(root: Path) -> None:
     toolbox = await open_toolbox({"PATH": "/nowhere"}, rules=[Rule("shell", "deny_abort")], full_enabled=True)
-    assert toolbox.sandbox == unsandboxed().words
-    assert (toolbox.policy.sandboxed, toolbox.policy.full_enabled) == (False, True)
+    # Which sandbox works differs from machine to machine; what is said of it and what is allowed in it do not.
+    assert toolbox.policy.sandboxed == (toolbox.sandbox != unsandboxed().words)
+    assert toolbox.policy.full_enabled
     proposal = await toolbox.propose("shell", {"command": "ls"}, root)
     assert isinstance(proposal, Proposal)
     assert toolbox.verdict("shell", proposal, "full").decision == "deny_abort"
