@@ -14,10 +14,12 @@ from palaver.schema.events import ContextMeasured, KnownEvent
 from palaver.schema.view import TextBlock
 from palaver.tools.toolbox import Toolbox
 from tests.provider import (
+    Answer,
     Call,
     ScriptedProvider,
     scripted_provider,
 )
+from tests.provider.server import WIRES as FORMATS
 from tests.provider.tools import toolbox
 from tests.provider.turn import MemoryTurn
 
@@ -81,3 +83,9 @@ def told(body: Mapping[str, Any]) -> list[Any]:
 def kinds(events: list[KnownEvent]) -> list[str]:
     """Without the context meter, which follows every answer."""
     return [type(event).__name__ for event in events if not isinstance(event, ContextMeasured)]
+
+
+def body_size(wire: str, answer: Answer) -> int:
+    """The bytes of an answer on the wire, for tests that cut it."""
+    body: dict[str, Any] = {"model": "m", "stream_options": {"include_usage": True}}
+    return sum(len(frame) for frame in FORMATS[PATHS[wire]].frames(answer, body, 1) if isinstance(frame, bytes))

@@ -13,7 +13,7 @@ from palaver.schema.events import (
     TurnStatus,
 )
 from palaver.schema.view import TextBlock
-from tests.contract.backend_api.rig import PATHS, agent, serve
+from tests.contract.backend_api.rig import agent, body_size, serve
 from tests.provider import (
     Answer,
     Call,
@@ -27,16 +27,8 @@ from tests.provider import (
     Status,
     Think,
 )
-from tests.provider.server import WIRES as FORMATS
 from tests.provider.tools import CountingTool, toolbox
 from tests.provider.turn import MemoryTurn, drive
-
-
-def body_size(wire: str, answer: Answer) -> int:
-    """The bytes of an answer that is cut below."""
-    body: dict[str, Any] = {"model": "m", "stream_options": {"include_usage": True}}
-    return sum(len(frame) for frame in FORMATS[PATHS[wire]].frames(answer, body, 1) if isinstance(frame, bytes))
-
 
 SMALL = Answer(blocks=(Think(text="hm"), Say(text="Hi."), Call(name="read", id="c1")), chunk_chars=2, burst=True)
 
