@@ -105,7 +105,9 @@ def _decode(arguments: Mapping[str, Any]) -> AskArguments:
 
 
 def _told(questions: Sequence[QuestionArguments], resolved: RequestResolved) -> str:
-    answers = {answer.question_index: answer for answer in resolved.answers}
+    # From a snapshot they come as plain data.
+    given = msgspec.convert(resolved.answers, tuple[Answer, ...], from_attributes=True)
+    answers = {answer.question_index: answer for answer in given}
     lines = [
         f"{number}. {question.question.strip()}\nAnswer: {_answer(answers.get(number - 1))}"
         for number, question in enumerate(questions, 1)

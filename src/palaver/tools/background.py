@@ -79,7 +79,8 @@ class Kept:
 
 
 def _text(data: bytes | bytearray) -> str:
-    return data.decode(errors="replace")
+    # Only whole characters: an offset may lie within one.
+    return data.decode(errors="ignore")
 
 
 @dataclass(slots=True)

@@ -71,6 +71,12 @@ def test_answers_are_told_plainly_in_the_order_of_the_questions() -> None:
     )
 
 
+def test_answers_read_from_a_snapshot_are_told_alike() -> None:
+    plain = ({"question_index": 1, "selected": ["80"]},)
+    result = AskUser().answered(ASKED, resolved(answers=plain))
+    assert result.output.endswith("2. Which port?\nAnswer: 80")
+
+
 def test_question_left_out_has_no_answer() -> None:
     result = AskUser().answered(ASKED, resolved(answers=(Answer(question_index=1, selected=("80",)),)))
     assert result.output == "1. Which store?\nAnswer: no answer\n\n2. Which port?\nAnswer: 80"
