@@ -7,6 +7,10 @@ server starts at once and says what is missing instead of failing. Which service
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import structlog
+from msgspec.structs import replace
+
+from palaver.agents.records import BEST, read_agents
 from palaver.agents.roster import Roster, Source
 from palaver.agents.services import choice, described, found_services, lacks_key
 from palaver.backends.base import Backend, Readiness
@@ -17,6 +21,8 @@ from palaver.errors import NotLoggedIn
 from palaver.schema.records import AgentRecord
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox, open_toolbox
+
+logger = structlog.get_logger(__name__)
 
 HOW_TO_GET_ONE = (
     "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own), or name a "
@@ -61,8 +67,13 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
         backend=best,
         model=config.model if best == "api" else None,
     )
+    found, problems = read_agents(config.data / "agents")
+    for problem in problems:
+        logger.warning("an agent's file was left out", reason=problem.message)
+    records = [replace(record, backend=best) if record.backend == BEST else record for record in found]
     notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
-    return Roster((default, DEMO), sources, notes)
+    # The latter of one id counts: a person may make a `default` of their own.
+    return Roster((default, DEMO, *records), sources, notes)
 
 
 def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox) -> Source:
