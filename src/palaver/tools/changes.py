@@ -1,0 +1,308 @@
+"""What a command did to the files of a project, seen by comparing a git working tree before and after it.
+
+Used around shell calls: `watched` before, `changed` after, or `with_changes` for both. Everything runs beside the loop, within
+bounds of time and size, and takes no lock of git's. Where there is nothing cheap and safe to compare (no git, no plain
+repository in the root itself, too many files, too slow) the answer is "not known", never a guess and never an error.
+
+git is asked directly rather than through the runner of agents' programs: with `QUIET_GIT` and a configuration that
+`reading_git_is_harmless` has looked at it starts nothing else, and it is killed when its time is over. Ignored files are not
+seen. What somebody else changes meanwhile is taken for the command's doing: nothing here can tell them apart.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from palaver.backends.process import allowed_environment
+from palaver.errors import CallerError
+from palaver.schema.view import FileChange
+from palaver.tools.base import ToolResult
+from palaver.tools.paths import Root
+from palaver.tools.proposal import Change
+from palaver.tools.redact import Redactor
+from palaver.tools.repository import QUIET_GIT, reading_git_is_harmless
+
+LOOK_S = 1.0
+"""For one look at the tree. A repository that takes longer is not cheap to watch; its commands are not kept waiting."""
+STATUS_BYTES = 512 << 10
+"""Some thousand names: whoever has more untracked files than that has forgotten to ignore them."""
+FILES_REMEMBERED = 200
+"""Changed files before the command, whose contents must be kept to compare them afterwards."""
+FILE_BYTES = 512 << 10
+"""A larger file is said to have changed, without a diff."""
+FILES_SHOWN = 100
+DIFF_BYTES = 128 << 10
+"""Of all diffs together: an event may hold twice that, and text can grow in JSON."""
+
+_UNREADABLE = b"\0unreadable"
+"""Stands for contents that are not compared: a link, a folder, something large or binary."""
+
+_Signature = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    files: tuple[FileChange, ...] = ()
+    truncated_count: int = 0
+    """Files that changed beyond those shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file that differed from the last commit already."""
+
+    signature: _Signature | None
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A working tree as it was."""
+
+    root: Path
+    environment: Mapping[str, str] = field(repr=False)
+    commit: str | None
+    files: Mapping[str, _Seen]
+
+
+async def with_changes(root: Path, environment: Mapping[str, str], running: Awaitable[ToolResult]) -> ToolResult:
+    """The result of a call, with what it did to files if that can be known."""
+    before = await watched(root, environment)
+    result = await running
+    found = await changed(before)
+    return dataclasses.replace(result, changes=(*result.changes, *found.files)) if found.files else result
+
+
+async def watched(root: Path, environment: Mapping[str, str]) -> Watch | None:
+    """None: changes here cannot be known."""
+    return await asyncio.to_thread(_watched, root, environment)
+
+
+async def changed(before: Watch | None) -> Changed:
+    return Changed() if before is None else await asyncio.to_thread(_changed, before)
+
+
+# -- beside the loop
+
+
+def _watched(root: Path, environment: Mapping[str, str]) -> Watch | None:
+    if not reading_git_is_harmless(root):
+        return None
+    status = _Git(root, environment).status()
+    if status is None or len(status.paths) > FILES_REMEMBERED:
+        return None
+    return Watch(root, environment, status.commit, {path: _seen(root, path) for path in status.paths})
+
+
+def _changed(before: Watch) -> Changed:
+    # The command may have changed the configuration too.
+    if not reading_git_is_harmless(before.root):
+        return Changed()
+    git = _Git(before.root, before.environment)
+    status = git.status()
+    if status is None:
+        return Changed()
+    paths = {*before.files, *status.paths}
+    if status.commit != before.commit and before.commit and status.commit:
+        paths |= set(git.names_between(before.commit, status.commit))
+    candidates = sorted(path for path in paths if _may_have_changed(before, path))
+    was_clean = [path for path in candidates if path not in before.files and path not in status.new]
+    committed = git.contents(before.commit, was_clean)
+    shown = _Shown(Redactor(before.environment))
+    for path in candidates:
+        known = before.files.get(path)
+        shown.add(path, known.content if known else committed.get(path), _content(before.root, path))
+    return shown.finished()
+
+
+def _may_have_changed(before: Watch, path: str) -> bool:
+    known = before.files.get(path)
+    return known is None or known.signature != _signature(before.root, path)
+
+
+class _Shown:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._files: list[FileChange] = []
+        self._left_bytes = DIFF_BYTES
+        self._more = 0
+
+    def add(self, path: str, before: bytes | None, after: bytes | None) -> None:
+        if before == after and before != _UNREADABLE:
+            return
+        if len(self._files) >= FILES_SHOWN:
+            self._more += 1
+            return
+        self._files.append(self._change(path, before, after))
+
+    def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
+        # A name that is no text cannot be said in an event.
+        name = path.encode(errors="surrogateescape").decode(errors="replace")
+        if before == _UNREADABLE or after == _UNREADABLE or self._left_bytes <= 0:
+            return FileChange(path=name, kind=Change(name, before, after).kind)
+        change = Change(name, before, after).file_change()
+        diff = self._redactor.redact(change.diff or "")
+        size = len(diff.encode(errors="replace"))
+        if size > self._left_bytes:
+            return replace(change, diff=None)
+        self._left_bytes -= size
+        return replace(change, diff=diff)
+
+    def finished(self) -> Changed:
+        return Changed(tuple(self._files), self._more)
+
+
+def _seen(root: Path, path: str) -> _Seen:
+    # The signature first: a file that changes in between then looks changed, which a second look corrects.
+    return _Seen(_signature(root, path), _content(root, path))
+
+
+def _signature(root: Path, path: str) -> _Signature | None:
+    try:
+        found = os.lstat(root / path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
+
+
+def _content(root: Path, path: str) -> bytes | None:
+    try:
+        info = os.lstat(root / path)
+        if info.st_size > FILE_BYTES or (root / path).is_symlink():
+            return _UNREADABLE
+        return _comparable(Root(root).read_if_there(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, CallerError):
+        return _UNREADABLE
+
+
+def _comparable(content: bytes | None) -> bytes | None:
+    return _UNREADABLE if content is not None and b"\0" in content[:8192] else content
+
+
+# -- git
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    commit: str | None
+    """None: nothing was committed yet."""
+    paths: tuple[str, ...]
+    new: frozenset[str]
+    """Those of them that git does not know."""
+
+
+class _Git:
+    """One look: everything it asks together stays within its time."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+        self._root = root
+        self._environment = allowed_environment(environment, {**QUIET_GIT, "LC_ALL": "C"})
+        self._until_s = time.monotonic() + LOOK_S
+
+    def status(self) -> _Status | None:
+        told = self._ask("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+        return None if told is None else _status_of(told)
+
+    def names_between(self, old: str, new: str) -> list[str]:
+        told = self._ask("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", old, new)
+        return [_name(name) for name in (told or b"").split(b"\0") if name]
+
+    def contents(self, commit: str | None, paths: list[str]) -> dict[str, bytes]:
+        """The files as they were committed; those that were not are left out."""
+        asked = [path for path in paths if "\n" not in path][: 2 * FILES_SHOWN]
+        if commit is None or not asked:
+            return {}
+        names = b"".join(f"{commit}:{path}\n".encode(errors="surrogateescape") for path in asked)
+        told = self._ask("cat-file", "--batch", stdin=names, limit_bytes=len(asked) * FILE_BYTES)
+        return dict(_batch(told, asked)) if told is not None else dict.fromkeys(asked, _UNREADABLE)
+
+    def _ask(self, *arguments: str, stdin: bytes = b"", limit_bytes: int = STATUS_BYTES) -> bytes | None:
+        """What git says, or None when it fails, says too much or takes too long."""
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            return None
+        try:
+            process = subprocess.Popen(
+                ["git", "--no-optional-locks", "--no-pager", *arguments],
+                cwd=self._root,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        late = threading.Timer(left_s, process.kill)
+        late.start()
+        try:
+            return _said(process, stdin, limit_bytes)
+        finally:
+            late.cancel()
+            process.kill()
+            process.wait()
+
+
+def _said(process: "subprocess.Popen[bytes]", stdin: bytes, limit_bytes: int) -> bytes | None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        # It reads all names before the pipe is full: there are too few of them to fill it.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(stdin)
+            process.stdin.close()
+        told = process.stdout.read(limit_bytes + 1)
+        if len(told) > limit_bytes:
+            return None
+        return told if process.wait() == 0 else None
+
+
+def _status_of(told: bytes) -> _Status:
+    commit: str | None = None
+    paths: list[str] = []
+    new: list[str] = []
+    for entry in told.split(b"\0"):
+        if entry.startswith(b"# branch.oid "):
+            oid = entry[13:].decode()
+            commit = None if oid == "(initial)" else oid
+        elif entry.startswith(b"? "):
+            new.append(_name(entry[2:]))
+        elif entry.startswith(b"1 "):
+            paths.append(_name(entry.split(b" ", 8)[8]))
+        elif entry.startswith(b"u "):
+            paths.append(_name(entry.split(b" ", 10)[10]))
+    # A folder with a repository of its own is listed as such; what is in it is that one's affair.
+    own = [path for path in new if not path.endswith("/")]
+    return _Status(commit, (*paths, *own), frozenset(own) - frozenset(paths))
+
+
+def _name(name: bytes) -> str:
+    return name.decode(errors="surrogateescape")
+
+
+def _batch(told: bytes, asked: list[str]) -> Iterator[tuple[str, bytes]]:
+    """`oid type size`, a newline, the bytes, a newline; or the name and ` missing`."""
+    place = 0
+    for path in asked:
+        end = told.find(b"\n", place)
+        if end < 0:
+            return
+        words = told[place:end].rsplit(b" ", 2)
+        place = end + 1
+        if len(words) == 3 and words[1] in (b"blob", b"tree", b"commit", b"tag") and words[2].isdigit():
+            size = int(words[2])
+            if words[1] == b"blob":
+                content = told[place : place + size]
+                yield path, _comparable(content) or b""
+            place += size + 1
