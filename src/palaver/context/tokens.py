@@ -24,6 +24,8 @@ IMAGE_TOKENS = 1_500
 """The most that the large services count for a picture of the size they scale to."""
 FRAME_TOKENS = 4
 """What a role or a call adds around its text."""
+REMEMBERED = 16
+"""Conversations whose messages need not be weighed again."""
 LEAST_FACTOR, MOST_FACTOR = 0.5, 3.0
 """A count that is further off counts something else (without what was cached, say), and is not believed."""
 
@@ -113,17 +115,45 @@ class Weight(msgspec.Struct, frozen=True):
     """A provider has counted most of it."""
 
 
-def weigh(shown: Sequence[Message], fixed_tokens: int, counted: Counted | None) -> Weight:
+Known = dict[tuple[str, int], int]
+"""Messages that were weighed before, by id and the seq of their last change."""
+
+
+class Weighed:
+    """What messages weighed the last time, for the conversations that were busy last: most of a history never changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[object, Known]] = {}
+
+    def of(self, conversation: str, shown_as: object) -> Known:
+        """`shown_as` is how messages are reduced: reduced otherwise they weigh otherwise."""
+        kept = self._known.pop(conversation, None)
+        if kept is None or kept[0] != shown_as:
+            kept = (shown_as, {})
+        self._known[conversation] = kept
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return kept[1]
+
+
+def weigh(shown: Sequence[Message], fixed_tokens: int, counted: Counted | None, known: Known | None = None) -> Weight:
     """`shown` is the history as it is shown, `fixed_tokens` an estimate of what goes before it in every request."""
+    known = {} if known is None else known
+    if len(known) > 2 * len(shown) + 100:
+        known.clear()  # Most of it is of messages that are gone.
     until = counted.seq if counted else -1
     before = after = 0
     for message in shown:
         if message.status == "superseded":
             continue
+        key = (message.id, message.updated_seq)
+        tokens = known.get(key)
+        if tokens is None:
+            tokens = known[key] = message_tokens(message)
         if message.seq < until:
-            before += message_tokens(message)
+            before += tokens
         else:
-            after += message_tokens(message)
+            after += tokens
     estimated = fixed_tokens + before
     factor = counted.input_tokens / max(1, estimated) if counted else 0.0
     if not LEAST_FACTOR <= factor <= MOST_FACTOR:

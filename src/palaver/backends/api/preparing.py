@@ -39,7 +39,7 @@ from palaver.context.prepare import Place, system_prompt
 from palaver.context.prompt import PromptMessage
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
-from palaver.context.tokens import Counted, Weight, last_counted, spec_tokens, text_tokens, weigh
+from palaver.context.tokens import Weighed, Weight, last_counted, spec_tokens, text_tokens, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
@@ -73,6 +73,7 @@ class Preparation:
     redact: Redact = unchanged
     instructions: Instructions = field(default_factory=Instructions)
     notes: Notes = field(default_factory=Notes)
+    weighed: Weighed = field(default_factory=Weighed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class Preparing:
         """Compresses if it must. Raises an AgentError when what a person said is too large by itself."""
         await self._tell(wanted)
         window = self._capped(wanted.window_tokens)
-        weight = weigh(self._shown(), self._fixed.tokens, self._counted(wanted.model))
+        weight = self._weigh(self._shown(), wanted.model)
         budget = self._budget(window, wanted.max_tokens, weight)
         self._used_tokens = weight.tokens
         if budget is not None and weight.tokens > budget.limit_tokens:
@@ -166,7 +167,7 @@ class Preparing:
         if wanted is None:
             return None
         window, shown = self._capped(wanted.window_tokens), self._shown()
-        weight = weigh(shown, self._fixed.tokens, self._counted(wanted.model))
+        weight = self._weigh(shown, wanted.model)
         if not noticeable(self._turn.state.context, weight.tokens, window):
             return None
         return ContextMeasured(
@@ -196,8 +197,11 @@ class Preparing:
         caps = [tokens for tokens in (cap, window_tokens) if isinstance(tokens, int) and tokens > 0]
         return min(caps) if caps else None
 
-    def _counted(self, model: str) -> Counted | None:
-        return last_counted(self._turn.history, self._turn.state.compressions, model)
+    def _weigh(self, shown: Sequence[Message], model: str) -> Weight:
+        state = self._turn.state
+        counted = last_counted(state.messages, state.compressions, model)
+        known = self._preparation.weighed.of(state.conversation, horizons_of(state.compressions))
+        return weigh(shown, self._fixed.tokens, counted, known)
 
     def _shown(self) -> Sequence[Message]:
         state = self._turn.state
