@@ -16,7 +16,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,10 +74,12 @@ class Watch:
     files: Mapping[str, _Seen]
 
 
-async def with_changes(root: Path, environment: Mapping[str, str], running: Awaitable[ToolResult]) -> ToolResult:
+async def with_changes(
+    root: Path, environment: Mapping[str, str], run: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
     """The result of a call, with what it did to files if that can be known."""
     before = await watched(root, environment)
-    result = await running
+    result = await run()
     found = await changed(before)
     return dataclasses.replace(result, changes=(*result.changes, *found.files)) if found.files else result
 

@@ -19,6 +19,7 @@ from palaver.errors import AgentError, CallerError, Invalid
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
+from palaver.tools.changes import with_changes
 from palaver.tools.commands import reading
 from palaver.tools.output import Collector
 from palaver.tools.paths import Root
@@ -106,7 +107,10 @@ class Shell:
         if asked.background:
             return await self._start(asked, place, environment)
         if await asyncio.to_thread(only_reads, asked.command, place.root):
-            environment = _quiet(environment, place.root)
+            return await self._run(asked, place, _quiet(environment, place.root))
+        return await with_changes(place.root, place.environment, lambda: self._run(asked, place, environment))
+
+    async def _run(self, asked: ShellArguments, place: Workplace, environment: Mapping[str, str]) -> ToolResult:
         collector = Collector(place)
         try:
             ended = await self._collect(asked, place.root, environment, collector)

@@ -157,7 +157,7 @@ async def test_result_of_a_call_carries_its_changes(root: Path) -> None:
         (root / "a.txt").write_text("x\n")
         return ToolResult(ok=True, output="done")
 
-    result = await with_changes(root, ENVIRONMENT, run())
+    result = await with_changes(root, ENVIRONMENT, run)
 
     assert (result.output, [file.path for file in result.changes]) == ("done", ["a.txt"])
 

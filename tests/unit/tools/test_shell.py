@@ -184,3 +184,15 @@ async def test_reading_command_runs_no_program_from_the_project(workshop: Worksh
     workshop.environment["PATH"] = f"{root}/bin:./bin:" + workshop.environment["PATH"]
     assert (await workshop.run(Shell(), command="ls")).output == "bin\n"
     assert (await workshop.run(Shell(), command="ls; true")).output == "fooled\n"
+
+
+async def test_what_a_command_did_to_files_comes_with_its_result(tmp_path: Path) -> None:
+    shop = Workshop(tmp_path)
+    shell = Shell()
+    await shop.run(shell, command="git init -q && echo one > a.txt")
+
+    changed = await shop.run(shell, command="echo two >> a.txt; rm -rf nothing")
+    read = await shop.run(shell, command="cat a.txt")
+
+    assert [(file.path, file.kind, file.additions) for file in changed.changes] == [("a.txt", "modified", 1)]
+    assert read.changes == ()
