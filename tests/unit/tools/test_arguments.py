@@ -25,6 +25,8 @@ FIXED = {
     "shell_output": {"process", "offset"},
     "shell_stop": {"process"},
     "fetch": {"url"},
+    "search_conversations": {"query", "limit"},
+    "remember": {"title", "text"},
     "plan": {"summary", "items", "text"},
     "ask_user": {"questions"},
     "loop_yield_turn": set[str](),

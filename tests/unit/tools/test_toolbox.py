@@ -38,7 +38,8 @@ class Broken:
 async def test_plan_mode_offers_nothing_that_only_edits(toolbox: Toolbox) -> None:
     offered = [spec.name for spec in toolbox.specs("plan")]
     assert offered[:5] == ["read", "list", "glob", "grep", "shell"]
-    assert set(offered[5:]) == {"shell_output", "shell_stop", "plan", "ask_user", "loop_yield_turn", "finish_task"}
+    assert not {"edit", "write", "patch", "fetch", "remember"} & set(offered)
+    assert set(offered) >= {"shell_output", "shell_stop", "plan", "ask_user", "loop_yield_turn", "finish_task"}
 
 
 async def test_box_without_processes_or_ids_leaves_out_what_needs_them() -> None:
