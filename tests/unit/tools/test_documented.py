@@ -8,7 +8,7 @@ from palaver.tools.sandbox import unsandboxed
 from palaver.tools.toolbox import built_in_tools
 
 PAGE = Path(__file__).parents[3] / "docs/tools.md"
-ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \|", re.MULTILINE)
+ROW = re.compile(r"^\| `(\w+)` \|([^|]*)\|", re.MULTILINE)
 
 
 def test_every_tool_is_on_its_page_with_its_arguments() -> None:
