@@ -34,6 +34,7 @@ from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
+from palaver.tools.background import Processes
 from palaver.tools.standing import StandingGrants
 
 logger = structlog.get_logger(__name__)
@@ -69,12 +70,14 @@ async def open_app(
             opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data)
             log = await stack.enter_async_context(opened)
         standing = StandingGrants(config.data / "grants.json")
-        if roster is None:
-            roster = await stack.enter_async_context(open_roster(config, clock, standing))
         ids = Ids(clock)
+        processes = Processes(ids.new)
+        stack.push_async_callback(processes.close)
+        if roster is None:
+            roster = await stack.enter_async_context(open_roster(config, clock, standing, processes, ids.new))
         # The feed shows snapshots of conversations, and conversations publish to the feed: one must come first.
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
-        directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home))
+        directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes))
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
         server = ServerParts(
             name=config.name,

@@ -4,7 +4,7 @@ Called by the composition root once. It looks at the configuration and imports a
 server starts at once and says what is missing instead of failing. Which services there are is said in `services.py`.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -19,6 +19,8 @@ from palaver.clock import Clock
 from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
 from palaver.schema.records import AgentRecord
+from palaver.tools.background import Processes
+from palaver.tools.mcp.servers import McpServers
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox, open_toolbox
 
@@ -31,14 +33,22 @@ HOW_TO_GET_ONE = (
 
 
 @asynccontextmanager
-async def open_roster(config: Config, clock: Clock, standing: StandingGrants | None = None) -> AsyncIterator[Roster]:
-    """The agents this configuration gives; everything they started is gone on exit."""
+async def open_roster(
+    config: Config,
+    clock: Clock,
+    standing: StandingGrants | None = None,
+    processes: Processes | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> AsyncIterator[Roster]:
+    """The agents this configuration gives; everything they started is gone on exit, but for background `processes`."""
     toolbox = await open_toolbox(
         config.environment,
         rules=config.rules,
         full_enabled=config.full_enabled,
         hidden=(config.data,),
         standing=standing,
+        processes=processes,
+        new_id=new_id,
     )
     roster = roster_for(config, clock, toolbox, await found_services(config))
     try:
@@ -49,7 +59,7 @@ async def open_roster(config: Config, clock: Clock, standing: StandingGrants | N
 
 def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequence[ProviderSettings]) -> Roster:
     sources = {
-        "api": _api_source(services, toolbox),
+        "api": _api_source(services, toolbox, McpServers(config.environment, clock)),
         "local": _local_source(config, clock),
         "demo": Source(demo_backend, lambda: Readiness(True, "Plays a script; needs no model."), DEMO.model),
     }
@@ -76,7 +86,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
     return Roster((default, DEMO, *records), sources, notes)
 
 
-def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox) -> Source:
+def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox, mcp: McpServers) -> Source:
     if not services:
 
         def without_key() -> Backend:
@@ -87,7 +97,7 @@ def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox) -> Sourc
     def make() -> Backend:
         from palaver.backends.api.loop import ApiBackend
 
-        return ApiBackend(choice(services), toolbox)
+        return ApiBackend(choice(services), toolbox, mcp=mcp)
 
     return Source(make, lambda: _readiness(services))
 
@@ -98,8 +108,8 @@ def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
         return Readiness(
             False, f"The provider “{preferred.name}” has no key.", f"Set {preferred.api_key_env} and start again."
         )
-    also = f" Also: {', '.join(service.name for service in others if not lacks_key(service))}." if others else ""
-    return Readiness(True, f"{described(preferred)}.{also}" if also else described(preferred))
+    also = ", ".join(service.name for service in others if not lacks_key(service))
+    return Readiness(True, f"{described(preferred)}. Also: {also}." if also else described(preferred))
 
 
 def _local_source(config: Config, clock: Clock) -> Source:

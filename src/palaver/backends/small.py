@@ -96,6 +96,9 @@ class SmallTurn:
     async def load_blob(self, blob: str) -> bytes | None:
         return await self._turn.load_blob(blob)
 
+    async def result_of(self, call: str) -> None:
+        await self._turn.result_of(call)
+
     async def search(self, query: str, limit: int) -> Sequence[Passage]:
         return await self._turn.search(query, limit)
 

@@ -23,6 +23,7 @@ from palaver.tools.edit import Edit
 from palaver.tools.fetch import Fetch
 from palaver.tools.glob import Glob
 from palaver.tools.grep import Grep
+from palaver.tools.knowledge import Remember, SearchConversations
 from palaver.tools.list import List
 from palaver.tools.patch import Patch
 from palaver.tools.plan import PlanTool
@@ -147,7 +148,8 @@ def built_in_tools(
     background: tuple[Tool, ...] = (ShellOutput(processes), ShellStop(processes)) if processes is not None else ()
     plan: tuple[Tool, ...] = (PlanTool(new_id),) if new_id is not None else ()
     people: tuple[Tool | Asking, ...] = (AskUser(), YieldTurn(), FinishTask())
-    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *plan, *people)
+    known: tuple[Tool, ...] = (SearchConversations(), Remember())
+    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people)
 
 
 async def open_toolbox(

@@ -31,6 +31,7 @@ from palaver.schema.errors import ErrorCode, WireError
 from palaver.schema.events import ContextCompressed, KnownEvent, RequestOpened, TurnFinished
 from palaver.schema.view import Outcome, Plan, TextBlock
 from palaver.tools.base import ToolSpec
+from palaver.tools.mcp.servers import McpServers
 from palaver.tools.policy import Mode, as_mode
 from palaver.tools.redact import Redactor
 from palaver.tools.toolbox import Toolbox
@@ -59,8 +60,12 @@ class Conduct:
 class ApiBackend:
     name = "api"
 
-    def __init__(self, choose: Choose, toolbox: Toolbox, conduct: Conduct | None = None) -> None:
+    def __init__(
+        self, choose: Choose, toolbox: Toolbox, conduct: Conduct | None = None, mcp: McpServers | None = None
+    ) -> None:
+        """`mcp` is closed with the backend."""
         self._choose = choose
+        self._mcp = mcp
         self._toolbox = toolbox
         self._conduct = conduct or Conduct()
         self._grants = Grants(toolbox.standing)
@@ -74,12 +79,18 @@ class ApiBackend:
         )
 
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
-        allowed = turn.agent.allowed_tools
-        toolbox = self._toolbox.only(allowed) if allowed else self._toolbox
-        loop = _Loop(turn, self._chosen, toolbox, self._grants, self._preparation, self._conduct)
+        loop = _Loop(turn, self._chosen, await self._tools_of(turn), self._grants, self._preparation, self._conduct)
         async with aclosing(loop.events()) as events:
             async for event in events:
                 yield event
+
+    async def _tools_of(self, turn: Turn) -> Toolbox:
+        """The built-in tools that the agent may use, and those of the servers that were given to it alone."""
+        agent = turn.agent
+        toolbox = self._toolbox.only(agent.allowed_tools) if agent.allowed_tools else self._toolbox
+        if self._mcp is None or not agent.mcp_servers:
+            return toolbox
+        return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project))
 
     def _chosen(self, model: str | None) -> Candidate:
         candidate = self._choose(model)
@@ -91,6 +102,8 @@ class ApiBackend:
         self._providers.clear()
         for provider in providers:
             await provider.close()
+        if self._mcp is not None:
+            await self._mcp.close()
 
 
 class _Loop:
