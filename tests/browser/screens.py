@@ -105,6 +105,52 @@ async def question(stage: Stage) -> Visitor:
     return visitor
 
 
+async def engine(stage: Stage) -> Visitor:
+    """Recalled notes, another model, a shortened history, changed files and two processes, all opened."""
+    visitor = await stage.golden("engine", 22)
+    closed = visitor.log.locator("[aria-expanded=false]:not([aria-haspopup])")
+    while await closed.count():
+        await closed.last.click()
+    await expect(visitor.page.get_by_role("region", name="Background processes")).to_be_visible()
+    return visitor
+
+
+async def meter(stage: Stage) -> Visitor:
+    visitor = await stage.golden("long")
+    await visitor.page.get_by_role("button", name="Context and cost").click()
+    await expect(visitor.page.get_by_role("heading", name="Context and cost")).to_be_visible()
+    return visitor
+
+
+async def changed_files(stage: Stage) -> Visitor:
+    visitor = await stage.golden("work")
+    await visitor.page.get_by_role("button", name="Context and cost").click()
+    await visitor.page.get_by_role("button", name="Show the changes").click()
+    await expect(visitor.page.get_by_role("dialog", name="Changed files")).to_be_visible()
+    return visitor
+
+
+async def settings(stage: Stage) -> Visitor:
+    visitor = await stage.golden("engine", 22)
+    await visitor.page.get_by_role("button", name="Agent: ").click()
+    await visitor.page.get_by_role("menuitem", name="Model and settings").click()
+    await expect(visitor.page.get_by_role("dialog", name="Conversation settings")).to_be_visible()
+    return visitor
+
+
+async def modes(stage: Stage) -> Visitor:
+    """Plan mode is on, and full access about to be given."""
+    visitor = await stage.owner()
+    await visitor.begin("!say Ready.")
+    await visitor.page.get_by_role("button", name="Mode: ").click()
+    await visitor.page.get_by_role("menuitemradio", name="Plan only").click()
+    await expect(visitor.page.get_by_role("note")).to_be_visible()
+    await visitor.page.get_by_role("button", name="Mode: ").click()
+    await visitor.page.get_by_role("menuitemradio", name="Full access").click()
+    await expect(visitor.page.get_by_role("dialog", name="Give full access?")).to_be_visible()
+    return visitor
+
+
 async def search(stage: Stage) -> Visitor:
     visitor = await stage.owner()
     await visitor.begin("Where does the sundew grow?")
@@ -161,6 +207,11 @@ SCREENS: dict[str, Screen] = {
         many_requests,
         plan,
         question,
+        engine,
+        meter,
+        changed_files,
+        settings,
+        modes,
         search,
         find,
         palette,

@@ -114,17 +114,13 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
           <section>
             <h3>{text.settings.who}</h3>
             <div className="settings-grid">
-              <label className="settings-field">
-                <span className="label">{text.settings.agent}</span>
-                <select className="field" value={chosen} onChange={(event) => setChosen(event.target.value)}>
-                  {!agents.some((known) => known.id === chosen) && <option value={chosen}>{chosen}</option>}
-                  {agents.map((known) => (
-                    <option key={known.id} value={known.id}>
-                      {known.name}
-                    </option>
-                  ))}
-                </select>
-              </label>
+              <SelectField
+                label={text.settings.agent}
+                hint={agents.find((known) => known.id === chosen)?.description ?? ""}
+                value={chosen}
+                options={agents.map((known) => [known.id, known.name])}
+                onChange={setChosen}
+              />
               <TextField
                 name="model"
                 label={text.settings.model}
@@ -146,17 +142,13 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
             <h3>{text.settings.answers}</h3>
             <div className="settings-grid">
               {ANSWERS.map(number)}
-              <label className="settings-field">
-                <span className="label">{text.settings.fields["reasoning_effort"]?.[0]}</span>
-                <select className="field" value={form.reasoning_effort} onChange={(event) => set("reasoning_effort", event.target.value)}>
-                  {[...new Set([...EFFORTS, form.reasoning_effort])].map((effort) => (
-                    <option key={effort} value={effort}>
-                      {text.settings.efforts[effort] ?? effort}
-                    </option>
-                  ))}
-                </select>
-                <span className="hint">{text.settings.fields["reasoning_effort"]?.[1]}</span>
-              </label>
+              <SelectField
+                label={text.settings.fields["reasoning_effort"]?.[0] ?? ""}
+                hint={errors.reasoning_effort ?? text.settings.fields["reasoning_effort"]?.[1] ?? ""}
+                value={form.reasoning_effort}
+                options={EFFORTS.map((effort) => [effort, text.settings.efforts[effort] ?? effort])}
+                onChange={(value) => set("reasoning_effort", value)}
+              />
             </div>
           </section>
           <section>
@@ -226,6 +218,37 @@ function TextField({ name, label, hint, placeholder, value, error, numeric = fal
       />
       <span id={note} className={error === undefined ? "hint" : "hint is-bad"} role={error === undefined ? undefined : "alert"}>
         {error ?? hint ?? told}
+      </span>
+    </div>
+  );
+}
+
+interface SelectFieldProps {
+  label: string;
+  hint: string;
+  value: string;
+  options: readonly (readonly [value: string, name: string])[];
+  onChange: (value: string) => void;
+}
+
+/** A value that is none of the options stays one to choose. */
+function SelectField({ label, hint, value, options, onChange }: SelectFieldProps) {
+  const id = useId();
+  const all = options.some(([known]) => known === value) ? options : [...options, [value, value] as const];
+  return (
+    <div className="settings-field">
+      <label className="label" htmlFor={id}>
+        {label}
+      </label>
+      <select id={id} className="field" value={value} aria-describedby={`${id}-hint`} onChange={(event) => onChange(event.target.value)}>
+        {all.map(([known, name]) => (
+          <option key={known} value={known}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <span id={`${id}-hint`} className="hint">
+        {hint}
       </span>
     </div>
   );

@@ -16,6 +16,7 @@ import { sayResolution } from "../dock/resolution";
 import { useMe } from "../me";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
+import { useIsNewestPlan } from "./plans";
 import { argument, isOpen, questionsOf, type ToolKind } from "./say";
 
 interface ToolBodyProps {
@@ -100,7 +101,9 @@ function sayAnswer(answer: Answer | undefined): string {
 }
 
 function Planned({ block }: { block: ToolBlock }) {
-  const items = planItemsOf(block.input);
+  const holds = useIsNewestPlan(block.call, true);
+  const plan = usePicked(useConversationId(), ({ state }) => state.plan) ?? null;
+  const items = holds && plan !== null && plan.items.length > 0 ? plan.items : planItemsOf(block.input);
   if (items.length === 0) return <Generic block={block} />;
   return <PlanItems items={items} />;
 }
