@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from palaver.backends.api.running import OUTBOX_EVENTS
 from palaver.schema.events import FilesChanged, PlanUpdated, ToolFinished
 from palaver.schema.view import FileChange, Plan
 from palaver.tools.base import Passage, ToolResult, Workplace
@@ -168,6 +169,8 @@ async def test_end_of_a_process_is_told_without_the_servers_secrets() -> None:
         await hosts[0].process_ended("p1", 3, "said correct-horse-battery")
         hosts[0].end_turn("task")
         before = len(turn.events)
-        await hosts[0].emit(PlanUpdated(plan=Plan(summary="late")))
+        async with asyncio.timeout(10):
+            for _ in range(OUTBOX_EVENTS + 1):
+                await hosts[0].emit(PlanUpdated(plan=Plan(summary="late")))
         assert len(turn.events) == before
     assert turn.processes_ended == [("p1", 3, "said [redacted SERVICE_TOKEN]")]
