@@ -38,7 +38,7 @@ from palaver.conversation.inbox import (
     refuse,
     refuse_post,
 )
-from palaver.conversation.loading import older_messages
+from palaver.conversation.older import Older
 from palaver.conversation.requests import (
     OPEN_REQUESTS,
     Results,
@@ -118,6 +118,7 @@ class Conversation:
         self._waiting = Waiting(around.clock, lambda request: self._inbox.post(Expired(request)))
         self._results = Results()
         self._claims = Claims(around.log, state.conversation)
+        self._older = Older(around.log, state.conversation)
         self._running: tuple[str, asyncio.Task[None]] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._unsettled: Stopped | None = None
@@ -373,7 +374,8 @@ class Conversation:
         """Rewriting history needs all of it, and then all of it is stored anew."""
         batch.rewritten = True
         if batch.state.offset:
-            earlier = await self._earlier(batch.state)
+            earlier = await self._older.before(batch.state)
+            self._older.forget()
             batch.state = _with_earlier(batch.state, earlier)
             batch.before = _with_earlier(batch.before, earlier)
 
@@ -460,7 +462,7 @@ class Conversation:
             ids=self._around.ids,
             blobs=self._around.log.blobs,
         )
-        await run_turn(running, lambda: self._around.roster.backend(record), self._earlier, after)
+        await run_turn(running, lambda: self._around.roster.backend(record), self._older.before, after)
 
     async def _close(self, batch: Batch) -> None:
         self._inbox.close()
@@ -526,13 +528,6 @@ class Conversation:
         record = self._around.roster.agent(active.agent) if active and active.id == turn else None
         return {**(record.params if record else {}), **self._state.params}
 
-    async def _earlier(self, state: State) -> list[Message]:
-        """The messages before those in memory."""
-        if not state.offset:
-            return []
-        first = state.messages[0].seq if state.messages else state.seq + 1
-        return await older_messages(self._around.log, self.id, first, state.offset)
-
     def _check_agent(self, command: Command) -> None:
         agent = command.agent if isinstance(command, SendMessage | UpdateConversation) else None
         if agent and self._around.roster.agent(agent) is None:
@@ -557,5 +552,5 @@ def _is_active(state: State, turn: str) -> bool:
     return state.turn is not None and state.turn.id == turn
 
 
-def _with_earlier(state: State, earlier: list[Message]) -> State:
+def _with_earlier(state: State, earlier: Sequence[Message]) -> State:
     return replace(state, messages=(*earlier, *state.messages), offset=0)
