@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +20,9 @@ from palaver.cli.settings import Flags, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
 
+OWN_KINDS = ("anthropic", "openai", "openai-responses")
+MODELS_SHOWN = 5
+"""Of a provider: a line's worth."""
 LITTLE_SPACE_BYTES = 1 << 30
 """Below this a day of work with large outputs may fill the disk."""
 
@@ -40,7 +44,13 @@ def doctor(
     """Say what was found and what is missing. Exits 1 when something will not work."""
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
-        found = (_sandbox(config), _grants(config), *asyncio.run(_agents(config)), *asyncio.run(_server(config)))
+        found = (
+            _sandbox(config),
+            _grants(config),
+            *asyncio.run(providers_found(config)),
+            *asyncio.run(_agents(config)),
+            *asyncio.run(_server(config)),
+        )
         findings = [*_here(config), *(finding for finding in found if finding is not None)]
     except ConfigurationError as failure:
         findings = [Finding("wrong", "configuration", failure.message)]
@@ -87,6 +97,26 @@ def _grants(config: Config) -> Finding | None:
     if standing.problem:
         return Finding("wrong", "grants", standing.problem)
     return Finding("ok", "grants", f"{count} always allowed for an agent or a project") if count else None
+
+
+async def providers_found(config: Config) -> list[Finding]:
+    from palaver.agents.services import described, found_services, lacks_key
+
+    findings: list[Finding] = []
+    for service in await found_services(config):
+        what, says = f"provider {service.name}", described(service)
+        if service.models:
+            says += f": {', '.join(service.models[:MODELS_SHOWN])}{' …' if len(service.models) > MODELS_SHOWN else ''}"
+        if lacks_key(service):
+            findings.append(Finding("note", what, f"{says}, without a key", f"Set {service.api_key_env}"))
+        elif service.kind not in OWN_KINDS and find_spec("pydantic_ai") is None:
+            findings.append(Finding("note", what, f"{says}, not installed", "pip install 'palaver[providers]'"))
+        else:
+            findings.append(Finding("ok", what, says))
+    file = config.data / "palaver.toml"
+    if any(provider.api_key for provider in config.providers) and file.stat().st_mode & 0o077:
+        findings.append(Finding("note", "palaver.toml", "holds a key that others can read", f"chmod 600 {file}"))
+    return findings
 
 
 async def _agents(config: Config) -> list[Finding]:

@@ -1,13 +1,16 @@
-"""The bodies of model requests, in both formats, held to the rules of the services."""
+"""The bodies of model requests, in all formats, held to the rules of the services."""
 
 from typing import Any
 
-from palaver.backends.api import anthropic, openai
+import msgspec
+
+from palaver.backends.api import anthropic, openai, responses
 from palaver.backends.api.provider import ModelRequest
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, Text, Thought, UserMessage
 from palaver.tools.base import ToolSpec
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
+from tests.provider.responses import ResponsesWire, encrypted_of
 from tests.provider.script import signature_of
 
 SPEC = ToolSpec(name="read", description="Reads.", parameters={"type": "object", "properties": {}})
@@ -77,3 +80,123 @@ def test_openai_opaque_data_of_a_call_goes_back() -> None:
     OpenAiWire().check(body)
     assert body["messages"][2]["tool_calls"][0]["extra_content"] == {"google": 1}
     assert body["messages"][2]["content"] is None
+
+
+def test_openai_thoughts_of_a_gateway_go_back_whole() -> None:
+    kept = '{"type":"reasoning.text","format":"anthropic","index":0}'
+    hidden = '{"type":"reasoning.encrypted","id":"r1","data":"x+/="}'
+    parts = (Thought("hm", "s+/=", kept), Thought("", None, hidden), Call("c1", "read", {}))
+    body = openai.request_body(request(messages=(LOOP[0], AssistantMessage(parts), UserMessage((Outcome("c1", "x"),)))))
+    OpenAiWire().check(body)
+    assert body["messages"][2]["reasoning_details"] == [
+        {"type": "reasoning.text", "format": "anthropic", "index": 0, "text": "hm", "signature": "s+/="},
+        {"type": "reasoning.encrypted", "id": "r1", "data": "x+/="},
+    ]
+    assert "reasoning_content" not in body["messages"][2]
+
+
+def test_openai_models_that_reason_get_no_sampling() -> None:
+    chosen = {"temperature": 0.3, "top_p": 0.5, "frequency_penalty": 1.0, "presence_penalty": 1.0}
+    assert chosen.items() <= openai.request_body(request(**chosen)).items()
+    assert not chosen.keys() & openai.request_body(request(model="gpt-5.4", **chosen)).keys()
+
+
+# -- prompt cache
+
+
+def marks(body: dict[str, Any]) -> list[str]:
+    """Where the marks stand."""
+    places = [f"system.{at}" for at, block in enumerate(body.get("system", ())) if "cache_control" in block]
+    places += [f"tools.{at}" for at, tool in enumerate(body.get("tools", ())) if "cache_control" in tool]
+    for at, message in enumerate(body["messages"]):
+        places += [f"{at}.{part}" for part, block in enumerate(message["content"]) if "cache_control" in block]
+    return places
+
+
+def test_anthropic_marks_prompt_and_the_two_latest_user_messages() -> None:
+    steps = (*LOOP, AssistantMessage((Call("c2", "read", {}),)), UserMessage((Outcome("c2", "x"), Outcome("c3", "y"))))
+    assert marks(anthropic.request_body(request(messages=LOOP[:1]))) == ["system.0", "0.1"]
+    assert marks(anthropic.request_body(request())) == ["system.0", "0.1", "2.1"]
+    assert marks(anthropic.request_body(request(messages=steps))) == ["system.0", "2.1", "4.1"]
+    assert marks(anthropic.request_body(request(system=""))) == ["tools.0", "0.1", "2.1"]
+
+
+def test_anthropic_step_repeats_the_bytes_before_its_latest_mark() -> None:
+    """What was sent before must stand there again, mark aside, or the cache is never found."""
+
+    def bare(body: dict[str, Any], messages: int) -> bytes:
+        for block in (block for message in body["messages"] for block in message["content"]):
+            block.pop("cache_control", None)
+        return msgspec.json.encode([body["system"], body["tools"], body["messages"][:messages]])
+
+    later = (*LOOP, AssistantMessage((Call("c2", "read", {}),)), UserMessage((Outcome("c2", "x"),)))
+    assert bare(anthropic.request_body(request()), 3) == bare(anthropic.request_body(request(messages=later)), 3)
+
+
+# -- settings that a model refuses
+
+
+def test_anthropic_newer_models_get_effort_instead_of_a_budget_and_no_sampling() -> None:
+    body = anthropic.request_body(
+        request(model="claude-opus-5", thinking_budget_tokens=9000, temperature=0.3, top_p=0.4)
+    )
+    AnthropicWire().check(body)
+    assert body["thinking"]["type"] == "adaptive"
+    assert body["output_config"] == {"effort": "high"}
+    assert not {"temperature", "top_p"} & body.keys()
+
+
+def test_anthropic_older_models_get_a_budget_instead_of_effort() -> None:
+    body = anthropic.request_body(request(model="claude-sonnet-4-5", reasoning_effort="medium"))
+    AnthropicWire().check(body)
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 8192}
+    assert "output_config" not in body
+    assert "thinking" not in anthropic.request_body(request(model="claude-sonnet-4-5", reasoning_effort="none"))
+
+
+def test_anthropic_temperature_goes_before_top_p_where_only_one_is_taken() -> None:
+    body = anthropic.request_body(request(model="claude-sonnet-4-5", temperature=1.5, top_p=0.4))
+    AnthropicWire().check(body)
+    assert body["temperature"] == 1.0
+    assert "top_p" not in body
+    assert anthropic.request_body(request(model="claude-sonnet-4-5", top_p=0.4))["top_p"] == 0.4
+
+
+def test_anthropic_thought_that_was_never_thought_is_left_out() -> None:
+    messages = (LOOP[0], AssistantMessage((Thought(""), Text("so"))), UserMessage((Text("more"),)))
+    body = anthropic.request_body(request(messages=messages))
+    AnthropicWire().check(body)
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["text"]
+
+
+# -- Responses
+
+
+def test_responses_body_is_what_the_service_takes() -> None:
+    item = {"id": "rs_9", "type": "reasoning", "summary": [], "encrypted_content": encrypted_of("rs_9", "")}
+    sealed = msgspec.json.encode(item).decode()
+    messages = (LOOP[0], AssistantMessage((Thought("", None, sealed), *LOOP[1].parts)), LOOP[2])
+    built = responses.request_body(request(messages=messages, model="gpt-5.4", reasoning_effort="low", max_tokens=5))
+    body = msgspec.json.decode(msgspec.json.encode(built))
+    ResponsesWire().check(body)
+    assert [item.get("type", item.get("role")) for item in body["input"]] == [
+        "user",
+        "reasoning",
+        "assistant",
+        "function_call",
+        "function_call_output",
+        "user",
+    ]
+    assert body["input"][0]["content"][1]["image_url"] == "data:image/png;base64,iVBORw0KGgo="
+    assert sealed.encode() in msgspec.json.encode(built)
+    assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+    assert body["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert (body["instructions"], body["max_output_tokens"]) == ("Be brief.", 16)
+
+
+def test_responses_model_that_does_not_reason_gets_sampling_and_no_reasoning() -> None:
+    body = responses.request_body(request(model="gpt-4o", temperature=0.3, top_p=0.5, reasoning_effort="low"))
+    ResponsesWire().check(body)
+    assert (body["temperature"], body["top_p"]) == (0.3, 0.5)
+    assert not {"reasoning", "include"} & body.keys()
+    assert "temperature" not in responses.request_body(request(model="gpt-5.4", temperature=0.3))

@@ -1,4 +1,4 @@
-"""What the readers of both formats make of streams, also of the odd ones that other services send."""
+"""What the readers of all formats make of streams, also of the odd ones that other services send."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from palaver.backends.api.anthropic import AnthropicReader
 from palaver.backends.api.failure import Service
 from palaver.backends.api.openai import OpenAiReader
 from palaver.backends.api.provider import Began, ModelEvent, Stopped, TextPiece, ThinkingPiece, ToolPiece, UsageSeen
+from palaver.backends.api.responses import ResponsesReader
 from palaver.errors import ProviderRefused, ProviderUnavailable
 from palaver.schema.base import Usage
 
@@ -138,3 +139,107 @@ def test_openai_error_in_a_stream_raises(error: Any) -> None:
 def test_openai_refused_request_in_a_stream_is_final() -> None:
     with pytest.raises(ProviderRefused):
         openai({"error": {"message": "no", "type": "invalid_request_error"}})
+
+
+# -- Responses
+
+
+def responses(*events: dict[str, Any]) -> list[ModelEvent]:
+    reader = ResponsesReader(SERVICE)
+    return [piece for event in events for piece in reader.read(msgspec.json.encode(event))]
+
+
+def test_responses_parts_of_a_summary_are_paragraphs_of_one_thought() -> None:
+    kind = "response.reasoning_summary_text.delta"
+    found = responses(
+        {"type": kind, "output_index": 2, "summary_index": 0, "delta": "a"},
+        {"type": kind, "output_index": 2, "summary_index": 0, "delta": "b"},
+        {"type": kind, "output_index": 2, "summary_index": 1, "delta": "c"},
+        {"type": kind, "output_index": 2, "summary_index": 1, "delta": "d"},
+    )
+    assert {piece.index for piece in found if isinstance(piece, ThinkingPiece)} == {2000}
+    assert "".join(piece.text for piece in found if isinstance(piece, ThinkingPiece)) == "ab\n\ncd"
+
+
+def test_responses_reasoning_is_kept_as_the_very_bytes_that_came() -> None:
+    item = b'{ "id" : "rs_1", "type":"reasoning","summary":[], "encrypted_content":"\\u0061+/=" , "new": 1.50 }'
+    frame = b'{"type":"response.output_item.done","output_index":0,"item":' + item + b"}"
+    (piece,) = ResponsesReader(SERVICE).read(frame)
+    assert isinstance(piece, ThinkingPiece)
+    assert piece.data == item.decode()
+
+
+def test_responses_reasoning_without_its_encrypted_half_is_only_words() -> None:
+    item = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    assert responses({"type": "response.output_item.done", "output_index": 0, "item": item}) == []
+
+
+def test_responses_arguments_come_in_fragments_or_whole() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": ""}
+    added = {"type": "response.output_item.added", "output_index": 1, "item": call}
+    done = {"type": "response.output_item.done", "output_index": 1, "item": {**call, "arguments": '{"a":1}'}}
+    piece = {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"a":1}'}
+    assert responses(added, piece, done) == [ToolPiece(1000, "c", "read"), ToolPiece(1000, arguments='{"a":1}')]
+    assert responses(added, done) == [ToolPiece(1000, "c", "read"), ToolPiece(1000, "c", "read", '{"a":1}')]
+
+
+def test_responses_refusal_is_said_as_text() -> None:
+    assert responses({"type": "response.refusal.delta", "output_index": 0, "delta": "No."}) == [TextPiece(0, "No.")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"), [("max_output_tokens", "length"), ("content_filter", "refusal"), ("tired", "other")]
+)
+def test_responses_incomplete_answers_say_why(reason: str, finish: str) -> None:
+    response = {"incomplete_details": {"reason": reason}, "usage": {"input_tokens": 3, "output_tokens": 2}}
+    found = responses({"type": "response.incomplete", "response": response})
+    assert found[0] == UsageSeen(Usage(input_tokens=3, output_tokens=2))
+    assert isinstance(found[1], Stopped)
+    assert (found[1].reason, found[1].word) == (finish, reason)
+
+
+def test_responses_usage_counts_what_was_cached_and_reasoned() -> None:
+    usage = {
+        "input_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 2},
+        "output_tokens": 4,
+        "output_tokens_details": {"reasoning_tokens": 3},
+    }
+    found = responses({"type": "response.completed", "response": {"usage": usage}})
+    assert found == [
+        UsageSeen(Usage(input_tokens=9, output_tokens=4, cached_tokens=5, reasoning_tokens=3), 2),
+        Stopped("stop", "completed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "failure", "reason"),
+    [
+        ({"type": "error", "code": "server_error", "message": "oops"}, ProviderUnavailable, None),
+        ({"type": "error", "error": {"type": "rate_limit_exceeded", "message": "oops"}}, ProviderUnavailable, None),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "flagged"}}},
+            ProviderRefused,
+            "content",
+        ),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "insufficient_quota", "message": "pay"}}},
+            ProviderRefused,
+            "no_credit",
+        ),
+    ],
+)
+def test_responses_failures_in_a_stream_raise(
+    event: dict[str, Any], failure: type[Exception], reason: str | None
+) -> None:
+    with pytest.raises(failure) as raised:
+        responses(event)
+    assert getattr(raised.value, "details", {}).get("reason") == reason
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{}, {"type": "response.queued"}, {"type": "response.output_item.done", "item": {"type": "web_search_call"}}],
+)
+def test_responses_events_of_tomorrow_are_passed_over(event: dict[str, Any]) -> None:
+    assert responses(event) == []
