@@ -37,14 +37,17 @@ body { max-width: 48rem; margin: 0 auto; padding: 2rem 1rem 4rem; background: va
   font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere }
 header { border-bottom: 1px solid var(--line); margin-bottom: 2rem; padding-bottom: 1rem }
 h1 { font-size: 1.5rem; line-height: 1.3; margin: 0 }
-header p, h2 small, .note { color: var(--faint); font-size: 0.85rem; font-weight: normal; margin: 0.25rem 0 0 }
-section { margin: 0 0 1.75rem } section h2 { font-size: 0.95rem; margin: 0 0 0.35rem }
+header p, section > h2 small, .note { color: var(--faint); font-size: 0.85rem; font-weight: normal; margin: 0.25rem 0 0 }
+section { margin: 0 0 1.75rem } section > h2 { font-size: 0.95rem; margin: 0 0 0.35rem }
+.said :is(h1, h2, h3, h4, h5, h6) { font-size: 1.1rem; margin: 1rem 0 0.4rem }
+.said > :first-child { margin-top: 0 } .said > :last-child { margin-bottom: 0 }
 section.user { background: var(--mine); border-radius: 0.6rem; padding: 0.75rem 1rem }
 .typed { white-space: pre-wrap; unicode-bidi: plaintext }
 pre { background: var(--code); border-radius: 0.4rem; padding: 0.75rem; overflow-x: auto; white-space: pre-wrap;
   margin: 0.5rem 0; font: 0.85rem/1.5 ui-monospace, monospace; unicode-bidi: isolate }
 code { font: 0.9em ui-monospace, monospace } pre code { font: inherit }
 details { border: 1px solid var(--line); border-radius: 0.4rem; margin: 0.6rem 0; padding: 0 0.75rem }
+details > :last-child { margin-bottom: 0.75rem }
 summary { cursor: pointer; padding: 0.4rem 0; color: var(--faint); font-size: 0.9rem }
 summary code { color: var(--ink) } .failed { color: var(--gone) } .added { color: var(--added) } .gone { color: var(--gone) }
 table { border-collapse: collapse; display: block; overflow-x: auto }
@@ -179,7 +182,8 @@ def _visible(text: str) -> str:
 
 def _rendered(markdown: str) -> str:
     html = _markdown()(markdown)
-    return html.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=').rstrip()
+    linked = html.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=').rstrip()
+    return f'<div class="said">{linked}</div>'
 
 
 # -- what the page shows, for import
