@@ -2,11 +2,14 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from palaver.backends.api.running import Granted, run_together
 from palaver.schema.commands import Answer as Chosen
 from palaver.schema.events import (
     FilesChanged,
@@ -17,12 +20,14 @@ from palaver.schema.events import (
     RequestResolved,
     ToolFinished,
 )
-from palaver.schema.view import Request
+from palaver.schema.view import Outcome, Request
 from palaver.tools.background import Processes
+from palaver.tools.base import Proposal, ToolResult, Workplace
 from palaver.tools.sandbox import unsandboxed
 from palaver.tools.toolbox import Toolbox, built_in_tools
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call
+from tests.provider.tools import CountingTool, toolbox
 from tests.provider.turn import DRIVE_S, Decide, MemoryTurn, allow, drive, leave_open
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -136,6 +141,34 @@ async def test_background_process_lives_on_after_the_turn_and_its_end_is_told(
         await asyncio.sleep(0.01)
     ((ended, exit_code, text),) = turn.processes_ended
     assert (ended, exit_code, text.endswith("finished\n")) == ("p1", 0, True)
+
+
+async def test_what_a_tool_emits_is_on_its_way_before_the_tool_goes_on(tmp_path: Path) -> None:
+    """Else the end of a process that ends at once could be recorded before its start, and so never."""
+    went_on = asyncio.Event()
+
+    async def work(_: Mapping[str, Any], place: Workplace) -> ToolResult:
+        assert place.host is not None
+        await place.host.emit(PlanUpdated(plan=None))
+        went_on.set()
+        return ToolResult(ok=True)
+
+    tool = CountingTool("emitting", work)
+    proposal = tool.propose({}, tmp_path)
+    assert isinstance(proposal, Proposal)
+    granted = Granted(call="c1", name="emitting", arguments={}, hash=proposal.hash, grant="a test")
+    turn = MemoryTurn("hi", project=tmp_path)
+    async with asyncio.timeout(DRIVE_S), aclosing(run_together([granted], turn, toolbox(tool), "ask", never)) as events:
+        assert isinstance(await anext(events), PlanUpdated)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not went_on.is_set()
+        assert isinstance(await anext(events), ToolFinished)
+        assert went_on.is_set()
+
+
+def never(outcome: Outcome, summary: str | None = None) -> None:
+    raise AssertionError("nobody ends this turn")
 
 
 async def test_background_process_is_read_and_stopped_by_the_agent(box: Toolbox, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ async def run_together(
             event = await running.outbox.get()
             left -= isinstance(event, ToolFinished)
             yield event
+            if taken := running.taken.pop(id(event), None):
+                taken.set()
     finally:
         running.closing = True
         for task in tasks:
@@ -92,7 +94,10 @@ class _Host:
     async def emit(self, event: KnownEvent) -> None:
         # Nobody takes events any more once the calls are over; what is said then belongs to no turn.
         if not self._running.closing:
+            # Until it is on its way to the log: a process may end at once, and its end must not be told before its start.
+            taken = self._running.taken[id(event)] = asyncio.Event()
             await self._running.outbox.put(event)
+            await taken.wait()
 
     async def search(self, query: str, limit: int) -> Sequence[Passage]:
         return await self._turn.search(query, limit)
@@ -113,6 +118,8 @@ class _Running:
         self._mode = mode
         self._host = _Host(turn, self, toolbox, end_turn)
         self.outbox: asyncio.Queue[KnownEvent] = asyncio.Queue(OUTBOX_EVENTS)
+        self.taken: dict[int, asyncio.Event] = {}
+        """Set once an event has left the outbox, by the event's identity."""
         self.closing = False
 
     async def run(self, call: Granted) -> None:
