@@ -89,15 +89,15 @@ class _Draft:
         self._said: list[Said] = []
         self._answered: list[Answered] = []
 
-    def said(self, part: Said) -> None:
+    def said(self, parts: Sequence[Said]) -> None:
         if self._answered:
             self._close()
-        self._said.append(part)
+        self._said += parts
 
     def answered(self, parts: Sequence[Answered]) -> None:
-        if parts and self._said:
+        if self._said:
             self._close()
-        self._answered.extend(parts)
+        self._answered += parts
 
     def _close(self) -> None:
         if self._said:
@@ -153,10 +153,9 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
                 parts.append(call)
                 outcomes.append(_outcome(block, call.id))
         elif isinstance(block, TextBlock):
-            text = _whole_text(block, blobs)
-            if _says_something(text):
-                interrupted = block.status != "done"
-                parts.append(Text(f"{text}\n\n{INTERRUPTED_MARK}" if interrupted else text))
+            text = block.text if block.blob is None else _whole_text(block, blobs)
+            if text and not text.isspace():
+                parts.append(Text(text if block.status == "done" else f"{text}\n\n{INTERRUPTED_MARK}"))
         elif isinstance(block, ThinkingBlock):
             if thought := _thought(block, provider):
                 parts.append(thought)
@@ -165,9 +164,10 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
     # A thought must lead to something; what it led to was never said.
     while parts and isinstance(parts[-1], Thought):
         parts.pop()
-    draft.answered(parts)
-    for outcome in outcomes:
-        draft.said(outcome)
+    if parts:
+        draft.answered(parts)
+    if outcomes:
+        draft.said(outcomes)
 
 
 def _thought(block: ThinkingBlock, provider: str) -> Thought | None:
@@ -216,19 +216,19 @@ def _says_something(text: str) -> bool:
 
 
 def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) -> None:
+    parts: list[Said] = []
     if message.knowledge is not None and message.knowledge.text.strip():
-        draft.said(Text(message.knowledge.text))
-    label = _label(message)
+        parts.append(Text(message.knowledge.text))
+    label = "" if message.role == "user" else _label(message)
     for block in message.blocks:
-        match block:
-            case TextBlock():
-                text = _whole_text(block, blobs)
-                if _says_something(text):
-                    draft.said(Text(f"{label}{text}" if label else text))
-            case ImageBlock():
-                draft.said(image_of(block.url, blobs))
-            case _:
-                pass
+        if isinstance(block, TextBlock):
+            text = block.text if block.blob is None else _whole_text(block, blobs)
+            if text and not text.isspace():
+                parts.append(Text(f"{label}{text}" if label else text))
+        elif isinstance(block, ImageBlock):
+            parts.append(image_of(block.url, blobs))
+    if parts:
+        draft.said(parts)
 
 
 def _label(message: Message) -> str:
@@ -246,7 +246,5 @@ def _label(message: Message) -> str:
 
 
 def _whole_text(block: TextBlock, blobs: Mapping[str, bytes | None]) -> str:
-    if block.blob is None:
-        return block.text
-    data = blobs.get(block.blob.id)
+    data = blobs.get(block.blob.id) if block.blob else None
     return f"{block.text}\n[The rest is no longer stored.]" if data is None else data.decode(errors="replace")
