@@ -24,8 +24,10 @@ from tests.provider import (
     scripted_provider,
 )
 from tests.provider.anthropic import AnthropicWire
+from tests.provider.google import GoogleWire
 from tests.provider.obedient import obey
 from tests.provider.openai import OpenAiWire
+from tests.provider.responses import ResponsesWire, encrypted_of
 from tests.provider.script import signature_of
 from tests.provider.wire import Asked, Json, Refused
 
@@ -58,6 +60,7 @@ def completion_resulted(call: str = "call_1") -> Json:
 
 
 THOUGHT: Json = {"type": "thinking", "thinking": "hm", "signature": signature_of("hm")}
+MARKED: Json = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 THINKING: Json = {"type": "enabled", "budget_tokens": 1024}
 
 
@@ -90,6 +93,15 @@ def test_anthropic_wire_takes_what_the_service_takes(body: Json) -> None:
         (messages(frequency_penalty=1), "Extra inputs"),
         (messages(called(), resulted(), thinking=THINKING), "must start with a thinking block"),
         (messages(thinking=THINKING, temperature=0), "temperature"),
+        (messages({"role": "system", "content": "be good"}, HELLO[0]), "role"),
+        (
+            messages(called(), {"role": "user", "content": [{"type": "text", "text": "so"}, *resulted()["content"]]}),
+            "first",
+        ),
+        ({**messages(temperature=0.5), "model": "claude-opus-5"}, "deprecated"),
+        ({**messages(thinking=THINKING), "model": "claude-opus-4-7"}, "not supported"),
+        ({**messages(temperature=0.5, top_p=0.5), "model": "claude-sonnet-4-5"}, "both"),
+        (messages({"role": "assistant", "content": "yes"}, {"role": "user", "content": [MARKED] * 5}), "maximum of 4"),
         (
             messages({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, HELLO[0]),
             "signature: Field required",
@@ -122,6 +134,8 @@ def test_anthropic_wire_refuses_what_the_service_refuses(body: Json, reason: str
         (completion(thinking=THINKING), "Extra inputs"),
         (completion({"role": "user", "content": [{"type": "text", "text": ""}]}), "empty text"),
         (completion(tools=[]), "empty array"),
+        (completion({"role": "robot", "content": "hi"}), "robot"),
+        ({**completion(temperature=0.5), "model": "gpt-5.4"}, "Unsupported parameter"),
         (completion(stream_options={"include_usage": True}), "only allowed when stream"),
     ],
 )
@@ -132,6 +146,81 @@ def test_openai_wire_refuses_what_the_service_refuses(body: Json, reason: str) -
 
 def test_openai_wire_takes_calls_with_their_results() -> None:
     OpenAiWire().check(completion(completion_called(), completion_resulted(), HELLO[0]))
+
+
+def response(*items: Json, **fields: Any) -> Json:
+    return {"model": "scripted-1", "input": [HELLO[0], *items], **fields}
+
+
+def response_called(call: str = "call_1", arguments: str = "{}", name: str = "read") -> Json:
+    return {"type": "function_call", "call_id": call, "name": name, "arguments": arguments}
+
+
+def response_resulted(call: str = "call_1") -> Json:
+    return {"type": "function_call_output", "call_id": call, "output": "ok"}
+
+
+REASONED: Json = {
+    "id": "rs_1",
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+    "encrypted_content": encrypted_of("rs_1", "hm"),
+}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        response(),
+        response(response_called(), response_resulted()),
+        response(
+            REASONED, response_called(), response_called("call_2"), response_resulted("call_2"), response_resulted()
+        ),
+        response({"role": "assistant", "content": "yes"}, HELLO[0], instructions="Be brief."),
+    ],
+)
+def test_responses_wire_takes_what_the_service_takes(body: Json) -> None:
+    ResponsesWire().check(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"model": "m"}, "input"),
+        (response(response_called()), "No tool output found"),
+        (response(response_called(), HELLO[0]), "No tool output found"),
+        (response(response_resulted()), "No tool call found"),
+        (response(response_called(), response_resulted(), response_resulted()), "Duplicate"),
+        (response(response_called(), response_resulted(), response_called(), response_resulted()), "Duplicate"),
+        (response(response_called(arguments="{"), response_resulted()), "not a JSON object"),
+        (response(response_called(name="a b"), response_resulted()), "pattern"),
+        (response(REASONED), "required following item"),
+        (response(REASONED, HELLO[0]), "required following item"),
+        (response({**REASONED, "encrypted_content": "other"}, response_called(), response_resulted()), "verified"),
+        (response({**REASONED, "summary": []}, response_called(), response_resulted()), "verified"),
+        (response({"role": "robot", "content": "hi"}), "robot"),
+        (response({"role": "user", "content": [{"type": "input_text", "text": ""}]}), "empty text"),
+        (response({"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}, HELLO[0]), "Invalid value"),
+        (response({"type": "tool", "content": "x"}), "Invalid value"),
+        (response(messages=[]), "Extra inputs"),
+        ({**response(temperature=0.5), "model": "gpt-5.4"}, "Unsupported parameter"),
+    ],
+)
+def test_responses_wire_refuses_what_the_service_refuses(body: Json, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        ResponsesWire().check(body)
+
+
+def test_google_wire_refuses_calls_without_results_or_signatures() -> None:
+    said = {"role": "user", "parts": [{"text": "hi"}]}
+    call: Json = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
+    with pytest.raises(Refused, match="thought_signature"):
+        GoogleWire().check({"contents": [said, call, said]})
+    call["parts"][0]["thoughtSignature"] = "changed"
+    with pytest.raises(Refused, match="Corrupted"):
+        GoogleWire().check({"contents": [said, call, said]})
+    with pytest.raises(Refused, match="number of function response"):
+        GoogleWire().check({"contents": [said, {"role": "user", "parts": [{"functionResponse": {}}]}]})
 
 
 @pytest.fixture
