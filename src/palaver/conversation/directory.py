@@ -20,7 +20,7 @@ from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation, Surroundings
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
-from palaver.conversation.transcripts import ALL_MESSAGES, whole
+from palaver.conversation.transcripts import whole
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told
 from palaver.log.base import Claim, Used
@@ -257,6 +257,10 @@ class Directory:
 
     async def state(self, conversation: str, tail: int = TAIL_MESSAGES) -> State:
         """The folded view with its last messages. Does not wake a resting conversation."""
+        return with_tail(await self._view(conversation, tail), tail)
+
+    async def _view(self, conversation: str, tail: int = TAIL_MESSAGES) -> State:
+        """The folded view with as many messages as are at hand, at least `tail`."""
         owned = self._open.get(conversation)
         if owned is not None:
             state = owned.state
@@ -267,11 +271,11 @@ class Directory:
             state = loaded[0]
         if state.deleted:
             raise Gone("This conversation was deleted.", conversation=conversation)
-        return with_tail(state, tail)
+        return state
 
     async def whole(self, conversation: str) -> State:
         """The folded view with all its messages."""
-        return await whole(self._around.log, conversation, lambda: self.state(conversation, ALL_MESSAGES))
+        return await whole(self._around.log, conversation, lambda: self._view(conversation))
 
     async def snapshot(self, conversation: str) -> tuple[int, bytes]:
         state = await self.state(conversation)

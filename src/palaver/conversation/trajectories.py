@@ -119,6 +119,12 @@ class Trajectories:
                 await self._write(row, Path(row.project))
             except (CallerError, OSError, ForeignFile) as failure:
                 self._complain(row.project, failure)
+            except LogError:
+                self._due[conversation] = now_s + LOOK_AGAIN_S
+                raise
+            except Exception:
+                # A fault of ours must not keep the other conversations from being written down.
+                logger.exception("a trajectory could not be written", conversation=conversation)
 
     async def _write(self, row: Listing, project: Path) -> None:
         if not await asyncio.to_thread(is_a_place, project, self._never_in):
@@ -156,14 +162,15 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
     """False: it says all of it already. Raises OSError, or ForeignFile when the file is somebody else's."""
     name = f"{state.conversation}.json"
     with _opened(project, PLACE, make=True) as folder:
-        before = _document(folder, name)
-        if before is not None and before.get("id") != state.conversation:
+        known = _read(folder, name)
+        before = _document(known, name) or {}
+        if known is not None and before.get("id") != state.conversation:
             raise ForeignFile(f"{name} is not the trajectory of this conversation; it is left as it is.")
-        document = document_of(state, unknown_keys(before or {}))
-        keep_message_keys(document, before or {})
-        if before == msgspec.json.decode(msgspec.json.encode(document)):
-            return False
+        document = document_of(state, unknown_keys(before))
+        keep_message_keys(document, before)
         body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+        if body == known:
+            return False
         _replace(folder, name, temporary, body)
     return True
 
@@ -171,7 +178,7 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
 def remove_file(project: Path, conversation: str) -> None:
     name = f"{conversation}.json"
     with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
-        before = _document(folder, name)
+        before = _document(_read(folder, name), name)
         if before is not None and before.get("id") == conversation:
             os.unlink(name, dir_fd=folder)
 
@@ -204,8 +211,8 @@ def _made(folder: int, name: str) -> bool:
     return True
 
 
-def _document(folder: int, name: str) -> dict[str, Any] | None:
-    """What the file says; None: there is none. Raises ForeignFile for anything that is no document."""
+def _read(folder: int, name: str) -> bytes | None:
+    """None: there is no such file. Raises ForeignFile for what is none of ours."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
@@ -214,7 +221,12 @@ def _document(folder: int, name: str) -> dict[str, Any] | None:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES:
             raise ForeignFile(f"{name} is no trajectory; it is left as it is.")
-        body = file.read(FILE_BYTES + 1)
+        return file.read(FILE_BYTES)
+
+
+def _document(body: bytes | None, name: str) -> dict[str, Any] | None:
+    if body is None:
+        return None
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -261,7 +273,7 @@ def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
         for name in sorted(entry.name for entry in os.scandir(folder)):
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(OSError, ForeignFile, msgspec.ValidationError):
-                    found.append(msgspec.convert(_document(folder, name), Kept))
+                    found.append(msgspec.convert(_document(_read(folder, name), name), Kept))
     return found
 
 
@@ -270,6 +282,7 @@ def trajectory_in(project: Path, trajectory: str, place: Sequence[str] = PLACE) 
     if "/" in trajectory or trajectory.startswith("."):
         return None
     with suppress(OSError, ForeignFile), _opened(project, place) as folder:
-        document = _document(folder, f"{trajectory}.json")
+        name = f"{trajectory}.json"
+        document = _document(_read(folder, name), name)
         return document if document is not None and document.get("id") == trajectory else None
     return None

@@ -4,20 +4,20 @@ Used by branch, export and the writer of trajectories. Reads the view as it is c
 it has open is for the reader to close.
 """
 
+import asyncio
 import base64
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from palaver.conversation.loading import older_messages
 from palaver.errors import LogUnavailable
-from palaver.log.base import Blobs, EventLog
+from palaver.log.base import Blobs, EventLog, StoredMessage
 from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock
 
 TRIES = 5
 """A history may be rewritten while it is read; nobody rewrites one five times in a moment."""
-ALL_MESSAGES = (1 << 31) - 1
 
 _OWN_URL = re.compile(r"/api/blobs/([0-9a-f]{64})", re.ASCII)
 
@@ -29,10 +29,17 @@ async def whole(log: EventLog, conversation: str, view: Callable[[], Awaitable[S
         if not state.offset:
             return state
         first = state.messages[0].seq if state.messages else state.seq + 1
-        earlier = await older_messages(log, conversation, first, state.offset)
+        stored = await log.messages_before(conversation, first, state.offset)
+        # A long history takes a while to read, and others are served on the loop.
+        earlier = await asyncio.to_thread(_decoded, stored)
         if len(earlier) == state.offset:
             return replace(state, messages=(*earlier, *state.messages), offset=0)
     raise LogUnavailable("This conversation is being rewritten; try again in a moment.", conversation=conversation)
+
+
+def _decoded(stored: Sequence[StoredMessage]) -> list[Message]:
+    decoder = msgspec.json.Decoder(Message)
+    return [decoder.decode(one.body) for one in stored]
 
 
 async def with_whole_texts(message: Message, blobs: Blobs) -> Message:

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from palaver.cli.settings import Flags, read_config
 from palaver.clock import Ids, ManualClock
+from palaver.conversation import trajectories
 from palaver.conversation.trajectories import (
     FOREIGN_PLACE,
     ForeignFile,
@@ -23,6 +25,7 @@ from palaver.conversation.trajectories import (
     write_file,
 )
 from palaver.schema.commands import CreateConversation, DeleteConversation, EditMessage, SendMessage, SetParams
+from palaver.schema.view import State
 from tests.unit.conversation.house import WAIT_S, House, open_house
 from tests.unit.history.sample import asked, conversation, everything, said
 
@@ -242,3 +245,29 @@ async def test_folder_that_cannot_be_written_holds_nothing_up(project: Path) -> 
             await writer.catch_up()
 
         assert len((await house.directory.state(talk)).messages) == 4
+
+
+async def test_conversation_that_cannot_be_written_does_not_stop_the_others(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(folder: Path, state: State, temporary: str) -> bool:
+        if state.conversation == "bad":
+            raise ZeroDivisionError
+        return write_file(folder, state, temporary)
+
+    monkeypatch.setattr(trajectories, "write_file", broken)
+    async with writing(project) as (house, _):
+        for name in ("bad", "talk"):
+            await begin(house, project, name)
+            await house.do(name, SendMessage(content="hello"))
+            await house.at_rest(name)
+        await until(house, path_in(project).exists)
+
+        assert not path_in(project, "bad").exists()
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("", True), ("trajectories = false\n", False)])
+def test_writing_is_switched_off_in_the_settings(tmp_path: Path, text: str, wanted: bool) -> None:
+    (tmp_path / "palaver.toml").write_text(text)
+
+    assert read_config(Flags(data=tmp_path), {}, tmp_path).trajectories is wanted
