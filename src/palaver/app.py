@@ -35,6 +35,7 @@ from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
 from palaver.tools.background import Processes
+from palaver.tools.paths import DATA_MARK
 from palaver.tools.standing import StandingGrants
 
 logger = structlog.get_logger(__name__)
@@ -124,6 +125,7 @@ def prepare_data(data: Path) -> None:
     """The directory itself and the owner's token, made at the first start. Nobody else may read either."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (data / DATA_MARK).touch(mode=0o600)
         if not (data / "token").exists():
             _make_token(data / "token")
         (data / "token").chmod(0o600)

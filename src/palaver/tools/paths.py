@@ -31,6 +31,11 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PROTECTED = frozenset({".git", ".palaver"})
 """Where text becomes code or policy (hooks, configuration, agents): never written by a file tool, whatever the mode."""
+DATA_MARK = ".palaver-data"
+"""Marks a server's data directory, which a project may contain (a home folder): with the token in it anybody can approve
+anything, so no file tool takes anything from it."""
+_NOTES = "knowledge"
+"""But for the notes of a project that is its neighbour: agents write them, through a tool of their own."""
 
 Missing = Literal["refuse", "make", "allow"]
 """What to do about a missing folder on the way: `allow` says where the path would lead and makes nothing."""
@@ -143,6 +148,8 @@ class _Walk:
             name = self._waiting.pop()
             if name == "..":
                 self._up()
+            elif len(self._folders) > 1 and name != _NOTES and _is_marked(self._folders[-1]):
+                raise Forbidden(f"{self._text} is among Palaver's own data, which no tool may use.")
             elif (target := _link(self._folders[-1], name)) is not None:
                 links += 1
                 if links > LINK_LIMIT:
@@ -227,6 +234,14 @@ def _put(found: Found, data: bytes, new_mode: int | None) -> Literal["created", 
 def _readable(path: str) -> str:
     """A name on disk need not be UTF-8; what we say of it must be."""
     return path.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _is_marked(folder: int) -> bool:
+    try:
+        os.stat(DATA_MARK, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _link(folder: int, name: str) -> str | None:

@@ -45,7 +45,7 @@ class Sandbox:
     """For the person who approves."""
     program: str = ""
     hidden: tuple[Path, ...] = ()
-    """What nobody in the sandbox may see: the server's own data, with the token that answers requests, and keys."""
+    """What nobody in the sandbox should see: the server's own data, with the token that answers requests, and keys."""
     shared: tuple[Path, ...] = (_SHARED_TMP,)
     """Folders beside the root that may be written."""
 
@@ -76,6 +76,13 @@ class Sandbox:
         alone = ["--unshare-pid", "--unshare-ipc", "--die-with-parent"]
         return [self.program, *mounts, *alone, "--chdir", str(root), "--", *argv]
 
+    def exposes(self, root: Path) -> bool:
+        """Whether a command that only reads what is beneath the root might read what should be hidden."""
+        if self.level != "none":
+            return False
+        root = root.resolve()
+        return any(place.resolve().is_relative_to(root) for place in self.hidden if place.exists())
+
     @property
     def environment(self) -> Mapping[str, str]:
         """What a command inside must be told: where it can write besides the root."""
@@ -100,7 +107,7 @@ async def probe(environment: Mapping[str, str], hidden: Sequence[Path] = (), wor
     for sandbox in _ladder(environment, secret):
         if await (works or tried)(sandbox):
             return sandbox
-    return unsandboxed()
+    return replace(unsandboxed(), hidden=secret)
 
 
 def _ladder(environment: Mapping[str, str], hidden: tuple[Path, ...]) -> Iterator[Sandbox]:

@@ -19,6 +19,8 @@ from fnmatch import fnmatchcase
 
 import pathspec
 
+DATA_MARK = ".palaver-data"
+"""As in `paths.py`: a server's own data is nobody's to search."""
 SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 FILE_LIMIT_BYTES = 10 * 1024 * 1024
 """A larger file is data, not something to read."""
@@ -96,7 +98,17 @@ def files_below(start: str) -> Iterator[File]:
             yield File(start, parent, last)
             return
         path += f"{last}/"
+        if _is_marked(parent):
+            return
     yield from _below(path, parent, Ignored() if path and ignored.covers(path) else ignored)
+
+
+def _is_marked(folder: int) -> bool:
+    try:
+        os.stat(DATA_MARK, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _below(path: str, folder: int, ignored: Ignored) -> Iterator[File]:
@@ -113,7 +125,8 @@ def _below(path: str, folder: int, ignored: Ignored) -> Iterator[File]:
             except OSError:
                 continue
             try:
-                yield from _below(f"{path}{name}/", below, ignored)
+                if not _is_marked(below):
+                    yield from _below(f"{path}{name}/", below, ignored)
             finally:
                 os.close(below)
     ignored.leave()

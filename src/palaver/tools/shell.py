@@ -94,7 +94,7 @@ class Shell:
             title=f"{verb} {first_line[:TITLE_CHARS]}{' …' if shown.strip() != first_line[:TITLE_CHARS] else ''}",
             hash=fingerprint("shell", arguments, root, {}),
             preview=shortened(shown),
-            reads_only=not asked.background and only_reads(asked.command, root),
+            reads_only=not asked.background and only_reads(asked.command, root) and not self._sandbox.exposes(root),
             match=asked.command,
         )
 

@@ -60,7 +60,7 @@ async def test_what_is_not_there_is_not_even_tried(tmp_path: Path, monkeypatch: 
         raise AssertionError(sandbox.level)
 
     found = await probe({"PATH": str(tmp_path)}, works=works)
-    assert found == unsandboxed()
+    assert (found.level, found.words) == ("none", unsandboxed().words)
     assert found.words.startswith("none: runs as you")
     assert found.wrap(["ls"], tmp_path) == ["ls"]
 
@@ -86,7 +86,7 @@ async def test_landlock_that_the_kernel_does_not_have_is_not_claimed(
     refusing = tmp_path / "landlock.py"
     refusing.write_text("import sys\nsys.exit(125)\n")
     monkeypatch.setattr(sandboxes, "_LANDLOCK", refusing)
-    assert await probe({"PATH": str(tmp_path)}) == unsandboxed()
+    assert (await probe({"PATH": str(tmp_path)})).words == unsandboxed().words
 
 
 async def test_keys_of_the_home_folder_and_the_sockets_of_the_session_are_hidden(tmp_path: Path) -> None:
@@ -218,6 +218,19 @@ def test_launcher_without_landlock_runs_nothing(tmp_path: Path) -> None:
     assert ended.returncode == 125
     assert b"was not run" in ended.stderr
     assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("level", "root", "asks"), [("none", ".", True), ("none", "project", False), ("landlock", ".", False)]
+)
+def test_reading_command_asks_where_nothing_hides_the_servers_data_from_it(
+    level: Level, root: str, asks: bool, tmp_path: Path
+) -> None:
+    for name in ("data", "project"):
+        (tmp_path / name).mkdir()
+    shell = Shell(Sandbox(level, hidden=(tmp_path / "data", tmp_path / "absent")))
+    proposal = Workshop(tmp_path / root).propose(shell, command="grep -r x .")
+    assert proposal.reads_only is not asks
 
 
 def test_level_none_promises_no_more_than_an_end() -> None:
