@@ -10,7 +10,7 @@ import pytest
 
 from palaver.faces.keys import KeyRecord, token_hash
 from tests.flows.at_work import Work, at_work, of
-from tests.provider import Answer, Call, scripted_provider
+from tests.provider import Answer, Call, Say, scripted_provider
 
 pytestmark = pytest.mark.anyio
 
@@ -250,3 +250,72 @@ def living(tag: str) -> list[str]:
         if tag in line and "pytest" not in line:
             found.append(line)
     return found
+
+
+# -- questions and plans wait in the same place
+
+QUESTION = Call(name="ask_user", input={"questions": [{"question": "Which store?", "options": [{"label": "SQLite"}]}]})
+PLAN = Call(name="plan", input={"summary": "Two steps", "items": [{"title": "Look"}, {"title": "Leap"}]})
+
+
+async def test_approval_question_and_plan_wait_in_one_list_and_are_answered_after_a_restart(tmp_path: Path) -> None:
+    script = (
+        Answer(blocks=(run("touch a"),), when="approval"),
+        Answer(blocks=(QUESTION,), when="question"),
+        Answer(blocks=(PLAN,), when="plan"),
+        Answer(blocks=(Say(text="Done."),), repeat=True),
+    )
+    async with scripted_provider(*script) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            begun = {kind: await work.begin(kind) for kind in ("approval", "question")}
+            begun["plan"] = await work.begin("plan", mode="plan")
+            for conversation in begun.values():
+                await work.opened(conversation)
+
+        async with at_work(tmp_path, provider=provider) as work:
+            listed = (await work.server.http.get("/api/requests")).json()["items"]
+            waiting = {item["request"]["kind"]: item["request"] for item in listed}
+            assert {item["request"]["kind"]: item["conversation"] for item in listed} == begun
+            answers: dict[str, dict[str, Any]] = {
+                "approval": {"verdict": "allow"},
+                "question": {"answers": [{"selected": ["SQLite"]}]},
+                "plan": {"verdict": "allow"},
+            }
+            for kind, answer in answers.items():
+                seq = (await work.server.state(begun[kind]))["seq"]
+                decided = await work.server.command(
+                    begun[kind], type="resolve_request", request=waiting[kind]["id"], **answer
+                )
+                assert decided.status_code == 202, decided.text
+                events = await work.server.settled(begun[kind], after=seq)
+                assert events[-1]["outcome"] == "completed"
+            assert (await work.server.http.get("/api/requests")).json()["items"] == []
+            told = [str(body["messages"]) for body in provider.bodies]
+    assert waiting["question"]["questions"][0]["question"] == "Which store?"
+    assert [item["title"] for item in waiting["plan"]["plan"]["items"]] == ["Look", "Leap"]
+    assert (tmp_path / "project/a").exists()
+    assert any("Answer: SQLite" in messages for messages in told)
+    assert any("plan was approved" in messages for messages in told)
+
+
+@pytest.mark.parametrize("command", [{"type": "interrupt"}, {"type": "send_message", "content": "never mind"}])
+async def test_question_that_is_called_off_after_a_restart_is_closed_with_a_reason(
+    tmp_path: Path, command: Any
+) -> None:
+    script = (Answer.of(QUESTION), Answer(blocks=(Say(text="Fine."),), repeat=True))
+    async with scripted_provider(*script) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            conversation = await work.begin("go")
+            (request,) = await work.opened(conversation)
+        async with at_work(tmp_path, provider=provider) as work:
+            assert (await work.server.command(conversation, **command)).status_code == 202
+            late = await work.decide(conversation, request, "deny")
+            assert await work.waiting(conversation) == []
+            (known,) = (await work.server.state(conversation))["requests"]
+            await work.server.command(conversation, type="interrupt")
+            await work.server.send(conversation, "go on")
+            await work.until(conversation, lambda event: event["type"] == "turn.finished")
+            refused = [received.refused for received in provider.requests]
+    assert known["status"] == ("cancelled" if command["type"] == "interrupt" else "superseded")
+    assert late["applied"] is False
+    assert set(refused) == {None}
