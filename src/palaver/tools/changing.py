@@ -15,6 +15,7 @@ import structlog
 
 from palaver.backends.process import to_the_end
 from palaver.errors import CallerError
+from palaver.schema.view import FileChange
 from palaver.tools.arguments import failed
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.paths import Root
@@ -28,8 +29,8 @@ class Changes:
     """What a call would do to files."""
 
     title: str
-    done: str
-    """What the model is told once it is done."""
+    done: Callable[[Sequence[FileChange]], str]
+    """What the model is told of the changes once they are made."""
     files: tuple[Change, ...]
     names: Mapping[str, str]
     """The files' paths as they were asked for: a name on disk need not be UTF-8, and the paths of `files` are."""
@@ -76,13 +77,11 @@ class FileTool:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             # Not cut short: files are either changed and said to be, or left alone.
-            changes = await to_the_end(asyncio.to_thread(self._apply, arguments, Root(place.root)))
+            return await to_the_end(asyncio.to_thread(self._apply, arguments, Root(place.root)))
         except CallerError as error:
             return failed(error)
-        done = tuple(change.file_change() for change in changes.files)
-        return ToolResult(ok=True, output=changes.done, changes=done)
 
-    def _apply(self, arguments: Mapping[str, Any], root: Root) -> Changes:
+    def _apply(self, arguments: Mapping[str, Any], root: Root) -> ToolResult:
         changes = self._plan(arguments, root)
         there = (path for path, content in changes.contents().items() if content is not None)
         modes = {path: root.mode_of(changes.names[path]) for path in there}
@@ -94,7 +93,8 @@ class FileTool:
         except BaseException:
             _put_back(done, changes.names, modes, root)
             raise
-        return changes
+        made = tuple(change.file_change() for change in changes.files)
+        return ToolResult(ok=True, output=changes.done(made), changes=made)
 
 
 def _carry_out(change: Change, names: Mapping[str, str], modes: Mapping[str, int], root: Root) -> None:

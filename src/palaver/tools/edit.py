@@ -1,12 +1,13 @@
 """The tool `edit`: one passage of a text file for another. The passage must occur exactly once, or nothing is done."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from palaver.errors import Conflict, Invalid, NotFound
+from palaver.schema.view import FileChange
 from palaver.tools.arguments import decode, parameters_of
 from palaver.tools.base import ToolSpec
 from palaver.tools.changing import Changes, FileTool
@@ -39,9 +40,11 @@ class Edit(FileTool):
 def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     asked = decode(arguments, EditArguments)
     change = _change(asked, root)
-    done = change.file_change()
-    said = f"Edited {change.path}: {done.additions} lines added, {done.deletions} removed."
-    return Changes(f"Edit {change.path}", said, (change,), {change.path: asked.path})
+    return Changes(f"Edit {change.path}", _done, (change,), {change.path: asked.path})
+
+
+def _done(made: Sequence[FileChange]) -> str:
+    return f"Edited {made[0].path}: {made[0].additions} lines added, {made[0].deletions} removed."
 
 
 def _change(asked: EditArguments, root: Root) -> Change:

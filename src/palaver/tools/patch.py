@@ -1,12 +1,14 @@
 """The tool `patch`: many changes to many files at once, all of them or none."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from palaver.errors import Conflict, Invalid, NotFound, TooLarge
+from palaver.schema.view import FileChange
 from palaver.tools.arguments import decode, parameters_of
 from palaver.tools.base import ToolSpec
 from palaver.tools.changing import Changes, FileTool
@@ -53,7 +55,7 @@ def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     changes = desk.changes()
     if not changes:
         raise Invalid("The patch changes nothing: every file is already as it says.")
-    return Changes(_title(changes), _done(changes), changes, desk.names)
+    return Changes(_title(changes), partial(_done, changes), changes, desk.names)
 
 
 class _Desk:
@@ -145,10 +147,9 @@ def _title(changes: tuple[Change, ...]) -> str:
 _VERBS = {"created": "Create", "modified": "Patch", "deleted": "Delete", "renamed": "Move"}
 
 
-def _done(changes: tuple[Change, ...]) -> str:
+def _done(changes: tuple[Change, ...], made: Sequence[FileChange]) -> str:
     lines: list[str] = []
-    for change in changes:
-        done = change.file_change()
+    for change, done in zip(changes, made, strict=True):
         origin = f" from {change.moved_from}" if change.moved_from else ""
-        lines.append(f"{change.path}: {done.kind}{origin}, {done.additions} lines added, {done.deletions} removed")
+        lines.append(f"{done.path}: {done.kind}{origin}, {done.additions} lines added, {done.deletions} removed")
     return "\n".join(lines)

@@ -41,4 +41,4 @@ def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     change = Change(path, root.read_if_there(asked.path), content)
     verb = "Create" if change.before is None else "Replace"
     said = f"{verb}d {path} ({len(content):,} bytes)."
-    return Changes(f"{verb} {path}", said, (change,), {path: asked.path})
+    return Changes(f"{verb} {path}", lambda _: said, (change,), {path: asked.path})

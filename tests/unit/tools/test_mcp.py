@@ -17,7 +17,7 @@ from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.base import Proposal, Tool, ToolResult
 from palaver.tools.mcp import connection as connecting
 from palaver.tools.mcp import tool as calling
-from palaver.tools.mcp.servers import RETRY_AFTER_S, McpServers
+from palaver.tools.mcp.servers import IDLE_S, RETRY_AFTER_S, McpServers
 from palaver.tools.mcp.tool import safe_name
 from tests.unit.tools.workshop import ENVIRONMENT, Workshop
 
@@ -291,6 +291,33 @@ async def test_agents_do_not_share_a_server_and_one_agent_has_one(agent: Agent) 
     async with asyncio.timeout(LIMIT_S):
         await asyncio.gather(*(agent.servers.tools_of(other, agent.workshop.root) for _ in range(3)))
     assert len(alive()) == 2
+
+
+async def test_server_that_nobody_uses_is_closed_and_started_by_the_next_use(agent: Agent) -> None:
+    tools = await agent.tools()
+    other = AgentRecord(id="a2", name="B")
+    await agent.clock.advance(IDLE_S - 1)
+    await agent.servers.tools_of(other, agent.workshop.root)
+    assert len(alive()) == 1
+    await agent.clock.advance(2)
+    await agent.servers.tools_of(other, agent.workshop.root)
+    assert alive() == []
+    # A turn that still holds its tools need not know.
+    assert (await agent.workshop.run(tools["mcp__it__echo"], text="x")).output == "x"
+    assert len(alive()) == 1
+
+
+async def test_two_servers_of_one_name_are_one(agent: Agent) -> None:
+    agent.has(program(), program("other"))
+    await agent.tools()
+    (first,) = alive()
+    await agent.tools()
+    assert alive() == [first]
+
+
+async def test_closed_servers_stay_closed(agent: Agent) -> None:
+    await agent.servers.close()
+    assert (await agent.tools(), alive()) == ({}, [])
 
 
 async def test_closing_ends_every_server(agent: Agent) -> None:

@@ -137,11 +137,9 @@ class Connection:
         except asyncio.CancelledError:
             if not self._closing.is_set():
                 raise
-        except BaseException as failure:
+        except Exception as failure:  # noqa: BLE001 - the border of what a server may do; told to whoever waits
             if not self._ready.done():
                 self._ready.set_exception(_explained(failure, self._server))
-            elif not isinstance(failure, Exception):
-                raise
             else:
                 logger.warning("a connection to an MCP server broke", server=self._server.name, error=_words(failure))
         finally:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RETRY_AFTER_S = 30.0
 """After a failed start: an agent takes many steps, and each would wait for it."""
+IDLE_S = 15 * 60.0
+"""A server nobody used for so long is closed; it is a process, and the next use starts it again."""
 MISSING = "MCP servers need one more package: install `palaver[mcp]`."
 
 logger = structlog.get_logger(__name__)
@@ -40,7 +42,12 @@ class McpServers:
 
     async def tools_of(self, agent: AgentRecord, project: Path) -> tuple[Tool, ...]:
         """What an agent's servers offer now. A server that cannot be had offers what it last did, or nothing."""
-        servers = [await self._server(agent, record, project) for record in agent.mcp_servers]
+        if self._closed:
+            return ()
+        await self._close_idle()
+        # By name: two servers of one name could not be told apart, and the first is meant.
+        records = {record.name: record for record in reversed(agent.mcp_servers)}
+        servers = [await self._server(agent, record, project) for record in reversed(records.values())]
         offered = await asyncio.gather(*(server.tools() for server in servers))
         tools: dict[str, Tool] = {}
         for tool in (tool for some in offered for tool in some):
@@ -57,6 +64,12 @@ class McpServers:
         servers = list(self._known.values())
         self._known.clear()
         await to_the_end(_all_closed(servers))
+
+    async def _close_idle(self) -> None:
+        before_s = self._clock.monotonic_s() - IDLE_S
+        idle = [server for server in self._known.values() if server.idle_since(before_s)]
+        if idle:
+            await to_the_end(_all_closed(idle, for_good=False))
 
     async def _server(self, agent: AgentRecord, record: McpServer, project: Path) -> "_Server":
         key = (agent.id, record.name, project)
@@ -85,12 +98,18 @@ class _Server:
         self._tools: tuple[Tool, ...] = ()
         self.problem: str | None = None
         self._closed = False
+        self._used_s = clock.monotonic_s()
+        self._calls = 0
+
+    def idle_since(self, before_s: float) -> bool:
+        return self._connection is not None and not self._calls and self._used_s < before_s
 
     @property
     def record(self) -> McpServer:
         return self._record
 
     async def tools(self) -> tuple[Tool, ...]:
+        self._used_s = self._clock.monotonic_s()
         if self._connection is None and self._clock.monotonic_s() < self._retry_at_s:
             return self._tools
         try:
@@ -107,15 +126,21 @@ class _Server:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], limit_s: float, progress: "ProgressFnT"
     ) -> "CallToolResult":
-        connection = await self._connected()
+        self._calls += 1
         try:
-            return await connection.call(tool, arguments, limit_s, progress)
+            connection = await self._connected()
+            try:
+                return await connection.call(tool, arguments, limit_s, progress)
+            finally:
+                if connection.broken:
+                    await to_the_end(self._drop(connection))
         finally:
-            if connection.broken:
-                await to_the_end(self._drop(connection))
+            self._calls -= 1
+            self._used_s = self._clock.monotonic_s()
 
-    async def close(self) -> None:
-        self._closed = True
+    async def close(self, *, for_good: bool = True) -> None:
+        """Not for good: the next use connects again."""
+        self._closed = self._closed or for_good
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -162,5 +187,5 @@ def _connection_class() -> "type[Connection]":
     return Connection
 
 
-async def _all_closed(servers: Sequence[_Server]) -> None:
-    await asyncio.gather(*(server.close() for server in servers), return_exceptions=True)
+async def _all_closed(servers: Sequence[_Server], *, for_good: bool = True) -> None:
+    await asyncio.gather(*(server.close(for_good=for_good) for server in servers), return_exceptions=True)
