@@ -119,6 +119,8 @@ class Proposal:
     """The files it changes and nothing else: such calls run together when they share none. None: it could be anything."""
     match: str | None = None
     """What rules and standing grants look at: the exact command, or the path beneath the root."""
+    covers: str | None = None
+    """What a lasting yes to `match` covers, in words, where that is more than this very call."""
 
 
 class Tool(Protocol):

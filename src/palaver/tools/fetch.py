@@ -96,6 +96,7 @@ class Fetch:
             # By its raw name: a letter that only looks like another shows there.
             risk=visible(f"{url.raw_host} is told the whole address, and what it answers is read by the agent."),
             match=url.raw_host,
+            covers=visible(f"every page of {url.raw_host}"),
         )
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:

@@ -135,7 +135,8 @@ def offers(spec: ToolSpec, proposal: Proposal) -> tuple[Offer, ...]:
         return (Offer(label=f"every change that {spec.name} makes in the project"),)
     found: list[Offer] = []
     if match is not None and not match.startswith(PROGRAM):
-        found.append(Offer(label="exactly this command" if spec.name == COMMAND_TOOL else "exactly this", match=match))
+        exactly = "exactly this command" if spec.name == COMMAND_TOOL else "exactly this"
+        found.append(Offer(label=proposal.covers or exactly, match=match))
     if spec.name == COMMAND_TOOL:
         program = _program_of(match or "")
         if program:
