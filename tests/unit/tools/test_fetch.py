@@ -275,7 +275,7 @@ def test_proposal_names_the_host_and_shows_the_whole_address(workshop: Workshop)
     proposal = workshop.propose(Fetch(), url="https://Example.com/a?b=c#part")
     assert (proposal.title, proposal.match) == ("Fetch https://example.com/a?b=c", "example.com")
     assert not proposal.reads_only
-    assert [offer.label for offer in offers(Fetch().spec, proposal)][0] == "every page of example.com"
+    assert offers(Fetch().spec, proposal)[0].label == "every page of example.com"
     # A letter that only looks like another shows.
     lookalike = workshop.propose(Fetch(), url="https://ex\u0430mple.com/")
     assert lookalike.match == "xn--exmple-4nf.com"
