@@ -109,3 +109,20 @@ async def test_model_that_cannot_be_had_is_taken_over_by_the_next_and_said_so(tm
     assert "404" in switched["reason"]
     assert "".join(event["text"] for event in events if event["type"] == "text.finished") == "I stand in."
     assert events[-1]["outcome"] == "completed"
+
+
+async def test_provider_without_its_key_is_taken_over_too(tmp_path: Path, provider: ScriptedProvider) -> None:
+    providers = (
+        ProviderSettings(name="first", kind="anthropic", base_url=provider.url, api_key_env="NEVER_SET"),
+        ProviderSettings(name="second", kind="openai-responses", base_url=provider.url),
+    )
+    async with serving(tmp_path, environment=PATH, providers=providers) as server:
+        conversation = await server.create()
+        patch = {"model": "first/any", "fallbacks": ["second/there"]}
+        await server.command(conversation, type="set_params", patch=patch)
+        await server.send(conversation, "are you there?")
+        events = await server.settled(conversation)
+
+    (switched,) = [event for event in events if event["type"] == "model.switched"]
+    assert "NEVER_SET" in switched["reason"]
+    assert events[-1]["outcome"] == "completed"

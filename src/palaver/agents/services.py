@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from palaver.config import Config, ProviderSettings
-from palaver.errors import NotLoggedIn
+from palaver.errors import AgentError, NotLoggedIn
 
 if TYPE_CHECKING:
     from palaver.backends.api.provider import Provider
@@ -148,14 +148,18 @@ def service_for(services: Sequence[ProviderSettings], model: str | None) -> tupl
 
 
 def choice(services: Sequence[ProviderSettings]) -> "Choose":
-    from palaver.backends.api.route import Candidate
+    from palaver.backends.api.route import Absent, Candidate
 
     made: dict[str, Provider] = {}
 
     def choose(model: str | None) -> "Candidate":
         service, called = service_for(services, model)
         if service.name not in made:
-            made[service.name] = connected(service)
+            try:
+                made[service.name] = connected(service)
+            except AgentError as missing:
+                # Said when it is asked: then another model may take over.
+                made[service.name] = Absent(service.name, missing)
         return Candidate(made[service.name], called, model, service.window_tokens)
 
     return choose

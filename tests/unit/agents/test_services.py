@@ -18,6 +18,7 @@ from palaver.agents.services import (
     service_for,
     services_of,
 )
+from palaver.backends.api.provider import ModelRequest
 from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
 from tests.provider import scripted_provider
@@ -73,12 +74,13 @@ def test_standard_key_goes_to_the_makers_own_address_alone() -> None:
     assert keys == {"openai": "o", "fast": "o", "other": None}
 
 
-def test_provider_without_its_key_is_passed_over_and_says_so_when_asked_for() -> None:
+async def test_provider_without_its_key_is_passed_over_and_says_so_when_asked() -> None:
     services = services_of({}, (ProviderSettings(name="g", kind="openai", api_key_env="UNSET_KEY"), GATEWAY))
     assert lacks_key(services[0])
     assert chosen(services, None)[0] == "gateway"
+    candidate = choice(services)("g/model")
     with pytest.raises(NotLoggedIn, match="UNSET_KEY"):
-        choice(services)("g/model")
+        await anext(candidate.provider.stream(ModelRequest(model="model", system="", messages=())))
 
 
 async def test_provider_is_made_once() -> None:

@@ -44,6 +44,9 @@ HOSTS = {
 DEFAULT_MODELS = {"google": "gemini-3.5-flash", "groq": "openai/gpt-oss-120b", "mistral": "mistral-large-latest"}
 EXTRA = "Install it with `pip install 'palaver[providers]'` and start the server again."
 
+ATTACHED = ("id", "provider_name", "provider_details")
+"""What the library attaches to thoughts and calls, and wants back."""
+
 FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "tool_call": "tool_calls",
@@ -293,10 +296,9 @@ class Translation:
             case Text():
                 return made.TextPart(content=part.text)
             case Thought():
-                kept = msgspec.json.decode(part.data) if part.data else {}
-                return made.ThinkingPart(content=part.text, signature=part.signature, **kept)
+                return made.ThinkingPart(content=part.text, signature=part.signature, **_attached(part.data))
             case Call():
-                kept = part.opaque if isinstance(part.opaque, dict) else {}
+                kept = _attached(part.opaque)
                 return made.ToolCallPart(tool_name=part.name, args=part.arguments, tool_call_id=part.id, **kept)
 
 
@@ -370,8 +372,17 @@ def _ended(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
 
 
 def _kept(part: Any) -> dict[str, Any]:
-    names = ("id", "provider_name", "provider_details")
-    return {name: value for name in names if (value := getattr(part, name, None)) is not None}
+    return {name: value for name in ATTACHED if (value := getattr(part, name, None)) is not None}
+
+
+def _attached(kept: Any) -> dict[str, Any]:
+    """The same on its way back. A log may have been edited or imported: anything else is left out."""
+    if isinstance(kept, str):
+        try:
+            kept = msgspec.json.decode(kept)
+        except msgspec.DecodeError:
+            return {}
+    return {name: kept[name] for name in ATTACHED if name in kept} if isinstance(kept, dict) else {}
 
 
 def _usage(usage: Any) -> UsageSeen:

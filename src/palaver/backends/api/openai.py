@@ -162,14 +162,19 @@ def _answer(message: AssistantMessage) -> Json:
         plain = (part.text for part in message.parts if isinstance(part, Thought) and part.data is None)
         if thoughts := "\n".join(plain):
             answer["reasoning_content"] = thoughts
-    if details := [_detail(part) for part in message.parts if isinstance(part, Thought) and part.data is not None]:
+    if details := [detail for part in message.parts if isinstance(part, Thought) and (detail := _detail(part))]:
         answer["reasoning_details"] = details
     return answer
 
 
 def _detail(thought: Thought) -> Json:
-    """A thought as a gateway gave it, for the model behind it to check."""
-    kept: Json = msgspec.json.decode(thought.data or "{}")
+    """A thought as a gateway gave it, for the model behind it to check; empty when it was not given so."""
+    try:
+        kept: Json = msgspec.json.decode(thought.data or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+    if not kept:
+        return {}
     if thought.text:
         kept["summary" if kept.get("type") == "reasoning.summary" else "text"] = thought.text
     return {**kept, "signature": thought.signature} if thought.signature else kept

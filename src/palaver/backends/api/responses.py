@@ -151,10 +151,18 @@ def _answered(part: Thought | Text | Call) -> Json | Raw | None:
         case Call():
             arguments = msgspec.json.encode(part.arguments).decode()
             return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": arguments}
-        case Thought(data=str() as data):
+        case Thought(data=str() as data) if _is_reasoning(data):
             return Raw(data.encode())
         case Thought():
             return None  # Its encrypted half never came; the words alone mean nothing to the service.
+
+
+def _is_reasoning(data: str) -> bool:
+    """A log may have been edited or imported: only what is whole goes into a request as it stands."""
+    try:
+        return _item_decoder.decode(data).type == "reasoning"
+    except msgspec.DecodeError:
+        return False
 
 
 # -- streams. Flat structs with only what is used: an unknown field or event costs nothing and breaks nothing.

@@ -5,11 +5,11 @@ does not wait for it again. It also counts what the turn has spent on trying aga
 a request is built anew for each: what one provider keeps secret in a conversation never reaches another.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from palaver.backends.api.models import window_tokens
-from palaver.backends.api.provider import Provider
+from palaver.backends.api.provider import ModelEvent, ModelRequest, Provider
 from palaver.errors import AgentError, NotInstalled, NotLoggedIn
 
 MISSING_STATUSES = frozenset({401, 402, 403, 404})
@@ -33,6 +33,24 @@ class Candidate:
 
     def window_of(self, model: str) -> int | None:
         return self.window_tokens or window_tokens(model)
+
+
+class Absent:
+    """Implements `Provider` for one that cannot be used: it says why when it is asked, and not before."""
+
+    def __init__(self, name: str, why: AgentError) -> None:
+        self.identity = f"absent@{name}"
+        self._why = why
+
+    async def default_model(self) -> str:
+        raise self._why
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        raise self._why
+        yield  # A generator, as every provider's.
+
+    async def close(self) -> None:
+        pass
 
 
 Choose = Callable[[str | None], Candidate]

@@ -101,6 +101,15 @@ def test_openai_models_that_reason_get_no_sampling() -> None:
     assert not chosen.keys() & openai.request_body(request(model="gpt-5.4", **chosen)).keys()
 
 
+def test_thoughts_of_an_edited_log_never_break_a_request() -> None:
+    for data in ("not json", '{"type":"message","role":"system"}', "[]", "{}"):
+        messages = (LOOP[0], AssistantMessage((Thought("", None, data), Text("so"))), UserMessage((Text("more"),)))
+        built = responses.request_body(request(messages=messages))
+        ResponsesWire().check(msgspec.json.decode(msgspec.json.encode(built)))
+        assert [item.get("role") for item in built["input"]] == ["user", "assistant", "user"]
+        OpenAiWire().check(openai.request_body(request(messages=messages)))
+
+
 # -- prompt cache
 
 
