@@ -222,6 +222,38 @@ async def test_turn_waits_no_longer_than_its_budget() -> None:
     assert turn.pauses_s == [50.0, 50.0]
 
 
+class Waiting(MemoryTurn):
+    """Pauses last for ever, and a test can wait until one began."""
+
+    def __init__(self, *said: str, params: dict[str, Any]) -> None:
+        super().__init__(*said, params=params)
+        self.pausing = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses_s.append(seconds)
+        self.pausing.set()
+        await asyncio.Event().wait()
+
+
+async def test_stop_in_a_pause_ends_all_trying(wire: str) -> None:
+    """Neither again nor elsewhere."""
+    turn = Waiting("hi", params=params("second"))
+    async with (
+        serve(DOWN) as one,
+        serve(Answer.of("never")) as two,
+        routed({"first": (wire, one), "second": (wire, two)}) as backend,
+    ):
+        running = asyncio.create_task(drive(backend, turn))
+        async with asyncio.timeout(20):
+            await turn.pausing.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        turn.interrupt()
+        assert (len(one.requests), len(two.requests)) == (1, 0)
+    assert switches(turn) == []
+
+
 # -- what it cost
 
 
