@@ -41,7 +41,7 @@ BRANCH_MARK = " (branch)"
 TITLE_LIMIT_CHARS = 500
 CAUTIOUS_MODES = ("plan", "ask")
 """The modes in which a person is asked before anything changes: all that a file may choose."""
-NEVER_FROM_A_FILE = frozenset({"policy", "ide_tools"})
+NEVER_BROUGHT = frozenset({"policy", "ide_tools"})
 """Rules that would allow something, and tools that another program executes."""
 PARAMS_BYTES = 64 << 10
 """As much as a conversation may hold of them."""
@@ -110,7 +110,7 @@ def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning
     created = ConversationCreated(
         agent=body.agent or source.agent,
         project=body.project or source.project,
-        params={**source.params, **body.params},
+        params={**_inherited(source, body), **body.params},
         parent=Parent(
             conversation=source.conversation,
             kind="branch",
@@ -123,6 +123,15 @@ def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning
     named = ConversationUpdated(title=title or None, title_source="user" if body.title else "auto") if title else None
     events = [(maker.claimed(created), 0), *restored(messages, maker.new_id), (named or ConversationUpdated(), 0)]
     return begun(maker.numbered(events))
+
+
+def _inherited(source: State, body: CreateConversation) -> dict[str, Any]:
+    """What a person allowed was allowed to that agent in that folder; elsewhere it is asked for anew."""
+    if (body.agent or source.agent) == source.agent and (body.project or source.project) == source.project:
+        return source.params
+    return {
+        name: value for name, value in source.params.items() if name not in NEVER_BROUGHT and _is_cautious(name, value)
+    }
 
 
 def _up_to(source: State, message: str) -> tuple[Message, ...]:
@@ -181,7 +190,7 @@ def harmless(params: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in params.items():
         fitted = checked({name: value})
-        if name not in NEVER_FROM_A_FILE and isinstance(fitted, dict) and _is_cautious(name, fitted[name]):
+        if name not in NEVER_BROUGHT and isinstance(fitted, dict) and _is_cautious(name, fitted[name]):
             kept |= fitted
     return kept if len(msgspec.json.encode(kept)) <= PARAMS_BYTES else {}
 

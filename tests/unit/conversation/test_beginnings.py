@@ -127,6 +127,19 @@ def test_branch_is_called_after_its_source_unless_it_is_named(title: str, wanted
     assert branched(conversation(asked("one"), title=title), body, maker()).state.title == expected
 
 
+@pytest.mark.parametrize("elsewhere", [{"project": "/other"}, {"agent": "other"}])
+def test_branch_into_another_folder_or_to_another_agent_leaves_permissions_behind(elsewhere: dict[str, str]) -> None:
+    params = {"mode": "full", "policy": [{"tool": "*", "decision": "allow"}], "temperature": 1}
+    source = conversation(asked("one"), params=params, project="/here")
+    branch = Branch(conversation="talk")
+
+    same = branched(source, CreateConversation(branch=branch, project="/here"), maker()).state
+    other = branched(source, CreateConversation(branch=branch, **elsewhere), maker()).state
+
+    assert same.params == params
+    assert other.params == {"temperature": 1}
+
+
 def test_branch_from_a_message_that_is_not_there_is_refused() -> None:
     body = CreateConversation(branch=Branch(conversation="talk", message="nobody"))
 
