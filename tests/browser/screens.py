@@ -123,7 +123,7 @@ async def meter(stage: Stage) -> Visitor:
 
 
 async def changed_files(stage: Stage) -> Visitor:
-    visitor = await stage.golden("work")
+    visitor = await stage.golden("engine", 22)
     await visitor.page.get_by_role("button", name="Context and cost").click()
     await visitor.page.get_by_role("button", name="Show the changes").click()
     await expect(visitor.page.get_by_role("dialog", name="Changed files")).to_be_visible()

@@ -115,7 +115,7 @@ async def test_pictures_of_a_conversation(visitors: Visitors, palaver: Palaver, 
     await expect(ada.approval).to_contain_text("calendar.isleap")
     await taken(ada, visitors, palaver, "approval")
 
-    await ada.press("Alt+2")
+    await ada.press("Alt+2", "Enter")
     await expect(ada.approval.get_by_label("Exactly what will run")).to_contain_text("unittest")
     await taken(ada, visitors, palaver, "command")
     await ada.asked()

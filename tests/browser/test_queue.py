@@ -31,7 +31,7 @@ async def test_queued_messages_are_edited_removed_and_delivered_in_order(
     await expect(ada.queue).to_have_count(0)
     await expect(ada.log).to_contain_text("You said: fourth in line")
     await ada.rests()
-    asked = ada.row(re.compile("^owner"))
+    asked = ada.row(re.compile("^You, "))
     await expect(asked).to_contain_text(["Busy.", "first in line", "second, changed", "fourth in line"])
     whole = await ada.read()
     assert "third, to be removed" not in whole

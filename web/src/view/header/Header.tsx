@@ -57,14 +57,15 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const [renaming, setRenaming] = useState(false);
   const [removing, setRemoving] = useState(false);
-  const [settings, setSettings] = useState(false);
+  const [settings, setSettings] = useState<"all" | "grants" | null>(null);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
-  useEffect(() => onAsked("settings", () => setSettings(true)), []);
+  useEffect(() => onAsked("settings", () => setSettings("all")), []);
+  useEffect(() => onAsked("grants", () => setSettings("grants")), []);
 
   const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived);
   const actions: MenuAction[] = [
     { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
-    { label: text.header.settings, icon: "sliders", onSelect: () => setSettings(true) },
+    { label: text.header.settings, icon: "sliders", onSelect: () => setSettings("all") },
     { label: text.commands.branch, icon: "branch", onSelect: () => page.branch(id) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
     {
@@ -110,9 +111,9 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       <Menu label={text.header.menu} actions={actions}>
         <Icon name="more" />
       </Menu>
-      {settings && (
+      {settings !== null && (
         <Suspense fallback={null}>
-          <Settings id={id} onClose={() => setSettings(false)} />
+          <Settings id={id} atGrants={settings === "grants"} onClose={() => setSettings(null)} />
         </Suspense>
       )}
       {removing && (

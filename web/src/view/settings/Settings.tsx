@@ -3,7 +3,7 @@
  * every value; what it refuses is said at the field. Also used before there is a conversation, for the one to be.
  */
 
-import { useId, useState, type FormEvent, type ReactNode } from "react";
+import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError } from "../../transport/api";
 import type { Grant } from "../../protocol/events.gen";
 import { said, text } from "../../text";
@@ -21,10 +21,12 @@ const EFFORTS = ["", "low", "medium", "high"] as const;
 
 interface SettingsProps {
   id: string;
+  /** Opened to see what is always allowed. */
+  atGrants?: boolean;
   onClose: () => void;
 }
 
-export default function Settings({ id, onClose }: SettingsProps) {
+export default function Settings({ id, atGrants = false, onClose }: SettingsProps) {
   const store = useStore();
   const params = usePicked(id, ({ state }) => state.params as Params) ?? NO_PARAMS;
   const agent = usePicked(id, ({ state }) => state.agent) ?? "";
@@ -46,7 +48,7 @@ export default function Settings({ id, onClose }: SettingsProps) {
   };
   return (
     <SettingsForm heading={text.settings.heading} params={params} agent={agent} used={used} onSave={save} onClose={onClose}>
-      <Grants id={id} />
+      <Grants id={id} shown={atGrants} />
     </SettingsForm>
   );
 }
@@ -257,11 +259,15 @@ function SelectField({ label, hint, value, options, onChange }: SelectFieldProps
 const PROGRAM = "program:";
 
 /** What a person allowed for longer than once, with a way to take each back. */
-function Grants({ id }: { id: string }) {
+function Grants({ id, shown }: { id: string; shown: boolean }) {
   const store = useStore();
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (shown) section.current?.scrollIntoView();
+  }, [shown]);
   const grants = usePicked(id, ({ state }) => state.grants) ?? NO_GRANTS;
   return (
-    <section>
+    <section ref={section}>
       <h3>{text.settings.grants}</h3>
       {grants.length === 0 && <p className="hint">{text.settings.grantsNone}</p>}
       <ul className="grants">
