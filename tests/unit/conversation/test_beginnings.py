@@ -128,7 +128,7 @@ def test_branch_is_called_after_its_source_unless_it_is_named(title: str, wanted
 
 
 @pytest.mark.parametrize("elsewhere", [{"project": "/other"}, {"agent": "other"}])
-def test_branch_into_another_folder_or_to_another_agent_leaves_permissions_behind(elsewhere: dict[str, str]) -> None:
+def test_branch_into_another_folder_or_to_another_agent_leaves_permissions_behind(elsewhere: dict[str, Any]) -> None:
     params = {"mode": "full", "policy": [{"tool": "*", "decision": "allow"}], "temperature": 1}
     source = conversation(asked("one"), params=params, project="/here")
     branch = Branch(conversation="talk")
