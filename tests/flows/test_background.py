@@ -63,7 +63,7 @@ async def test_end_of_a_process_is_a_hidden_message_that_wakes_the_agent_who_wai
     (told,) = [event for event in of(events, "message.added") if event.get("event_kind") == "process_completed"]
     assert (told["role"], told["hidden"]) == ("event", True)
     assert "built" in str(told["content"])
-    assert state["processes"][0]["running"] is False
+    assert not any(process["running"] for process in state["processes"])
     assert [event["outcome"] for event in of(events, "turn.finished")] == ["yielded", "completed"]
     assert "built" in str(work.provider.bodies[-1])
 
@@ -106,7 +106,7 @@ async def test_process_ends_with_the_server_and_is_on_record_as_ended(tmp_path: 
     assert await gone(tag)
     async with at_work(tmp_path, Answer.of("I see.")) as work, asyncio.timeout(LIMIT_S):
         state = await work.server.state(conversation)
-    assert state["processes"][0]["running"] is False
+    assert not any(process["running"] for process in state["processes"])
 
 
 async def test_plan_waits_for_its_answer_after_the_turn_and_is_then_carried_out(tmp_path: Path) -> None:
