@@ -9,7 +9,7 @@ import pytest
 
 from palaver.config import ProviderSettings
 from tests.flows.served import Served, serving
-from tests.provider import Answer, ScriptedProvider, scripted_provider
+from tests.provider import Answer, Call, ScriptedProvider, scripted_provider
 
 pytestmark = pytest.mark.anyio
 
@@ -126,3 +126,20 @@ async def test_provider_without_its_key_is_taken_over_too(tmp_path: Path, provid
     (switched,) = [event for event in events if event["type"] == "model.switched"]
     assert "NEVER_SET" in switched["reason"]
     assert events[-1]["outcome"] == "completed"
+
+
+async def test_key_of_the_file_is_struck_from_what_a_tool_says(tmp_path: Path, provider: ScriptedProvider) -> None:
+    home = tmp_path / "project"
+    home.mkdir()
+    (home / "notes.txt").write_text("the key is sk-in-the-file, keep it")
+    provider.script[:] = [Answer.of(Call(name="read", input={"path": str(home / "notes.txt")})), Answer.of("Done.")]
+    named = ProviderSettings(name="own", kind="openai", base_url=provider.url, api_key="sk-in-the-file")
+    async with serving(tmp_path / "data", environment=PATH, providers=(named,)) as server:
+        conversation = await server.create(project=str(home))
+        await server.send(conversation, "read it")
+        events = await server.settled(conversation)
+
+    (result,) = [event for event in events if event["type"] == "tool.finished"]
+    assert "the key is" in result["output"]
+    assert "sk-in-the-file" not in str(events)
+    assert "sk-in-the-file" not in str(provider.bodies)

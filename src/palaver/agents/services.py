@@ -119,6 +119,15 @@ def lacks_key(service: ProviderSettings) -> bool:
     return service.api_key_env is not None and not service.api_key
 
 
+def secrets_of(services: Sequence[ProviderSettings]) -> dict[str, str]:
+    """Keys and headers under names that look secret: what is struck from everything a tool says."""
+    found: dict[str, str] = {}
+    for service in services:
+        secrets = (service.api_key, *service.headers.values())
+        found |= {f"PROVIDER_{service.name}_KEY_{at}": secret for at, secret in enumerate(secrets) if secret}
+    return found
+
+
 def described(service: ProviderSettings) -> str:
     spoken, usual = SPOKEN.get(service.kind, (service.kind, "its usual address"))
     return f"{spoken} at {urlsplit(service.base_url).netloc if service.base_url else usual}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from palaver.agents.records import BEST, read_agents
 from palaver.agents.roster import Roster, Source
-from palaver.agents.services import choice, described, found_services, lacks_key
+from palaver.agents.services import choice, described, found_services, lacks_key, secrets_of
 from palaver.backends.base import Backend, Readiness
 from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
@@ -41,8 +41,9 @@ async def open_roster(
     new_id: Callable[[], str] | None = None,
 ) -> AsyncIterator[Roster]:
     """The agents this configuration gives; everything they started is gone on exit, but for background `processes`."""
+    services = await found_services(config)
     toolbox = await open_toolbox(
-        config.environment,
+        {**config.environment, **secrets_of(services)},
         rules=config.rules,
         full_enabled=config.full_enabled,
         hidden=(config.data,),
@@ -50,7 +51,7 @@ async def open_roster(
         processes=processes,
         new_id=new_id,
     )
-    roster = roster_for(config, clock, toolbox, await found_services(config))
+    roster = roster_for(config, clock, toolbox, services)
     try:
         yield roster
     finally:
