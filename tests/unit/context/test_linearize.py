@@ -241,7 +241,9 @@ thoughts = st.builds(
     text=st.just("hm"),
     status=progress,
     signature=st.just(signature_of("hm")),
-    provider=st.sampled_from([None, {"by": PROVIDER}, {"by": PROVIDER, "data": "x"}, {"by": "other"}]),
+    provider=st.sampled_from(
+        [None, {"by": PROVIDER}, {"by": PROVIDER, "data": '{"type":"reasoning.encrypted"}'}, {"by": "other"}]
+    ),
 )
 prose = st.builds(TextBlock, index=st.just(0), text=texts, status=progress)
 images = st.builds(ImageBlock, index=st.just(0), url=st.sampled_from(["/api/blobs/picture", "/api/blobs/gone", "x"]))
