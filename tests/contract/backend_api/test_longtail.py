@@ -5,14 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.backends.api.longtail import longtail_provider
 from palaver.backends.api.loop import ApiBackend, Conduct
 from palaver.backends.api.route import only
 from palaver.schema.events import AnswerFinished, TextDelta, ThinkingFinished, ToolCalled
+from palaver.schema.view import TextBlock
 from palaver.tools.toolbox import Toolbox
 from tests.contract.backend_api.rig import serve
 from tests.provider import Answer, Call, Cut, Hang, Say, ScriptedProvider, Status, Think
+from tests.provider.server import GOOGLE
 from tests.provider.tools import CountingTool, toolbox
 from tests.provider.turn import MemoryTurn, drive
 
@@ -24,10 +27,15 @@ MODEL = {"model": "gemini-3.5-flash"}
 
 @asynccontextmanager
 async def google(
-    service: ScriptedProvider, tools: Toolbox | None = None, *, key: str = "key-of-google", read_timeout_s: float = 20.0
+    service: ScriptedProvider,
+    tools: Toolbox | None = None,
+    conduct: Conduct | None = None,
+    *,
+    key: str = "key-of-google",
+    read_timeout_s: float = 20.0,
 ) -> AsyncIterator[ApiBackend]:
     provider = longtail_provider("google", service.url, key, read_timeout_s=read_timeout_s)
-    backend = ApiBackend(only(provider), tools or toolbox(), Conduct(chance=lambda: 1.0))
+    backend = ApiBackend(only(provider), tools or toolbox(), conduct or Conduct(chance=lambda: 1.0))
     try:
         yield backend
     finally:
@@ -97,3 +105,21 @@ async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert turn.error is not None
     assert turn.error.code == "not_installed"
     assert "palaver[providers]" in turn.error.message
+
+
+async def test_google_answer_cut_anywhere_ends_whole_exactly_once() -> None:
+    read = CountingTool("read", reads_only=True)
+    whole = Answer(blocks=(Think(text="hm"), Say(text="Hi."), Call(name="read", id="c1")), chunk_chars=2, burst=True)
+    size = sum(len(frame) for frame in GOOGLE.frames(whole, dict(MODEL), 1) if isinstance(frame, bytes))
+    async with serve() as service, google(service, toolbox(read), Conduct(step_limit=1)) as backend:
+        # Wherever a frame may be cut: in its name, in its JSON, in the text, between frames, before the last.
+        for after_bytes in range(0, size, 61):
+            read.runs.clear()
+            service.script[:] = [replace(whole, fault=Cut(after_bytes=after_bytes, clean=after_bytes % 2 == 0)), whole]
+            turn = await drive(backend, MemoryTurn("hi", params=MODEL))
+            where = f"cut after {after_bytes} bytes"
+            assert turn.error is None, where
+            shown = [message for message in turn.history if message.status != "superseded"]
+            texts = [block.text for message in shown for block in message.blocks if isinstance(block, TextBlock)]
+            assert texts == ["hi", "Hi."], where
+            assert len(read.runs) == 1, where
