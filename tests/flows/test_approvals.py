@@ -158,6 +158,20 @@ async def test_always_for_the_conversation_can_be_taken_back_there(tmp_path: Pat
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("scope", ["agent", "project"])
+async def test_always_for_more_can_be_taken_back_where_it_was_given(tmp_path: Path, scope: str) -> None:
+    async with at_work(tmp_path) as work:
+        conversation = await work.begin("!shell touch a")
+        (request,) = await work.opened(conversation)
+        await work.decide(conversation, request, scope=scope)
+        await work.events(conversation)
+        assert not await ask_again(work, "!shell touch a")
+        removed = await work.server.command(conversation, type="remove_grant", tool="shell", match="touch a")
+        assert removed.status_code == 202
+        assert (await work.server.http.get("/api/grants")).json()["items"] == []
+        assert await ask_again(work, "!shell touch a")
+
+
 @pytest.mark.parametrize(
     "command",
     [

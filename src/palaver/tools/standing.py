@@ -70,8 +70,7 @@ class StandingGrants:
         return tuple(
             Rule(tool=known.tool, decision=known.decision, match=known.match, source=known.scope)
             for known in self.all()
-            if (known.scope == "agent" and known.agent == agent)
-            or (known.scope == "project" and known.project and here.is_relative_to(known.project))
+            if known.scope in ("agent", "project") and _counts(known, agent, here)
         )
 
     async def add(self, grant: StandingGrant) -> None:
@@ -88,6 +87,15 @@ class StandingGrants:
             return False
         await self._change(lambda known: tuple(one for one in known if one.id != id))
         return True
+
+    async def take_back(self, tool: str, match: str | None, agent: str, project: Path) -> None:
+        """Those that cover this for an agent's work in a folder, whoever gave them and where."""
+
+        def covers(known: StandingGrant) -> bool:
+            return (known.tool, known.match) == (tool, match) and _counts(known, agent, project.resolve())
+
+        if any(covers(known) for known in self.all()):
+            await self._change(lambda known: tuple(one for one in known if not covers(one)))
 
     async def _change(self, change: Callable[[tuple[StandingGrant, ...]], tuple[StandingGrant, ...]]) -> None:
         async with self._writing:
@@ -133,6 +141,12 @@ class StandingGrants:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _counts(grant: StandingGrant, agent: str, here: Path) -> bool:
+    if grant.scope == "agent":
+        return grant.agent == agent
+    return grant.scope == "project" and grant.project is not None and here.is_relative_to(grant.project)
 
 
 def _covers(grant: StandingGrant) -> tuple[str | None, ...]:

@@ -5,6 +5,7 @@ import os
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from palaver.errors import LogUnavailable
@@ -84,3 +85,14 @@ async def test_oldest_grants_give_way(tmp_path: Path) -> None:
     await standing.add(grant("last", "last"))
     kept = StandingGrants(path).all()
     assert (len(kept), kept[0].id, kept[-1].id) == (KEEP, "1", "last")
+
+
+async def test_taking_back_spares_other_agents_folders_and_commands(tmp_path: Path) -> None:
+    standing = StandingGrants(tmp_path / "grants.json")
+    there = StandingGrant(id="there", tool="shell", scope="project", match="make", project=str(tmp_path / "there"))
+    others = (msgspec.structs.replace(grant("bob"), agent="bob"), grant("test", "make test"), there)
+    here = StandingGrant(id="here", tool="shell", scope="project", match="make", project=str(tmp_path))
+    for one in (grant("1"), here, *others):
+        await standing.add(one)
+    await standing.take_back("shell", "make", "ada", tmp_path / "sub")
+    assert standing.all() == others

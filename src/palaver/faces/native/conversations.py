@@ -14,7 +14,7 @@ from palaver.conversation.loading import TAIL_MESSAGES
 from palaver.errors import Gone, Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.keys import Principal, Role
-from palaver.faces.server import Server, needs, origin_of, require
+from palaver.faces.server import Server, ServerParts, needs, origin_of, require
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import (
     Accepted,
@@ -188,7 +188,18 @@ async def command(
 ) -> Accepted:
     """Ask something of the conversation. When this answers, the command's events are on disk."""
     require(request.auth, _role_for(data))
+    if isinstance(data, RemoveGrant):
+        await _take_back(server, conversation, data)
     return await server.directory.command(conversation, data, origin_of(request, "native"))
+
+
+async def _take_back(server: ServerParts, conversation: str, command: RemoveGrant) -> None:
+    """What was given here for the agent or the project is taken back there: the list of a conversation shows it too."""
+    state = await server.directory.state(conversation)
+    for known in state.grants:
+        if (known.tool, known.match) == (command.tool, command.match) and known.scope in ("agent", "project"):
+            project = Path(state.project) if state.project else Path("/")
+            await server.standing.take_back(known.tool, known.match, known.agent or state.agent, project)
 
 
 def _role_for(command: Command) -> Role:
