@@ -195,6 +195,7 @@ def test_a_file_that_is_read_again_after_a_pass_leaves_the_past_as_it_was() -> N
     before = shown(history, compressions)
     later = [*history, answer(40, "Four.", used("c4", "b " * 2_000, path="b.py"))]
     assert shown(later, compressions)[: len(before) - 1] == before[:-1]
+    assert outcomes(shown(later, compressions))[:3] == outcomes(before)
 
 
 def test_old_results_are_shortened_before_steps_are_left_out() -> None:
