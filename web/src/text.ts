@@ -1,6 +1,8 @@
 /**
  * Every word the page shows, and how it says numbers and times. Views import from here; nothing else holds visible text.
  *
+ * What only opens on demand says its words from text.later.ts, so that they are not waited for.
+ *
  * The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
  */
 
@@ -113,20 +115,6 @@ export const text = {
     `${waiting > 0 ? `(${waiting}) ` : ""}${conversation ? `${conversation} · ` : ""}Palaver`,
   join: (...words: (string | null | undefined | false)[]) => words.filter(Boolean).join(" · "),
 
-  signIn: {
-    heading: "Sign in to Palaver",
-    lead: "Open the link the server printed when it started, or paste an access token.",
-    token: "Access token",
-    tokenHint: "The text of the file “token” in Palaver's data folder, or one made with “palaver token create”.",
-    submit: "Sign in",
-    checkingCode: "Signing you in …",
-    checking: "Checking …",
-    unreachable: "The server does not answer",
-    unreachableHint: "Check that “palaver serve” is running and that this device reaches it.",
-    again: "Try again",
-    signedOut: "You were signed out. Sign in again to go on; nothing is lost.",
-  },
-
   list: {
     label: "Conversations",
     fresh: "New conversation",
@@ -190,31 +178,7 @@ export const text = {
       error: "Failed",
     },
     context: "Context and cost",
-    contextUsed: (used: number, window: number | null, estimated: boolean) =>
-      `${estimated ? "About " : ""}${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens in the model's context`,
     contextUnknown: "This agent does not say how full its context is.",
-    contextNone: "Nothing sent to a model yet.",
-    contextShare: (share: number) => `${percent(share)} full`,
-    contextTokens: (used: number, window: number | null) => `${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens`,
-    estimated: "estimated",
-    parts: {
-      system: "System prompt",
-      tools: "Tools",
-      instructions: "Project instructions",
-      knowledge: "Recalled knowledge",
-      messages: "Messages",
-      tool_results: "Tool results",
-      free: "Free",
-    } as Record<string, string>,
-    compressed: "The model sees a shorter version of older messages.",
-    usage: (input: number, output: number) => `${tokens(input)} in, ${tokens(output)} out`,
-    cached: (n: number) => `${tokens(n)} from cache`,
-    cost: (usd: number) => `${money(usd)} so far`,
-    costTurn: (usd: number) => `${money(usd)} in this turn`,
-    costLabel: "Cost",
-    costLimit: (usd: number) => `asks at ${money(usd)}`,
-    tokensLabel: "Tokens",
-    costNone: "No cost reported",
     files: (n: number) => `${count(n, "file")} changed`,
     showFiles: "Show the changes",
     settings: "Conversation settings",
@@ -227,53 +191,10 @@ export const text = {
     parentUnknown: "another conversation",
   },
 
-  settings: {
-    heading: "Conversation settings",
-    freshHeading: "Settings of the new conversation",
-    lead: "They hold for this conversation, from the agent's next step on. An empty field means the agent's own value.",
-    who: "Agent and model",
-    agent: "Agent",
-    model: "Model",
-    modelHint: "A model's name as its provider spells it",
-    answers: "Answers",
-    limits: "Context and spending",
-    fields: {
-      temperature: ["Temperature", "0 to 2; higher is more varied"],
-      max_tokens: ["Longest answer", "in tokens"],
-      reasoning_effort: ["Reasoning effort", "how long a reasoning model thinks"],
-      thinking_budget: ["Thinking budget", "in tokens; 0 turns thinking off"],
-      context_tokens_cap: ["Context at most", "in tokens, 1,000 or more"],
-      spend_limit_usd: ["Ask before spending more than", "in US dollars"],
-    } as Record<string, readonly [string, string]>,
-    efforts: { "": "The agent's own", low: "Low", medium: "Medium", high: "High" } as Record<string, string>,
-    byAgent: "the agent's own",
-    knowledge: "Recall earlier conversations and notes",
-    knowledgeHint: "What fits a message is looked up before it is answered, and shown beneath it.",
-    notANumber: "This must be a number.",
-    save: "Save",
-    saving: "Saving …",
-    cancel: "Cancel",
-    close: "Close",
-    failed: "The settings could not be saved. Try again.",
-    grants: "Always allowed here",
-    grantsNone: "Nothing. When you answer a request with “Always allow”, it is listed here and can be taken back.",
-    grantAll: (tool: string) => `every call of ${tool}`,
-    grantScope: {
-      once: "once",
-      conversation: "in this conversation",
-      agent: "for this agent",
-      project: "in this project",
-    },
-    grantProgram: (program: string) => `${program} with any arguments`,
-    grantRemove: (what: string) => `Ask again before ${what}`,
-    grantRemoveShort: "Ask again",
-  },
-
   processes: {
     label: "Background processes",
     running: "running",
     exited: (code: number | null) => (code === null ? "ended" : `exit ${code}`),
-    stopped: "stopped",
     restart: "ended with the server",
     stop: (command: string) => `Stop ${command}`,
     stopShort: "Stop",
@@ -286,28 +207,12 @@ export const text = {
     summary: (files: number) => `Changed ${count(files, "file")}`,
     heading: "Changed files",
     kind: { created: "new", modified: "", deleted: "deleted", renamed: "renamed" },
-    loading: "Loading the change …",
-    failed: "The change could not be loaded.",
-    none: "The lines of this change are not at hand. Scroll up to the call that made it.",
-    empty: "No files were changed in this conversation.",
-    close: "Close",
-    copyPatch: "Copy as patch",
   },
 
   compressed: {
     divider: (saved: number, strength: string) => `The model sees a shorter version of what is above (−${saved} %${strength ? `, ${strength}` : ""})`,
     name: "Shortened for the model",
     strength: { absent: "", low: "lightly", medium: "medium", high: "strongly" },
-    lead: "You still see every word. The model is shown this instead:",
-    stages: {
-      deduplicate: "Files that were read again are shown once",
-      shorten: "Long tool results are cut to their beginning and end",
-      repair: "Broken tool calls are left out",
-      limit: "Old answers are shortened",
-      summarize: "Old messages are replaced by a summary",
-    },
-    tokens: (before: number, after: number) => `${tokens(before)} to ${tokens(after)} tokens`,
-    summary: "Summary",
   },
 
   knowledge: {
@@ -317,10 +222,8 @@ export const text = {
         conversations > 0 && count(conversations, "conversation"),
         files > 0 && count(files, "file"),
       )}`,
-    nothing: "Recalled nothing",
     tokens: (n: number) => `${tokens(n)} tokens`,
     kind: { note: "Note", conversation: "Conversation", file: "File" },
-    open: (title: string) => `Open ${title}`,
   },
 
   modelSwitch: {
@@ -342,34 +245,13 @@ export const text = {
       auto: "Runs everything inside the sandbox",
       full: "Runs everything, asks nothing",
     } as Record<string, string>,
-    fullHeading: "Give full access?",
-    fullBody:
-      "The agent will run any command and change any file it can reach, without asking. Use it only on a machine you could lose.",
-    fullFlag:
-      "It takes effect only if this server allows it (“full_enabled = true” in palaver.toml). Otherwise the agent goes on asking.",
-    fullYes: "Give full access",
-    fullNo: "Keep asking",
     refused: "The server did not accept this mode.",
+    grants: "Always allowed here",
   },
 
   fresh: {
-    heading: "What shall we work on?",
-    agent: "Agent",
-    folder: "Folder",
-    folderHint: "The folder the agent works in",
-    folderDefault: "Server's folder",
     modelAndMore: "Model and settings …",
     chosen: (agent: string, model: string | null) => `Agent: ${agent}${model ? `, model ${model}` : ""}`,
-    loadingAgents: "Looking for agents …",
-    noAgents: "No agent is ready. Run “palaver doctor” on the server: it says what is missing.",
-    agentsFailed: "The agents could not be loaded. The default one is used.",
-    creating: "Starting …",
-    failed: "It could not be started.",
-    tips: [
-      "Messages sent while the agent works wait in a queue; change or remove them until their turn comes.",
-      "Close this page whenever you like. The agent goes on, and everything is here when you return.",
-      "Approvals and questions appear above the message box, on every device at once.",
-    ],
   },
 
   transcript: {
@@ -729,7 +611,6 @@ export const text = {
     tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
     subagents: (n: number) => `${count(n, "subagent")} at work`,
-    processes: (n: number) => `${count(n, "process", "processes")} in the background`,
   },
 
   connection: {
@@ -766,29 +647,7 @@ export const text = {
     conversations: "Conversations",
   },
 
-  keys: {
-    heading: "Keyboard",
-    groups: { writing: "Writing", moving: "Moving", answering: "Answering", anywhere: "Anywhere" },
-    close: "Close",
-    send: "Send, or queue while the agent works",
-    newline: "New line",
-    steer: "Steer the running turn",
-    editQueued: "Edit the last queued message (in an empty box)",
-    escape: "Close what is on top, else stop the agent",
-    allowOnce: "Allow once",
-    allowScope: "Allow for longer",
-    deny: "Deny",
-    regions: "Next region",
-    regionsBack: "Previous region",
-    nextBlock: "Next block",
-    previousBlock: "Previous block",
-    openBlock: "Open or close the block",
-    end: "To the end",
-    start: "To the start",
-    palette: "All commands",
-    find: "Find in conversation",
-    help: "This list",
-  },
+  keys: { palette: "All commands" },
 
   commands: {
     fresh: "New conversation",

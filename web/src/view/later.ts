@@ -10,6 +10,7 @@ const parts = {
   queue: () => import("./dock/QueueStrip"),
   processes: () => import("./dock/ProcessStrip"),
   changes: () => import("./diff/Changes"),
+  compressed: () => import("./transcript/CompressedBody"),
   meter: () => import("./header/MeterBox"),
   files: () => import("./diff/FilesDialog"),
   settings: () => import("./settings/Settings"),
@@ -25,6 +26,7 @@ export const QueueStrip = lazy(parts.queue);
 export const ProcessStrip = lazy(parts.processes);
 export const Changes = lazy(() => parts.changes().then((part) => ({ default: part.Changes })));
 export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.Stat })));
+export const CompressedBody = lazy(parts.compressed);
 export const MeterBox = lazy(parts.meter);
 export const FilesDialog = lazy(parts.files);
 export const Settings = lazy(parts.settings);

@@ -1,6 +1,6 @@
 /** Full access is given once more: nothing asks after it. */
 
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 
 interface ConfirmFullProps {
@@ -12,10 +12,10 @@ interface ConfirmFullProps {
 
 export default function ConfirmFull({ refusal, onCancel, onConfirm }: ConfirmFullProps) {
   return (
-    <Dialog label={text.modes.fullHeading} className="confirm" onClose={onCancel}>
-      <h2>{text.modes.fullHeading}</h2>
-      <p>{text.modes.fullBody}</p>
-      <p>{text.modes.fullFlag}</p>
+    <Dialog label={later.full.heading} className="confirm" onClose={onCancel}>
+      <h2>{later.full.heading}</h2>
+      <p>{later.full.body}</p>
+      <p>{later.full.flag}</p>
       {refusal !== null && (
         <p className="is-bad" role="alert">
           {refusal}
@@ -23,10 +23,10 @@ export default function ConfirmFull({ refusal, onCancel, onConfirm }: ConfirmFul
       )}
       <div className="confirm-bar">
         <button type="button" className="button" autoFocus onClick={onCancel}>
-          {text.modes.fullNo}
+          {later.full.no}
         </button>
         <button type="button" className="button danger" onClick={onConfirm}>
-          {text.modes.fullYes}
+          {later.full.yes}
         </button>
       </div>
     </Dialog>

@@ -30,7 +30,7 @@ export function Mode({ id, params }: { id: string; params: object }) {
   const grants = usePicked(id, ({ state }) => state.grants.length) ?? 0;
   const more: MenuAction[] =
     grants > 0
-      ? [{ label: text.settings.grants, icon: "check", end: <span className="hint tabular">{grants}</span>, onSelect: () => ask("grants") }]
+      ? [{ label: text.modes.grants, icon: "check", end: <span className="hint tabular">{grants}</span>, onSelect: () => ask("grants") }]
       : [];
   const choose = async (mode: string): Promise<void> => {
     try {

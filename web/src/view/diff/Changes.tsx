@@ -7,6 +7,7 @@ import { useEffect, useState } from "react";
 import { byFile, type ChangedFile } from "../../model/changes";
 import type { FileChange } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { blobUrl } from "../../transport/api";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
@@ -69,7 +70,7 @@ export function Stat({ added, removed }: { added: number; removed: number }) {
 }
 
 function Lines({ file }: { file: ChangedFile }) {
-  if (file.parts.length === 0) return <p className="tool-none change-none">{text.changes.none}</p>;
+  if (file.parts.length === 0) return <p className="tool-none change-none">{later.changes.none}</p>;
   return (
     <div className="change-parts">
       {file.parts.map((part, at) =>
@@ -88,7 +89,7 @@ function Diff({ path, diff }: { path: string; diff: string }) {
     <div className="change-part">
       <DiffView label={path} lines={parseUnified(diff)} />
       <div className="change-copy">
-        <Copy label={text.changes.copyPatch} content={() => diff} />
+        <Copy label={later.changes.copyPatch} content={() => diff} />
       </div>
     </div>
   );
@@ -106,6 +107,6 @@ function FetchedDiff({ path, blob }: { path: string; blob: string }) {
       });
     return () => leaving.abort();
   }, [blob]);
-  if (failed) return <p className="tool-error">{text.changes.failed}</p>;
-  return diff === null ? <p className="tool-none">{text.changes.loading}</p> : <Diff path={path} diff={diff} />;
+  if (failed) return <p className="tool-error">{later.changes.failed}</p>;
+  return diff === null ? <p className="tool-none">{later.changes.loading}</p> : <Diff path={path} diff={diff} />;
 }

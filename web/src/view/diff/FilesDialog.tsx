@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import { byFile, total } from "../../model/changes";
 import type { FileChange, State } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { usePicked } from "../store";
@@ -19,12 +20,12 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
       <div className="sheet-head">
         <h2>{text.header.files(files?.length ?? 0)}</h2>
         <Stat added={added} removed={removed} />
-        <button type="button" className="icon-button" aria-label={text.changes.close} onClick={onClose}>
+        <button type="button" className="icon-button" aria-label={later.changes.close} onClick={onClose}>
           <Icon name="close" />
         </button>
       </div>
       <div className="sheet-body">
-        {changes.length === 0 ? <p className="hint">{text.changes.empty}</p> : <Changes place={`files:${id}`} changes={changes} />}
+        {changes.length === 0 ? <p className="hint">{later.changes.empty}</p> : <Changes place={`files:${id}`} changes={changes} />}
       </div>
     </Dialog>
   );

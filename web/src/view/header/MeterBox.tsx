@@ -2,6 +2,7 @@
 
 import type { ContextMeter, State } from "../../protocol/events.gen";
 import { money, text, tokens } from "../../text";
+import { later } from "../../text.later";
 import { usePicked } from "../store";
 import { shareOf } from "./Meter";
 
@@ -23,16 +24,16 @@ export default function MeterBox({ id, onShowFiles }: { id: string; onShowFiles:
       <Context context={context} />
       <dl className="meter-facts">
         <div>
-          <dt>{text.header.costLabel}</dt>
-          <dd>{cost > 0 ? text.join(money(cost), turnCost > 0 && text.header.costTurn(turnCost), limit !== null && text.header.costLimit(limit)) : text.header.costNone}</dd>
+          <dt>{later.meter.costLabel}</dt>
+          <dd>{cost > 0 ? text.join(money(cost), turnCost > 0 && later.meter.costTurn(turnCost), limit !== null && later.meter.costLimit(limit)) : later.meter.costNone}</dd>
         </div>
         {spent > 0 && (
           <div>
-            <dt>{text.header.tokensLabel}</dt>
+            <dt>{later.meter.tokensLabel}</dt>
             <dd>
               {text.join(
-                text.header.usage(usage.input_tokens ?? 0, usage.output_tokens ?? 0),
-                (usage.cached_tokens ?? 0) > 0 && text.header.cached(usage.cached_tokens ?? 0),
+                later.meter.usage(usage.input_tokens ?? 0, usage.output_tokens ?? 0),
+                (usage.cached_tokens ?? 0) > 0 && later.meter.cached(usage.cached_tokens ?? 0),
               )}
             </dd>
           </div>
@@ -88,10 +89,10 @@ function Context({ context }: { context: ContextMeter | null }) {
     <>
       <h2 className="meter-head">
         {text.header.context}
-        {context.window_tokens !== null && <span className="tabular">{text.header.contextShare(shareOf(context))}</span>}
+        {context.window_tokens !== null && <span className="tabular">{later.meter.contextShare(shareOf(context))}</span>}
       </h2>
       <p className="tabular">
-        {text.join(text.header.contextTokens(context.used_tokens, context.window_tokens), context.estimated && text.header.estimated)}
+        {text.join(later.meter.contextTokens(context.used_tokens, context.window_tokens), context.estimated && later.meter.estimated)}
       </p>
       {parts.length > 0 && (
         <>
@@ -106,7 +107,7 @@ function Context({ context }: { context: ContextMeter | null }) {
               <div key={name}>
                 <dt>
                   <span className={`swatch part-${placeOf(name)}`} />
-                  {text.header.parts[name] ?? name.replaceAll("_", " ")}
+                  {later.meter.parts[name] ?? name.replaceAll("_", " ")}
                 </dt>
                 <dd className="tabular">{tokens(size)}</dd>
               </div>
@@ -114,7 +115,7 @@ function Context({ context }: { context: ContextMeter | null }) {
           </dl>
         </>
       )}
-      {context.compressed && <p>{text.header.compressed}</p>}
+      {context.compressed && <p>{later.meter.compressed}</p>}
     </>
   );
 }

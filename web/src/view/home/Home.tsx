@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { AgentEntry } from "../../protocol/wire";
 import { said, text } from "../../text";
+import { later } from "../../text.later";
 import { contentOf, useAttachments } from "../composer/attachments";
 import { ComposerBox, type ComposerHandle } from "../composer/ComposerBox";
 import { ModeMenu } from "../composer/Mode";
@@ -54,7 +55,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
       attachments.clear();
       goTo(addressOf(created.conversation));
     } catch (error) {
-      setState({ failed: error instanceof Error && error.message ? said(error.message) : text.fresh.failed });
+      setState({ failed: error instanceof Error && error.message ? said(error.message) : later.fresh.failed });
     }
   };
 
@@ -64,7 +65,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
       <main className="home">
         <div className="home-column">
           <Mark />
-          <h1 className="home-heading">{text.fresh.heading}</h1>
+          <h1 className="home-heading">{later.fresh.heading}</h1>
           <div className="composer-frame" data-region>
             <ComposerBox
               ref={box}
@@ -82,8 +83,8 @@ export default function Home({ listShown, onShowList }: HomeProps) {
                   <button
                     type="button"
                     className="icon-button"
-                    aria-label={text.settings.freshHeading}
-                    title={text.settings.freshHeading}
+                    aria-label={later.settings.freshHeading}
+                    title={later.settings.freshHeading}
                     onClick={() => setSettings(true)}
                   >
                     <Icon name="sliders" />
@@ -105,12 +106,12 @@ export default function Home({ listShown, onShowList }: HomeProps) {
             />
           </div>
           <div className="home-folder">
-            <label htmlFor="folder">{text.fresh.folder}</label>
+            <label htmlFor="folder">{later.fresh.folder}</label>
             <input
               id="folder"
               className="bare-field mono"
-              placeholder={text.fresh.folderDefault}
-              title={text.fresh.folderHint}
+              placeholder={later.fresh.folderDefault}
+              title={later.fresh.folderHint}
               spellCheck={false}
               autoCapitalize="off"
               value={folder}
@@ -119,7 +120,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
           </div>
           {state === "starting" && (
             <p className="hint" role="status">
-              {text.fresh.creating}
+              {later.fresh.creating}
             </p>
           )}
           {typeof state === "object" && (
@@ -129,7 +130,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
           )}
           {settings && (
             <SettingsForm
-              heading={text.settings.freshHeading}
+              heading={later.settings.freshHeading}
               params={params}
               agent={agent?.id ?? ""}
               used={null}
@@ -143,7 +144,7 @@ export default function Home({ listShown, onShowList }: HomeProps) {
           <AgentNote agent={agent} phase={agents.phase} />
           {isEmpty && (
             <ul className="tips">
-              {text.fresh.tips.map((tip) => (
+              {later.fresh.tips.map((tip) => (
                 <li key={tip}>{tip}</li>
               ))}
             </ul>
@@ -162,10 +163,10 @@ interface AgentMenuProps {
 }
 
 function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
-  if (agents.length === 0) return phase === "loading" ? <span className="hint">{text.fresh.loadingAgents}</span> : null;
+  if (agents.length === 0) return phase === "loading" ? <span className="hint">{later.fresh.loadingAgents}</span> : null;
   return (
     <Menu
-      label={`${text.fresh.agent}: ${agent?.name ?? ""}`}
+      label={`${later.fresh.agent}: ${agent?.name ?? ""}`}
       className="button quiet small"
       align="start"
       actions={agents.map((known) => ({
@@ -182,9 +183,9 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
 }
 
 function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: string }) {
-  if (phase === "failed") return <p className="hint">{text.fresh.agentsFailed}</p>;
-  if (phase === "ready" && !agent) return <p className="is-wait">{text.fresh.noAgents}</p>;
-  if (agent && !agent.ready) return <p className="is-wait">{agent.note ?? text.fresh.noAgents}</p>;
+  if (phase === "failed") return <p className="hint">{later.fresh.agentsFailed}</p>;
+  if (phase === "ready" && !agent) return <p className="is-wait">{later.fresh.noAgents}</p>;
+  if (agent && !agent.ready) return <p className="is-wait">{agent.note ?? later.fresh.noAgents}</p>;
   return agent?.description ? <p className="hint home-note">{agent.description}</p> : null;
 }
 

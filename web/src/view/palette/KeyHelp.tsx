@@ -1,57 +1,57 @@
 /** Every key, by what one wants to do. */
 
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { altKey, commandKey } from "../keys";
 
 const GROUPS: readonly { heading: string; keys: readonly (readonly [string, string])[] }[] = [
   {
-    heading: text.keys.groups.writing,
+    heading: later.keys.groups.writing,
     keys: [
-      ["Enter", text.keys.send],
-      ["Shift+Enter", text.keys.newline],
-      [`${commandKey}Enter`, text.keys.steer],
-      ["↑", text.keys.editQueued],
-      ["Esc", text.keys.escape],
+      ["Enter", later.keys.send],
+      ["Shift+Enter", later.keys.newline],
+      [`${commandKey}Enter`, later.keys.steer],
+      ["↑", later.keys.editQueued],
+      ["Esc", later.keys.escape],
     ],
   },
   {
-    heading: text.keys.groups.answering,
+    heading: later.keys.groups.answering,
     keys: [
-      [`${altKey}1`, text.keys.allowOnce],
-      [`${altKey}2`, text.keys.allowScope],
-      [`${altKey}3`, text.keys.deny],
+      [`${altKey}1`, later.keys.allowOnce],
+      [`${altKey}2`, later.keys.allowScope],
+      [`${altKey}3`, later.keys.deny],
     ],
   },
   {
-    heading: text.keys.groups.moving,
+    heading: later.keys.groups.moving,
     keys: [
-      ["F6", text.keys.regions],
-      ["Shift+F6", text.keys.regionsBack],
-      ["J", text.keys.nextBlock],
-      ["K", text.keys.previousBlock],
-      ["O", text.keys.openBlock],
-      ["G", text.keys.end],
-      ["Shift+G", text.keys.start],
+      ["F6", later.keys.regions],
+      ["Shift+F6", later.keys.regionsBack],
+      ["J", later.keys.nextBlock],
+      ["K", later.keys.previousBlock],
+      ["O", later.keys.openBlock],
+      ["G", later.keys.end],
+      ["Shift+G", later.keys.start],
     ],
   },
   {
-    heading: text.keys.groups.anywhere,
+    heading: later.keys.groups.anywhere,
     keys: [
-      [`${commandKey}K`, text.keys.palette],
-      [`${commandKey}F`, text.keys.find],
-      ["?", text.keys.help],
+      [`${commandKey}K`, later.keys.palette],
+      [`${commandKey}F`, later.keys.find],
+      ["?", later.keys.help],
     ],
   },
 ];
 
 export default function KeyHelp({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog label={text.keys.heading} className="key-help" onClose={onClose}>
+    <Dialog label={later.keys.heading} className="key-help" onClose={onClose}>
       <div className="key-help-head">
-        <h2>{text.keys.heading}</h2>
-        <button type="button" className="icon-button" aria-label={text.keys.close} onClick={onClose}>
+        <h2>{later.keys.heading}</h2>
+        <button type="button" className="icon-button" aria-label={later.keys.close} onClick={onClose}>
           <Icon name="close" />
         </button>
       </div>

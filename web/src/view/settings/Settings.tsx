@@ -7,6 +7,7 @@ import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } fr
 import { ApiError } from "../../transport/api";
 import type { Grant } from "../../protocol/events.gen";
 import { said, text } from "../../text";
+import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
@@ -47,7 +48,7 @@ export default function Settings({ id, atGrants = false, onClose }: SettingsProp
     }
   };
   return (
-    <SettingsForm heading={text.settings.heading} params={params} agent={agent} used={used} onSave={save} onClose={onClose}>
+    <SettingsForm heading={later.settings.heading} params={params} agent={agent} used={used} onSave={save} onClose={onClose}>
       <Grants id={id} shown={atGrants} />
     </SettingsForm>
   );
@@ -82,7 +83,7 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
     event.preventDefault();
     const { patch, wrong } = changesOf(form, params);
     if (wrong.length > 0) {
-      setErrors(Object.fromEntries(wrong.map((name) => [name, text.settings.notANumber])));
+      setErrors(Object.fromEntries(wrong.map((name) => [name, later.settings.notANumber])));
       return;
     }
     setSaving(true);
@@ -91,7 +92,7 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
       await onSave(patch, chosen);
       onClose();
     } catch (error) {
-      const words = error instanceof Error && error.message ? said(error.message) : text.settings.failed;
+      const words = error instanceof Error && error.message ? said(error.message) : later.settings.failed;
       const field = error instanceof ApiError ? fieldOf(error.error) : null;
       setErrors({ [field ?? "form"]: words });
       setSaving(false);
@@ -107,17 +108,17 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
       <form className="sheet-form" noValidate onSubmit={(event) => void submit(event)}>
         <div className="sheet-head">
           <h2>{heading}</h2>
-          <button type="button" className="icon-button" aria-label={text.settings.close} onClick={onClose}>
+          <button type="button" className="icon-button" aria-label={later.settings.close} onClick={onClose}>
             <Icon name="close" />
           </button>
         </div>
         <div className="sheet-body">
-          <p className="hint">{text.settings.lead}</p>
+          <p className="hint">{later.settings.lead}</p>
           <section>
-            <h3>{text.settings.who}</h3>
+            <h3>{later.settings.who}</h3>
             <div className="settings-grid">
               <SelectField
-                label={text.settings.agent}
+                label={later.settings.agent}
                 hint={agents.find((known) => known.id === chosen)?.description ?? ""}
                 value={chosen}
                 options={agents.map((known) => [known.id, known.name])}
@@ -125,9 +126,9 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
               />
               <TextField
                 name="model"
-                label={text.settings.model}
-                hint={text.settings.modelHint}
-                placeholder={own ?? used ?? text.settings.byAgent}
+                label={later.settings.model}
+                hint={later.settings.modelHint}
+                placeholder={own ?? used ?? later.settings.byAgent}
                 value={form.model}
                 error={errors.model}
                 list={models}
@@ -141,26 +142,26 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
             </div>
           </section>
           <section>
-            <h3>{text.settings.answers}</h3>
+            <h3>{later.settings.answers}</h3>
             <div className="settings-grid">
               {ANSWERS.map(number)}
               <SelectField
-                label={text.settings.fields["reasoning_effort"]?.[0] ?? ""}
-                hint={errors.reasoning_effort ?? text.settings.fields["reasoning_effort"]?.[1] ?? ""}
+                label={later.settings.fields["reasoning_effort"]?.[0] ?? ""}
+                hint={errors.reasoning_effort ?? later.settings.fields["reasoning_effort"]?.[1] ?? ""}
                 value={form.reasoning_effort}
-                options={EFFORTS.map((effort) => [effort, text.settings.efforts[effort] ?? effort])}
+                options={EFFORTS.map((effort) => [effort, later.settings.efforts[effort] ?? effort])}
                 onChange={(value) => set("reasoning_effort", value)}
               />
             </div>
           </section>
           <section>
-            <h3>{text.settings.limits}</h3>
+            <h3>{later.settings.limits}</h3>
             <div className="settings-grid">{LIMITS.map(number)}</div>
             <label className="option settings-switch">
               <input type="checkbox" checked={form.knowledge} onChange={(event) => set("knowledge", event.target.checked)} />
               <span>
-                <span className="option-label">{text.settings.knowledge}</span>
-                <span className="option-more">{text.settings.knowledgeHint}</span>
+                <span className="option-label">{later.settings.knowledge}</span>
+                <span className="option-more">{later.settings.knowledgeHint}</span>
               </span>
             </label>
           </section>
@@ -173,10 +174,10 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
             </p>
           )}
           <button type="button" className="button" onClick={onClose}>
-            {text.settings.cancel}
+            {later.settings.cancel}
           </button>
           <button type="submit" className="button primary" disabled={saving}>
-            {saving ? text.settings.saving : text.settings.save}
+            {saving ? later.settings.saving : later.settings.save}
           </button>
         </div>
       </form>
@@ -198,7 +199,7 @@ interface TextFieldProps {
 
 function TextField({ name, label, hint, placeholder, value, error, numeric = false, list, onChange }: TextFieldProps) {
   const note = useId();
-  const [known, told] = text.settings.fields[name] ?? ["", ""];
+  const [known, told] = later.settings.fields[name] ?? ["", ""];
   return (
     <div className="settings-field">
       <label className="label" htmlFor={`${note}-field`}>
@@ -208,7 +209,7 @@ function TextField({ name, label, hint, placeholder, value, error, numeric = fal
         id={`${note}-field`}
         className="field"
         value={value}
-        placeholder={placeholder ?? text.settings.byAgent}
+        placeholder={placeholder ?? later.settings.byAgent}
         inputMode={numeric ? "decimal" : undefined}
         list={list}
         spellCheck={false}
@@ -268,8 +269,8 @@ function Grants({ id, shown }: { id: string; shown: boolean }) {
   const grants = usePicked(id, ({ state }) => state.grants) ?? NO_GRANTS;
   return (
     <section ref={section}>
-      <h3>{text.settings.grants}</h3>
-      {grants.length === 0 && <p className="hint">{text.settings.grantsNone}</p>}
+      <h3>{later.settings.grants}</h3>
+      {grants.length === 0 && <p className="hint">{later.settings.grantsNone}</p>}
       <ul className="grants">
         {grants.map((grant) => {
           const what = sayGrant(grant);
@@ -277,15 +278,15 @@ function Grants({ id, shown }: { id: string; shown: boolean }) {
             <li key={`${grant.tool}:${grant.match ?? ""}:${grant.scope}`} className="grant">
               <span className="grant-what">
                 <span className={grant.match === null ? undefined : "mono"}>{what}</span>
-                <span className="hint">{text.join(grant.match !== null && grant.tool, text.settings.grantScope[grant.scope])}</span>
+                <span className="hint">{text.join(grant.match !== null && grant.tool, later.settings.grantScope[grant.scope])}</span>
               </span>
               <button
                 type="button"
                 className="button small"
-                aria-label={text.settings.grantRemove(what)}
+                aria-label={later.settings.grantRemove(what)}
                 onClick={() => store.command(id, { type: "remove_grant", tool: grant.tool, match: grant.match })}
               >
-                {text.settings.grantRemoveShort}
+                {later.settings.grantRemoveShort}
               </button>
             </li>
           );
@@ -296,6 +297,6 @@ function Grants({ id, shown }: { id: string; shown: boolean }) {
 }
 
 function sayGrant({ tool, match }: Grant): string {
-  if (match === null) return text.settings.grantAll(visible(tool));
-  return match.startsWith(PROGRAM) ? text.settings.grantProgram(visible(match.slice(PROGRAM.length))) : visible(match);
+  if (match === null) return later.settings.grantAll(visible(tool));
+  return match.startsWith(PROGRAM) ? later.settings.grantProgram(visible(match.slice(PROGRAM.length))) : visible(match);
 }

@@ -2,7 +2,8 @@
 
 import { useState, type FormEvent } from "react";
 import type { SessionState } from "../../model/store";
-import { said, text } from "../../text";
+import { said } from "../../text";
+import { later } from "../../text.later";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 import { codeRefusal } from "./code";
@@ -17,7 +18,7 @@ export default function SignIn({ session, wasIn }: { session: SessionState; wasI
         {session.phase === "unreachable" && <Unreachable />}
         {session.phase === "checking" && !asked && (
           <p className="door-lead" role="status">
-            {text.signIn.checkingCode}
+            {later.signIn.checkingCode}
           </p>
         )}
         {showsForm && <TokenForm session={session} wasIn={wasIn} onAsk={() => setAsked(true)} />}
@@ -30,10 +31,10 @@ function Unreachable() {
   const store = useStore();
   return (
     <div role="alert">
-      <h1 className="door-heading">{text.signIn.unreachable}</h1>
-      <p className="door-lead">{text.signIn.unreachableHint}</p>
+      <h1 className="door-heading">{later.signIn.unreachable}</h1>
+      <p className="door-lead">{later.signIn.unreachableHint}</p>
       <button type="button" className="button primary" onClick={() => store.reconnectNow()}>
-        {text.signIn.again}
+        {later.signIn.again}
       </button>
     </div>
   );
@@ -60,10 +61,10 @@ function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
 
   return (
     <form onSubmit={submit}>
-      <h1 className="door-heading">{text.signIn.heading}</h1>
-      <p className="door-lead">{wasIn ? text.signIn.signedOut : text.signIn.lead}</p>
+      <h1 className="door-heading">{later.signIn.heading}</h1>
+      <p className="door-lead">{wasIn ? later.signIn.signedOut : later.signIn.lead}</p>
       <label className="label" htmlFor="token">
-        {text.signIn.token}
+        {later.signIn.token}
       </label>
       <input
         id="token"
@@ -82,10 +83,10 @@ function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
         {refusal ? said(refusal.message) : ""}
       </p>
       <button type="submit" className="button primary door-submit" disabled={busy || token.trim() === ""}>
-        {busy ? text.signIn.checking : text.signIn.submit}
+        {busy ? later.signIn.checking : later.signIn.submit}
       </button>
       <p id="token-hint" className="hint">
-        {text.signIn.tokenHint}
+        {later.signIn.tokenHint}
       </p>
     </form>
   );

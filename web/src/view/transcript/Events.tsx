@@ -7,7 +7,7 @@ import type { AttemptRow, ChangesRow, CompressedRow, NoteRow, SwitchRow } from "
 import { said, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
-import { Changes, Stat } from "../later";
+import { Changes, CompressedBody, Stat } from "../later";
 import { useDisclosed } from "../store";
 
 export function ModelSwitch({ row }: { row: SwitchRow }) {
@@ -73,23 +73,9 @@ export function Compressed({ row }: { row: CompressedRow }) {
         </span>
       </button>
       {open && (
-        <div className="compressed-body">
-          <p>{text.compressed.lead}</p>
-          <ol className="compressed-stages">
-            {range.stages.map((stage) => (
-              <li key={stage.seq}>
-                <span>{text.compressed.stages[stage.stage]}</span>
-                <span className="tabular">{text.compressed.tokens(stage.before_tokens, stage.after_tokens)}</span>
-              </li>
-            ))}
-          </ol>
-          {range.summary && (
-            <>
-              <p className="tool-heading">{text.compressed.summary}</p>
-              <p className="thinking-text">{range.summary}</p>
-            </>
-          )}
-        </div>
+        <Suspense fallback={null}>
+          <CompressedBody range={range} />
+        </Suspense>
       )}
     </div>
   );
