@@ -39,6 +39,8 @@ class FrontMatter(Struct, frozen=True, forbid_unknown_fields=True):
     name: str | None = None
     description: str = ""
     backend: str = BEST
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
     model: str | None = None
     fallbacks: tuple[str, ...] = ()
     tools: tuple[str, ...] | str = ()
@@ -87,6 +89,8 @@ def parse_agent(name: str, text: str) -> AgentRecord:
             "name": front.name or name,
             "description": front.description,
             "backend": front.backend,
+            "command": front.command,
+            "environment": front.environment,
             "model": front.model,
             "fallbacks": front.fallbacks,
             "system_prompt": prompt.strip(),

@@ -32,6 +32,10 @@ class AgentRecord(Wire):
     name: str
     description: str = ""
     backend: str = "api"
+    command: tuple[str, ...] = ()
+    """How to start its program, where the backend cannot know: any agent that speaks ACP."""
+    environment: dict[str, str] = {}
+    """What its program sees beside the usual."""
     model: str | None = None
     fallbacks: tuple[str, ...] = ()
     """Models that take over, in this order, when the one before cannot be had."""
