@@ -29,6 +29,7 @@ NUMBERS = (
     "start",
     "recovery",
     "search",
+    "context",
     "page",
 )
 RESULTS = Path(__file__).parent / "results"

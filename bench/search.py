@@ -15,6 +15,7 @@ from palaver.schema.events import ConversationCreated
 MESSAGES = 1_000_000
 CONVERSATIONS = 500
 BATCH = 1_000
+RECALLED = ("rare", "common word7", "What about word7, word99, word1234 and the rare one?", "common " * 200)
 QUERIES = ("rare", "common", "common rare", "comm", "word7 word9", "nothing-like-it")
 
 
@@ -38,6 +39,14 @@ async def _measure() -> list[Row]:
                     times.append((time.perf_counter() - begun) * 1000)
                 spread = Spread.of(times)
                 rows.append(Row(what=f"search “{query}” in 1,000,000 messages", measured=f"{spread}, {found} hits"))
+            for text in RECALLED:
+                times = []
+                for _ in range(10):
+                    begun = time.perf_counter()
+                    found = len(await log.recall(text, project=None, limit=12, but="c0"))
+                    times.append((time.perf_counter() - begun) * 1000)
+                spread = Spread.of(times)
+                rows.append(Row(what=f"recall for “{text}” in 1,000,000 messages", measured=f"{spread}, {found} found"))
             return rows
 
 
