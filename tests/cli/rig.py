@@ -1,0 +1,156 @@
+"""What the conformance suite needs of a program: how to start it against the scripted model, and how to make it use a tool.
+
+Each backend that drives a program supplies one `Subject` in `tests/cli/subjects/`. The model obeys the text it is sent, so a
+scenario is a message; the programs differ only in what their tools are called.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from palaver.backends.base import Backend
+from palaver.schema.events import KnownEvent
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import TextBlock, ToolBlock
+from tests.provider import Answer, ScriptedProvider, scripted_provider
+from tests.provider.turn import MemoryTurn, drive
+
+START_S = 60.0
+"""The slowest program needs five seconds on a quiet machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a program runs in a test: nothing of the machine's own settings is seen."""
+
+    service: ScriptedProvider
+    home: Path
+    project: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    name: str
+    missing: Callable[[], str | None]
+    """Why it cannot run here, and what to install; None when it can."""
+    open: Callable[[Place], AbstractAsyncContextManager[Backend]]
+    shell: Callable[[str], str]
+    """The order by which its model runs a shell command, one line."""
+    agent: AgentRecord
+    asks: bool = True
+    """It asks before a command runs."""
+    skips: dict[str, str] = field(default_factory=dict[str, str])
+    """Scenarios it cannot do, by name, and why: what is absent is said."""
+
+    def can(self, scenario: str) -> None:
+        if scenario in self.skips:
+            pytest.skip(f"{self.name}: {self.skips[scenario]}")
+
+
+def needed(subject: Subject) -> None:
+    """A machine without the program leaves it out and says so. CI installs all of them."""
+    why = subject.missing()
+    if why is None:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+class Stand:
+    """One program at work. `backend` is replaced by `restart`, as by a restart of the server."""
+
+    def __init__(self, subject: Subject, place: Place) -> None:
+        self.subject = subject
+        self.place = place
+        self._entered: AbstractAsyncContextManager[Backend] | None = None
+        self.backend: Backend = cast(Any, None)
+
+    def turn(self, *said: str, **more: Any) -> MemoryTurn:
+        return MemoryTurn(*said, project=self.place.project, agent=self.subject.agent, **more)
+
+    async def say(self, *said: str, **more: Any) -> MemoryTurn:
+        """One whole turn."""
+        async with asyncio.timeout(START_S):
+            return await drive(self.backend, self.turn(*said, **more))
+
+    async def interrupted(self, turn: MemoryTurn, when: Callable[[], Any]) -> MemoryTurn:
+        """Starts the turn, waits for the moment, and stops it as a conversation does."""
+        running = asyncio.create_task(drive(self.backend, turn))
+        try:
+            async with asyncio.timeout(START_S):
+                moment = asyncio.ensure_future(when())
+                await asyncio.wait({moment, running}, return_when=asyncio.FIRST_COMPLETED)
+                assert moment.done(), f"the turn was over before it could be stopped: {turn.error or turn.events[-3:]}"
+        finally:
+            turn.interrupt()
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+        return turn
+
+    async def enter(self) -> None:
+        self._entered = self.subject.open(self.place)
+        self.backend = await self._entered.__aenter__()
+
+    async def leave(self) -> None:
+        if self._entered is not None:
+            await self._entered.__aexit__(None, None, None)
+            self._entered = None
+
+    async def restart(self) -> None:
+        await self.leave()
+        await self.enter()
+
+
+@asynccontextmanager
+async def stand(subject: Subject, tmp_path: Path, *script: Answer) -> AsyncIterator[Stand]:
+    needed(subject)
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    # Lenient: what a program sends its own service is its own affair.
+    async with scripted_provider(*script, strict=False) as service:
+        at_work = Stand(subject, Place(service, home, project))
+        await at_work.enter()
+        try:
+            yield at_work
+        finally:
+            await at_work.leave()
+
+
+def said(turn: MemoryTurn) -> str:
+    """All text of the turn's answers, each once."""
+    return "\n".join(
+        block.text
+        for message in turn.history
+        if message.role == "assistant" and message.turn == turn.id and message.status != "superseded"
+        for block in message.blocks
+        if isinstance(block, TextBlock)
+    )
+
+
+def tools(turn: MemoryTurn) -> list[ToolBlock]:
+    return [
+        block
+        for message in turn.history
+        if message.turn == turn.id
+        for block in message.blocks
+        if isinstance(block, ToolBlock)
+    ]
+
+
+def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:
+    return [event for event in events if type(event).__name__ == name]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Looks again and again; the caller bounds it."""
+    while not condition():
+        await asyncio.sleep(0.02)

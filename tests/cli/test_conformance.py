@@ -1,0 +1,219 @@
+"""The same scenarios over every program, real and against a scripted model: what a person sees is the same everywhere."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.schema.events import TextDelta, ToolStarted, TurnFinished
+from palaver.schema.view import TextBlock, ThinkingBlock
+from tests.cli.rig import Subject, of_kind, said, stand, tools, until
+from tests.cli.subjects import SUBJECTS
+from tests.provider import Answer, Status
+from tests.provider.turn import MemoryTurn, allow, deny, drive, leave_open
+
+pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
+
+every_program = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+
+
+def _session(turn: MemoryTurn) -> str:
+    marked = [message.data for message in turn.history if isinstance(message.data, dict) and "session" in message.data]
+    assert marked, "no answer says which session it belongs to"
+    return str(marked[-1]["session"])
+
+
+@every_program
+async def test_text_streams_and_is_there_once(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say("!say The tide comes in twice a day.")
+    assert turn.error is None
+    assert said(turn).strip() == "The tide comes in twice a day."
+    assert turn.of(TextDelta)
+    assert len(turn.of(TurnFinished)) == 1
+    assert turn.finished.outcome == "completed"
+    assert _session(turn)
+
+
+@every_program
+@pytest.mark.parametrize("first", ["-rf", "/", "--help", "/exit"])
+async def test_text_that_looks_like_an_option_or_a_command_is_text(
+    first: str, subject: Subject, tmp_path: Path
+) -> None:
+    subject.can("odd text")
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(f"{first} is what I typed\n!say Understood.")
+    assert turn.error is None
+    assert "Understood." in said(turn)
+
+
+@every_program
+async def test_thinking_is_kept_apart_from_text(subject: Subject, tmp_path: Path) -> None:
+    subject.can("thinking")
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say("!think Which tide?\n!say The spring tide.")
+    thoughts = [b.text for m in turn.history for b in m.blocks if isinstance(b, ThinkingBlock)]
+    assert any("Which tide?" in thought for thought in thoughts)
+    assert "Which tide?" not in said(turn)
+
+
+@every_program
+async def test_allowed_tool_runs_and_gives_its_result(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(f"{subject.shell('echo tide-$((40+2)) > out.txt; cat out.txt')}", decide=allow)
+        written = at_work.place.project / "out.txt"
+        assert written.read_text().strip() == "tide-42"
+    assert turn.error is None
+    (tool,) = tools(turn)
+    assert tool.status == "ok"
+    assert "tide-42" in tool.output
+    assert bool(turn.state.requests) == subject.asks
+
+
+@every_program
+async def test_denied_tool_does_not_run_and_the_turn_goes_on_or_ends_cleanly(subject: Subject, tmp_path: Path) -> None:
+    subject.can("deny")
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(subject.shell("touch forbidden.txt"), decide=deny)
+        assert not (at_work.place.project / "forbidden.txt").exists()
+        after = await at_work.say("!say Still here.", state=turn.state)
+    (tool,) = tools(turn)
+    assert tool.status in ("denied", "error", "interrupted")
+    assert "Still here." in said(after)
+
+
+@every_program
+async def test_failing_tool_is_a_result(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(subject.shell("echo broken-$((1+1)); exit 3"), decide=allow)
+    assert turn.error is None
+    (tool,) = tools(turn)
+    assert tool.status in ("ok", "error")
+    assert "broken-2" in tool.output + (tool.error.message if tool.error else "")
+
+
+@every_program
+async def test_long_output_arrives_bounded(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(subject.shell("seq 1 40000"), decide=allow)
+    assert turn.error is None
+    (tool,) = tools(turn)
+    assert tool.status == "ok"
+    assert len(tool.output) <= 70_000
+
+
+@every_program
+async def test_stop_in_text_keeps_the_part_and_the_next_message_works(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = at_work.turn("!slow 0.05\n!long 400")
+        await at_work.interrupted(turn, lambda: turn.seen(TextDelta))
+        count = len(turn.events)
+        partial = [b for m in turn.history for b in m.blocks if isinstance(b, TextBlock) and b.status == "interrupted"]
+        assert partial
+        after = await at_work.say("!say Again.", state=turn.state)
+        assert len(turn.events) == count
+    assert said(after).strip() == "Again."
+
+
+@every_program
+async def test_stop_in_a_tool_ends_its_process(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        pid_file = at_work.place.project / "pid"
+        turn = at_work.turn(subject.shell("sleep 300 & echo $! > pid; wait"), decide=allow)
+        await at_work.interrupted(turn, lambda: until(lambda: pid_file.exists() and bool(pid_file.read_text().strip())))
+        process = Path("/proc") / pid_file.read_text().strip()
+        await until(lambda: not process.exists())
+        after = await at_work.say("!say Again.", state=turn.state)
+    assert [tool.status for tool in tools(turn)] == ["interrupted"]
+    assert said(after).strip() == "Again."
+
+
+@every_program
+async def test_stop_while_it_asks_withdraws_the_question(subject: Subject, tmp_path: Path) -> None:
+    if not subject.asks:
+        pytest.skip(f"{subject.name} never asks")
+    async with stand(subject, tmp_path) as at_work:
+        turn = at_work.turn(subject.shell("touch never.txt"), decide=leave_open)
+        await at_work.interrupted(turn, lambda: turn.opened(1))
+        assert [request.status for request in turn.state.requests] == ["cancelled"]
+        after = await at_work.say("!say Again.", state=turn.state)
+        assert not (at_work.place.project / "never.txt").exists()
+    assert said(after).strip() == "Again."
+
+
+@every_program
+async def test_refused_request_fails_the_turn_with_words_and_the_next_works(subject: Subject, tmp_path: Path) -> None:
+    subject.can("api error")
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say("!status 400")
+        failed = turn.error is not None or turn.finished.outcome == "failed"
+        after = await at_work.say("!say Again.", state=turn.state)
+    assert failed
+    assert said(after).strip() == "Again."
+
+
+@every_program
+async def test_overloaded_service_is_tried_again(subject: Subject, tmp_path: Path) -> None:
+    subject.can("retry")
+    busy = Answer.of(fault=Status(status=529, message="Overloaded"), when="Be patient")
+    async with stand(subject, tmp_path, busy) as at_work:
+        turn = await at_work.say("Be patient\n!say Here at last.")
+    assert turn.error is None
+    assert said(turn).strip() == "Here at last."
+
+
+@every_program
+async def test_cut_stream_never_doubles_text(subject: Subject, tmp_path: Path) -> None:
+    subject.can("cut")
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say("!cut 700\n!long 60")
+        after = await at_work.say("!say Again.", state=turn.state)
+    assert said(turn).count("1 2 3") <= 1
+    assert said(after).strip() == "Again."
+
+
+@every_program
+async def test_restarted_server_resumes_where_it_was(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        first = await at_work.say("!say My favourite tide is the neap tide.")
+        await at_work.restart()
+        asked = len(at_work.place.service.requests)
+        second = await at_work.say("!say I remember.", state=first.state)
+        later = str(at_work.place.service.bodies[asked:])
+    assert said(second).strip() == "I remember."
+    assert "neap tide" in later
+
+
+@every_program
+async def test_conversation_that_another_agent_began_is_handed_over(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        elsewhere = at_work.turn("The harbour is closed on Mondays.")
+        elsewhere.interrupt()
+        asked = len(at_work.place.service.requests)
+        turn = await at_work.say("!say Noted.", state=elsewhere.state)
+        told = str(at_work.place.service.bodies[asked:])
+    assert "Noted." in said(turn)
+    assert "closed on Mondays" in told
+
+
+@every_program
+async def test_steered_message_joins_the_running_turn(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        if not at_work.backend.capabilities.steer:
+            pytest.skip(f"{subject.name} cannot be steered")
+        turn = at_work.turn(f"{subject.shell('sleep 1; echo slept')}", decide=allow)
+        turn.deliver("!say Steered.")
+        await drive(at_work.backend, turn)
+    assert turn.error is None
+    assert "Steered." in said(turn)
+
+
+@every_program
+async def test_grant_is_on_record_before_a_tool_runs(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        turn = await at_work.say(subject.shell("echo hi"), decide=allow)
+    names = [type(event).__name__ for event in turn.events]
+    assert names.index("ToolStarted") < names.index("ToolFinished")
+    assert len(turn.of(ToolStarted)) == 1
+    if subject.asks:
+        assert names.index("RequestResolved") < names.index("ToolStarted")
+    assert not of_kind(turn.events[names.index("TurnFinished") + 1 :], "TextDelta")
