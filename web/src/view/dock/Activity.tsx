@@ -46,8 +46,10 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
 
   return (
     <div className={`activity${waiting ? " is-wait" : ""}${lost ? " is-stale" : ""}`} role="group" aria-label={text.activity.label}>
-      <span className={waiting ? "pulse wait" : "pulse"} />
-      <span className={turn.retry ? "activity-what" : "activity-what ellipsis"}>{words.what}</span>
+      <span className="activity-main">
+        <span className={waiting ? "pulse wait" : "pulse"} />
+        <span className={turn.retry ? "activity-what" : "activity-what ellipsis"}>{words.what}</span>
+      </span>
       {!turn.retry && !waiting && <span className="activity-time tabular">{elapsed(now - since)}</span>}
       {stalled && <span className="activity-extra is-wait">{text.activity.stalled(elapsed(silent))}</span>}
       <span className="activity-end tabular">
