@@ -486,9 +486,9 @@ export const text = {
     alwaysWhere: "Where",
     where: {
       once: "this once",
-      conversation: "In this conversation",
-      agent: "For this agent, everywhere",
-      project: "In this project",
+      conversation: "in this conversation",
+      agent: "for this agent, everywhere",
+      project: "in this project",
     },
     back: "Back",
     spendLabel: "Spending limit reached",

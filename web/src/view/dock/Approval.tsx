@@ -131,7 +131,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
           {offers.map(({ label }, at) => (
             <label key={label} className="option">
               <input type="radio" name="offer" autoFocus={at === 0} checked={at === offer} onChange={() => setOffer(at)} />
-              <span className="option-label">{sentence(visible(label))}</span>
+              <span className="option-label">{visible(label)}</span>
             </label>
           ))}
         </fieldset>
@@ -161,10 +161,6 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
       </div>
     </form>
   );
-}
-
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The exact thing: a diff, or the command as it will run with its hidden characters made visible. */
