@@ -8,6 +8,7 @@ imported, edited or written by another provider always becomes a request that a 
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 from palaver.context.images import LoadBlob, blob_of, image_of
@@ -41,13 +42,22 @@ async def linearize(
     compressions: Sequence[Compression] = (),
     plan: Plan | None = None,
     redact: Redact = unchanged,
+    arranged: "Arranged | None" = None,
 ) -> tuple[PromptMessage, ...]:
     """`provider` is whose opaque data may go back; what another provider attached is left out.
 
-    `compressions` and `plan` are the view's own. `redact` strikes secrets from whatever is cut.
+    `compressions` and `plan` are the view's own. `redact` strikes secrets from whatever is cut. `arranged` is what this
+    conversation came to the last time: where the history only grew, the work goes on from there.
     """
     shown = reduced(history, horizons_of(compressions), plan=plan, redact=redact)
-    return arranged(shown, provider=provider, blobs=await loaded(shown, load))
+    arranging = arranged.begun(shown, provider) if arranged else _Arranging(provider)
+    more = shown[len(arranging.taken) :]
+    blobs = await loaded(more, load)
+    arranging.take(more, blobs)
+    if arranged:
+        # Pictures are not worth their memory.
+        arranged.keep(None if blobs else arranging)
+    return arranging.finished()
 
 
 async def loaded(history: Sequence[Message], load: LoadBlob) -> Mapping[str, bytes | None]:
@@ -66,19 +76,46 @@ async def loaded(history: Sequence[Message], load: LoadBlob) -> Mapping[str, byt
     return blobs
 
 
-def arranged(
-    history: Sequence[Message], *, provider: str, blobs: Mapping[str, bytes | None]
-) -> tuple[PromptMessage, ...]:
-    draft = _Draft()
-    ids = _CallIds()
-    for message in history:
-        if message.status == "superseded":
-            continue
-        if message.role == "assistant":
-            _answer(message, ids, provider, blobs, draft)
-        elif message.event_kind not in FOR_PEOPLE_ONLY:
-            _said(message, blobs, draft)
-    return draft.finished()
+class Arranged:
+    """What one conversation came to the last time. A message that was not changed is the same object."""
+
+    def __init__(self) -> None:
+        self._last: _Arranging | None = None
+
+    def begun(self, shown: Sequence[Message], provider: str) -> "_Arranging":
+        last, self._last = self._last, None  # Whoever goes on from it changes it.
+        if last is not None and last.provider == provider and last.begins(shown):
+            return last
+        return _Arranging(provider)
+
+    def keep(self, arranging: "_Arranging | None") -> None:
+        self._last = arranging
+
+
+class _Arranging:
+    """A history on its way to a prompt, so far."""
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self.taken: list[Message] = []
+        self._draft = _Draft()
+        self._ids = _CallIds()
+
+    def begins(self, shown: Sequence[Message]) -> bool:
+        return len(self.taken) <= len(shown) and all(map(is_, self.taken, shown))
+
+    def take(self, messages: Sequence[Message], blobs: Mapping[str, bytes | None]) -> None:
+        self.taken += messages
+        for message in messages:
+            if message.status == "superseded":
+                continue
+            if message.role == "assistant":
+                _answer(message, self._ids, self.provider, blobs, self._draft)
+            elif message.event_kind not in FOR_PEOPLE_ONLY:
+                _said(message, blobs, self._draft)
+
+    def finished(self) -> tuple[PromptMessage, ...]:
+        return self._draft.finished()
 
 
 class _Draft:
@@ -108,12 +145,17 @@ class _Draft:
             self._answered.clear()
 
     def finished(self) -> tuple[PromptMessage, ...]:
-        self._close()
-        if self._messages and isinstance(self._messages[0], AssistantMessage):
-            self._messages.insert(0, UserMessage((Text(BEGINNING),)))
-        if not self._messages or isinstance(self._messages[-1], AssistantMessage):
-            self._messages.append(UserMessage((Text(GO_ON),)))
-        return tuple(self._messages)
+        """As it stands; more may still be said."""
+        messages = list(self._messages)
+        if self._said:
+            messages.append(UserMessage(tuple(self._said)))
+        if self._answered:
+            messages.append(AssistantMessage(tuple(self._answered)))
+        if messages and isinstance(messages[0], AssistantMessage):
+            messages.insert(0, UserMessage((Text(BEGINNING),)))
+        if not messages or isinstance(messages[-1], AssistantMessage):
+            messages.append(UserMessage((Text(GO_ON),)))
+        return tuple(messages)
 
 
 class _CallIds:

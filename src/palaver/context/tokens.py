@@ -25,8 +25,6 @@ IMAGE_TOKENS = 1_500
 """The most that the large services count for a picture of the size they scale to."""
 FRAME_TOKENS = 4
 """What a role or a call adds around its text."""
-REMEMBERED = 16
-"""Conversations whose messages need not be weighed again."""
 LEAST_FACTOR, MOST_FACTOR = 0.5, 3.0
 """A count that is further off counts something else (without what was cached, say), and is not believed."""
 
@@ -118,23 +116,6 @@ class Weight(msgspec.Struct, frozen=True):
 
 Known = dict[tuple[str, int], int]
 """Messages that were weighed before, by id and the seq of their last change."""
-
-
-class Weighed:
-    """What messages weighed the last time, for the conversations that were busy last: most of a history never changes."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[object, Known]] = {}
-
-    def of(self, conversation: str, shown_as: object) -> Known:
-        """`shown_as` is how messages are reduced: reduced otherwise they weigh otherwise."""
-        kept = self._known.pop(conversation, None)
-        if kept is None or kept[0] != shown_as:
-            kept = (shown_as, {})
-        self._known[conversation] = kept
-        if len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
-        return kept[1]
 
 
 def weigh(shown: Sequence[Message], fixed_tokens: int, counted: Counted | None, known: Known | None = None) -> Weight:

@@ -1,5 +1,6 @@
 """The staged history limit: what it may do, what it never does, and when it stops."""
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from palaver.backends.api import anthropic, openai
 from palaver.backends.api.provider import ModelRequest
 from palaver.context.compress import TARGET_SHARE, Budget, Compressing, budget_of
+from palaver.context.linearize import Arranged, linearize
 from palaver.context.prompt import AssistantMessage, Call, Outcome, PromptMessage, Text, UserMessage
 from palaver.context.reduce import KEPT_TOOLS, POINTER, horizons_of, reduced
 from palaver.core.evolve import KEEP_COMPRESSIONS
@@ -22,6 +24,7 @@ from tests.unit.context.histories import (
     compressed,
     histories,
     message,
+    no_blobs,
     recorded,
     redact,
     shown,
@@ -147,6 +150,20 @@ def test_what_comes_later_changes_nothing_of_what_was_shown(
     assert [one for one in after if one.seq < seq and one.id != "left_out"] == [
         one for one in before if one.id != "left_out"
     ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), st.lists(st.integers(0, 14), max_size=4))
+def test_a_prompt_that_goes_on_from_the_last_one_is_the_same(history: list[Message], lengths: list[int]) -> None:
+    kept = Arranged()
+    for length in lengths:
+        for provider in ("anthropic@host", "openai@host"):
+            part = history[:length]
+            again = asyncio.run(linearize(part, provider=provider, load=no_blobs, arranged=kept))
+            assert again == asyncio.run(linearize(part, provider=provider, load=no_blobs))
+            more = [*history[: length + 2], *history[length + 3 :]]
+            again = asyncio.run(linearize(more, provider=provider, load=no_blobs, arranged=kept))
+            assert again == asyncio.run(linearize(more, provider=provider, load=no_blobs))
 
 
 # -- in stages, and no further than needed

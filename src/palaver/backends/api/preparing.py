@@ -38,8 +38,9 @@ from palaver.context.notes import Notes
 from palaver.context.prepare import Place, system_prompt
 from palaver.context.prompt import PromptMessage
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
+from palaver.context.remembered import Memory, Remembered
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
-from palaver.context.tokens import Weighed, Weight, last_counted, spec_tokens, text_tokens, weigh
+from palaver.context.tokens import Weight, last_counted, spec_tokens, text_tokens, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
@@ -73,7 +74,7 @@ class Preparation:
     redact: Redact = unchanged
     instructions: Instructions = field(default_factory=Instructions)
     notes: Notes = field(default_factory=Notes)
-    weighed: Weighed = field(default_factory=Weighed)
+    remembered: Remembered = field(default_factory=Remembered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class Preparing:
             compressions=state.compressions,
             plan=state.plan,
             redact=self._preparation.redact,
+            arranged=self._memory().arranged,
         )
 
     def tighten(self) -> bool:
@@ -200,8 +202,11 @@ class Preparing:
     def _weigh(self, shown: Sequence[Message], model: str) -> Weight:
         state = self._turn.state
         counted = last_counted(state.messages, state.compressions, model)
-        known = self._preparation.weighed.of(state.conversation, horizons_of(state.compressions))
-        return weigh(shown, self._fixed.tokens, counted, known)
+        return weigh(shown, self._fixed.tokens, counted, self._memory().weights)
+
+    def _memory(self) -> Memory:
+        state = self._turn.state
+        return self._preparation.remembered.of(state.conversation, horizons_of(state.compressions))
 
     def _shown(self) -> Sequence[Message]:
         state = self._turn.state
