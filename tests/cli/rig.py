@@ -152,5 +152,5 @@ def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Looks again and again; the caller bounds it."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - a file or a process tells nobody
         await asyncio.sleep(0.02)
