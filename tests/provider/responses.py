@@ -39,6 +39,8 @@ ITEMS = {
     "message": {"type", "role", "content", "id", "status", "phase"},
     "function_call": {"type", "call_id", "name", "arguments", "id", "status"},
     "function_call_output": {"type", "call_id", "output", "id", "status"},
+    "custom_tool_call": {"type", "call_id", "name", "input", "id", "status"},
+    "custom_tool_call_output": {"type", "call_id", "output", "id", "status"},
     "reasoning": {"type", "id", "summary", "encrypted_content", "content", "status"},
 }
 PARTS = {
@@ -109,14 +111,15 @@ class ResponsesWire:
             kind = _kind(item)
             if kind == "message" and item["role"] == "user":
                 text, results, steps, answering = _text(item["content"]), [], 0, False
-            elif kind == "function_call_output":
-                results.append(item["output"])
+            elif kind in ("function_call_output", "custom_tool_call_output"):
+                results.append(_result(item["output"]))
                 answering = False
-            elif kind != "reasoning":
+            elif kind != "reasoning" and item.get("role", "assistant") == "assistant":
                 # Neighbouring items are one answer.
                 steps += not answering
                 answering = True
-        tools = tuple(tool["name"] for tool in body.get("tools", ()))
+        # Built-in tools of the service have a type and no name.
+        tools = tuple(tool.get("name", tool["type"]) for tool in body.get("tools", ()))
         return Asked(text=text, results=tuple(results), steps=steps, tools=tools)
 
     def check(self, body: Json) -> None:
@@ -180,6 +183,16 @@ def _item(block: Say | Think | Redacted | Call, at: int, number: int) -> Json:
             return {"id": name, "type": "reasoning", "summary": summary, "encrypted_content": secret}
         case Redacted():
             return {"id": f"rs_{number}_{at}", "type": "reasoning", "summary": [], "encrypted_content": block.data}
+        case Call() if isinstance(block.input, str):
+            # Free-form: the whole input is one text.
+            return {
+                "id": f"ctc_{number}_{at}",
+                "type": "custom_tool_call",
+                "status": "completed",
+                "call_id": block.id or f"call_{number}_{at}",
+                "name": block.name,
+                "input": block.input,
+            }
         case Call():
             return {
                 "id": f"fc_{number}_{at}",
@@ -197,6 +210,8 @@ def _empty(item: Json) -> Json:
             return {**item, "status": "in_progress", "content": []}
         case "function_call":
             return {**item, "status": "in_progress", "arguments": ""}
+        case "custom_tool_call":
+            return {**item, "status": "in_progress", "input": ""}
         case _:
             return {**item, "summary": [], "encrypted_content": "not whole yet"}
 
@@ -216,6 +231,10 @@ def _deltas(block: Say | Think | Redacted | Call, item: Json, chars: int) -> Ite
             for piece in pieces(block.text, chars):
                 yield "response.reasoning_summary_text.delta", {"summary_index": 0, "delta": piece}
             yield "response.reasoning_summary_text.done", {"summary_index": 0, "text": block.text}
+        case Call() if isinstance(block.input, str):
+            for piece in pieces(block.input, chars):
+                yield "response.custom_tool_call_input.delta", {"delta": piece}
+            yield "response.custom_tool_call_input.done", {"input": block.input}
         case Call():
             for piece in pieces(item["arguments"], chars):
                 yield "response.function_call_arguments.delta", {"delta": piece}
@@ -233,6 +252,10 @@ def _text(content: Any) -> str:
         return content
     texts = [part["text"] for part in content if part["type"] in ("input_text", "output_text")]
     return texts[-1] if texts else ""
+
+
+def _result(output: Any) -> str:
+    return output if isinstance(output, str) else "".join(str(part.get("text", "")) for part in output)
 
 
 def _check_items(items: list[Json]) -> None:
