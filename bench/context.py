@@ -193,7 +193,7 @@ async def _prompt(length: int) -> Row:
         begun = time.perf_counter()
         await linearize(history, provider="bench@nowhere", load=_no_blob)
         times.append((time.perf_counter() - begun) * 1000)
-    return Row(what=f"a prompt made anew (the first of a turn that follows none), {length:,} messages", measured=str(Spread.of(times)))
+    return Row(what=f"a prompt made anew at {length:,} messages", measured=str(Spread.of(times)))
 
 
 async def _no_blob(_: str) -> bytes | None:

@@ -40,7 +40,7 @@ async def _measure() -> list[Row]:
                 spread = Spread.of(times)
                 rows.append(Row(what=f"search “{query}” in 1,000,000 messages", measured=f"{spread}, {found} hits"))
             for text in RECALLED:
-                times = []
+                times, found = [], 0
                 for _ in range(10):
                     begun = time.perf_counter()
                     found = len(await log.recall(text, project=None, limit=12, but="c0"))

@@ -57,9 +57,17 @@ def _folders(project: Path) -> tuple[Path, Sequence[Path]]:
     within: list[Path] = []
     for folder in (project, *project.parents)[:FOLDERS]:
         within.append(folder)
-        if (folder / ".git").exists():
+        if _is_ours(folder / ".git"):
             return folder, within[::-1]
     return project, (project,)
+
+
+def _is_ours(repository: Path) -> bool:
+    """There is one, and it is this user's: in a shared folder somebody else's must not tell our agents what to do."""
+    try:
+        return repository.stat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def _marks(folders: Sequence[Path]) -> tuple[_Mark, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.context import instructions as module
 from palaver.context.instructions import LIMIT_BYTES, Instructions, instructions_section
 from palaver.context.prepare import Place, system_prompt
 from palaver.schema.records import AgentRecord
@@ -44,12 +45,24 @@ async def test_outer_folders_come_first_and_end_with_the_repository(repository: 
     assert await told(repository / "part" / "inner") == "## AGENTS.md\n\nOuter.\n\n## part/CLAUDE.md\n\nInner."
 
 
-async def test_without_a_repository_only_the_project_counts(tmp_path: Path) -> None:
+async def test_without_a_repository_only_the_project_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As far as this folder: who knows what lies above it where tests are run.
+    monkeypatch.setattr(module, "FOLDERS", 2)
     project = tmp_path / "alone" / "project"
     project.mkdir(parents=True)
     (tmp_path / "alone" / "AGENTS.md").write_text("Not ours.")
     (project / "AGENTS.md").write_text("Ours.")
     assert await told(project) == "## AGENTS.md\n\nOurs."
+
+
+async def test_somebody_elses_repository_around_a_project_says_nothing(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLDERS", 2)
+    monkeypatch.setattr(os, "getuid", lambda: 12_345)
+    (repository / "AGENTS.md").write_text("Planted.")
+    (repository / "part" / "AGENTS.md").write_text("Ours.")
+    assert await told(repository / "part") == "## AGENTS.md\n\nOurs."
 
 
 async def test_a_link_counts_only_within_the_repository(repository: Path) -> None:

@@ -94,6 +94,7 @@ def preparing_for(turn: MemoryTurn) -> Preparing:
 
 
 async def test_a_short_conversation_is_prepared_without_an_event(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
     (tmp_path / "AGENTS.md").write_text("Be kind.")
     turn = MemoryTurn("hi", project=tmp_path)
     preparing = preparing_for(turn)
