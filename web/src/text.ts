@@ -454,7 +454,7 @@ export const text = {
 
   plan: {
     heading: "Plan",
-    progress: (done: number, all: number) => `${done} of ${all} done`,
+    progress: (done: number, all: number, skipped: number) => `${done} of ${all} done${skipped > 0 ? `, ${skipped} skipped` : ""}`,
     item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped" },
     ask: "The agent proposes a plan",
     approve: "Approve",

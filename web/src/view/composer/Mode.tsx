@@ -15,35 +15,29 @@ export function modeOf(params: object): string {
   return typeof mode === "string" ? mode : "ask";
 }
 
-/** Changes the mode of a conversation; settles when the server has it, fails with its words. */
-function useSetMode(id: string): (mode: string) => Promise<unknown> {
+/** Changes the mode of a conversation. A refusal is shown with all others, but for one that whoever asked shows itself. */
+function useSetMode(id: string): (mode: string) => Promise<void> {
   const store = useStore();
-  return (mode) => {
+  return async (mode) => {
     const command = store.command(id, { type: "set_params", patch: { mode } });
-    return store.answered(command);
+    try {
+      await store.answered(command);
+    } catch (error) {
+      if (mode !== "full") return;
+      store.discard(command);
+      throw error;
+    }
   };
 }
 
 export function Mode({ id, params }: { id: string; params: object }) {
   const setMode = useSetMode(id);
-  const store = useStore();
   const grants = usePicked(id, ({ state }) => state.grants.length) ?? 0;
   const more: MenuAction[] =
     grants > 0
       ? [{ label: text.modes.grants, icon: "check", end: <span className="hint tabular">{grants}</span>, onSelect: () => ask("grants") }]
       : [];
-  const choose = async (mode: string): Promise<void> => {
-    try {
-      await setMode(mode);
-    } catch (error) {
-      // Asked for in a dialog: it says so itself.
-      if (mode === "full") {
-        for (const entry of store.getSnapshot().outbox) if (entry.status === "failed" && entry.command.type === "set_params") store.discard(entry.id);
-        throw error;
-      }
-    }
-  };
-  return <ModeMenu mode={modeOf(params)} onChoose={choose} more={more} />;
+  return <ModeMenu mode={modeOf(params)} onChoose={setMode} more={more} />;
 }
 
 interface ModeMenuProps {
@@ -109,7 +103,7 @@ export function ModeBanner({ id }: { id: string }) {
     <div className={`mode-banner is-${mode}`} role="note" aria-label={`${text.composer.mode}: ${text.composer.modes[mode] ?? mode}`}>
       <Icon name={mode === "plan" ? "plan" : mode === "full" ? "warn" : "shield"} />
       <p>{words}</p>
-      <button type="button" className="button small" onClick={() => void setMode("ask").catch(() => undefined)}>
+      <button type="button" className="button small" onClick={() => void setMode("ask")}>
         {text.modes.leave}
       </button>
     </div>

@@ -9,7 +9,7 @@ export function PlanLine({ id }: { id: string }) {
   const plan = usePicked(id, ({ state }) => state.plan) ?? null;
   const [open, setOpen] = useDisclosed(`plan:${id}`);
   if (plan === null || plan.status === "planned" || plan.items.length === 0) return null;
-  const done = plan.items.filter((item) => item.status === "done" || item.status === "skipped").length;
+  const count = (status: PlanItem["status"]): number => plan.items.filter((item) => item.status === status).length;
   const current = plan.items.find((item) => item.status === "in_progress");
   return (
     <section className="plan-line" aria-label={text.plan.heading}>
@@ -27,7 +27,7 @@ export function PlanLine({ id }: { id: string }) {
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
-        <span className="tool-result tabular">{text.plan.progress(done, plan.items.length)}</span>
+        <span className="tool-result tabular">{text.plan.progress(count("done"), plan.items.length, count("skipped"))}</span>
       </button>
       {open && <PlanItems items={plan.items} />}
     </section>

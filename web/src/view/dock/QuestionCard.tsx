@@ -129,6 +129,8 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
       {choice.own !== null && (
         <input
           className="field"
+          // Whoever chose to write goes on writing; a question that came by itself takes no focus.
+          autoFocus={question.options.length > 0}
           aria-label={text.question.otherLabel}
           placeholder={text.question.otherLabel}
           value={choice.own}

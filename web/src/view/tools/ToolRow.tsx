@@ -7,7 +7,7 @@ import { Icon, type IconName } from "../controls/Icon";
 import { ToolBody } from "../later";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
-import { useIsNewestPlan } from "./plans";
+import { usePlanIsOpen } from "./plans";
 import { sayTool } from "./say";
 
 interface ToolRowProps {
@@ -24,8 +24,7 @@ const STATE_ICON: Partial<Record<ToolBlock["status"], IconName>> = {
 
 export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
   const line = sayTool(block);
-  const holds = useIsNewestPlan(block.call, line.kind === "plan");
-  const [open, setOpen] = useDisclosed(place, holds);
+  const [open, setOpen] = useDisclosed(place, usePlanIsOpen(block.call, line.kind === "plan"));
   const alive = block.status === "running" || block.status === "input";
   return (
     <div className={`tool is-${block.status}`}>

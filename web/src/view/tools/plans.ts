@@ -20,6 +20,15 @@ function newestPlan(messages: readonly Message[]): string | null {
   return call;
 }
 
+/** Whether to show it open: while it waits for an answer, it is shown with the question. */
+export function usePlanIsOpen(call: string, isPlan: boolean): boolean {
+  const asked = usePicked(
+    useConversationId(),
+    ({ state }) => isPlan && state.requests.some((request) => request.kind === "plan" && request.status === "open"),
+  );
+  return useIsNewestPlan(call, isPlan) && asked !== true;
+}
+
 export function useIsNewestPlan(call: string, isPlan: boolean): boolean {
   return usePicked(useConversationId(), ({ state }) => isPlan && newestPlan(state.messages) === call) ?? false;
 }

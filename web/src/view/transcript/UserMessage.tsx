@@ -42,10 +42,13 @@ export function UserMessage({ row }: { row: UserRow }) {
       icon: "edit",
       onSelect: () => setEditing({ messageId: message.id, text: row.text }),
     });
+  }
+  const blob = message.blocks.find((block) => block.type === "text" && block.blob !== null);
+  // Only the beginning of a very long message is at hand here.
+  if (!busy && blob === undefined) {
     actions.push({ label: text.message.regenerateFrom, icon: "retry", onSelect: () => answerAgain(store, id, row) });
   }
   actions.push({ label: text.message.branch, icon: "branch", onSelect: () => page.branch(id, message.id) });
-  const blob = message.blocks.find((block) => block.type === "text" && block.blob !== null);
   return (
     <>
       <div className="user">
