@@ -140,6 +140,6 @@ async def taken(ada: Visitor, visitors: Visitors, palaver: Palaver, name: str) -
     await phone.open(ada.conversation)
     await expect(phone.log.get_by_role("article").last).to_be_visible()
     if await ada.approval.count():
-        await expect(phone.approval).to_be_visible()
+        await phone.asked()
     await picture(phone.page, f"{name}-phone")
     await phone.page.close()
