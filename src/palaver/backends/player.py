@@ -8,13 +8,13 @@ turn that is stopped simply stops asking for the next move.
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
 from palaver.backends.base import Turn
+from palaver.backends.moves import Back, Commit, Deliveries, Gate, Move, Moves, ProcessEnd, Sleep, asking
 from palaver.backends.script import (
     Ask,
     Background,
@@ -49,7 +49,6 @@ from palaver.schema.events import (
     ExchangeSent,
     FilesChanged,
     KnowledgeRecalled,
-    KnownEvent,
     ModelSwitched,
     PlanUpdated,
     ProcessStarted,
@@ -75,57 +74,9 @@ INPUT_CHUNK_CHARS = 24
 CHARS_PER_TOKEN = 4
 """The usual rule of thumb: a script has no tokenizer."""
 
-_FRAGMENT = re.compile(r"\s*\S{1,8}|\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Deliveries:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """Asked at once, answered in any order."""
-
-    requests: tuple[RequestOpened, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessEnd:
-    process: str
-    exit_code: int
-    text: str
-
-
-Move = KnownEvent | Sleep | Gate | Commit | Deliveries | Requests | ProcessEnd
-Back: TypeAlias = tuple[RequestResolved, ...] | tuple[Message, ...] | None
-"""What the caller sends in: the ends of requests, messages that joined the turn, or nothing."""
-
 Delivered = Callable[[Sequence[Message]], Iterable[Step]]
 
-_Moves: TypeAlias = Generator[Move, Back, None]
-
-
-def following(moves: _Moves, back: Back) -> Move | None:
-    try:
-        return moves.send(back)
-    except StopIteration:
-        return None
+_FRAGMENT = re.compile(r"\s*\S{1,8}|\s+")
 
 
 def fragments(text: str, chunk: int | None = None) -> list[str]:
@@ -151,7 +102,7 @@ class Player:
         self._finish: Finish | None = None
         self._processes: dict[str, str] = {}
 
-    def play(self, script: Script) -> _Moves:
+    def play(self, script: Script) -> Moves:
         began_ms = self._turn.now_ms()
         yield from self._steps(script)
         yield from self._close_answer("stop")
@@ -166,7 +117,7 @@ class Player:
             duration_ms=self._since(began_ms),
         )
 
-    def _steps(self, script: Script) -> _Moves:
+    def _steps(self, script: Script) -> Moves:
         steps = iter(script)
         step = next(steps, None)
         while step is not None:
@@ -224,7 +175,7 @@ class Player:
                 assert_never(step)
         return Reply()
 
-    def _compress(self, step: Compress) -> _Moves:
+    def _compress(self, step: Compress) -> Moves:
         yield from self._close_answer("stop")
         yield Commit()
         horizon = self._turn.state.seq + 1
@@ -251,14 +202,14 @@ class Player:
             yield AnswerStarted(message=self._message, model=self._model)
         return self._message
 
-    def _take_deliveries(self) -> _Moves:
+    def _take_deliveries(self) -> Moves:
         back = yield Deliveries()
         joined = [message for message in back or () if isinstance(message, Message)]
         if joined and self._delivered:
             yield from self._steps(self._delivered(joined))
             yield from self._close_answer("stop")
 
-    def _close_answer(self, finish_reason: str) -> _Moves:
+    def _close_answer(self, finish_reason: str) -> Moves:
         if self._message is None:
             return
         usage = Usage(input_tokens=tokens_in(self._turn.history), output_tokens=self._tokens)
@@ -266,7 +217,7 @@ class Player:
         message, self._message = self._message, None
         yield AnswerFinished(message=message, finish_reason=finish_reason, usage=usage, model=self._model)
 
-    def _say(self, step: Say) -> _Moves:
+    def _say(self, step: Say) -> Moves:
         message = yield from self._open_answer()
         block = self._next_block()
         yield from self._now("working")
@@ -275,7 +226,7 @@ class Player:
             yield from self._pace(1)
         yield TextFinished(message=message, block=block, text=step.text)
 
-    def _think(self, step: Think) -> _Moves:
+    def _think(self, step: Think) -> Moves:
         message = yield from self._open_answer()
         block = self._next_block()
         began_ms = self._turn.now_ms()
@@ -313,15 +264,17 @@ class Player:
         calls = yield from self._call(tools)
         yield TurnStatus(status="calling_tool", detail=", ".join(dict.fromkeys(tool.name for tool in tools)))
         decisions: list[RequestResolved] = []
-        asking = [self._approval(call, tool) for call, tool in zip(calls, tools, strict=True) if together and tool.asks]
-        early = {asked.call: answer for asked, answer in zip(asking, (yield from _asking(*asking)), strict=True)}
+        approvals = [
+            self._approval(call, tool) for call, tool in zip(calls, tools, strict=True) if together and tool.asks
+        ]
+        early = {asked.call: answer for asked, answer in zip(approvals, (yield from asking(*approvals)), strict=True)}
         for call, tool in zip(calls, tools, strict=True):
             if self._finish is not None:
                 yield _not_run(call, "tool_denied", "The turn was stopped before this call; nothing was done.")
                 continue
             decision = early.get(call)
             if decision is None and tool.asks:
-                [decision] = yield from _asking(self._approval(call, tool))
+                [decision] = yield from asking(self._approval(call, tool))
             if decision is not None:
                 decisions.append(decision)
             if decision is None or allows(decision):
@@ -364,7 +317,7 @@ class Player:
             offers=tool.offers,
         )
 
-    def _run(self, call: str, tool: Tool, decision: RequestResolved | None) -> _Moves:
+    def _run(self, call: str, tool: Tool, decision: RequestResolved | None) -> Moves:
         request = decision.request if decision else None
         grant = f"request:{request}" if request else "script"
         yield ToolStarted(call=call, grant=grant, request=request, hash=_hash(tool))
@@ -405,7 +358,7 @@ class Player:
     def _ask(self, step: Ask) -> Generator[Move, Back, Reply]:
         questions = msgspec.to_builtins(step.questions)
         [call] = yield from self._call((Tool("ask_user", {"questions": questions}),))
-        [resolved] = yield from _asking(
+        [resolved] = yield from asking(
             RequestOpened(
                 request=self._turn.new_id(),
                 kind="question",
@@ -433,14 +386,14 @@ class Player:
             preview=step.preview,
             risk=step.risk,
         )
-        return Reply(tuple((yield from _asking(asked))))
+        return Reply(tuple((yield from asking(asked))))
 
     def _plan(self, step: ShowPlan) -> Generator[Move, Back, Reply]:
         yield from self._close_answer("stop")
         yield PlanUpdated(plan=step.plan)
         if step.plan is None or not step.asks:
             return Reply()
-        [resolved] = yield from _asking(
+        [resolved] = yield from asking(
             RequestOpened(
                 request=self._turn.new_id(),
                 kind="plan",
@@ -450,11 +403,6 @@ class Player:
             )
         )
         return Reply((resolved,))
-
-
-def _asking(*asked: RequestOpened) -> Generator[Move, Back, list[RequestResolved]]:
-    back = (yield Requests(asked)) if asked else ()
-    return [resolved for resolved in back or () if isinstance(resolved, RequestResolved)]
 
 
 def _declined(call: str, decision: RequestResolved) -> ToolFinished:

@@ -11,19 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.player import (
-    Back,
-    Commit,
-    Delivered,
-    Deliveries,
-    Gate,
-    Player,
-    ProcessEnd,
-    Requests,
-    Sleep,
-    following,
-    tokens_in,
-)
+from palaver.backends.moves import Back, Commit, Deliveries, Gate, ProcessEnd, Requests, Sleep, following
+from palaver.backends.player import Delivered, Player, tokens_in
 from palaver.backends.script import Choice, Prompt, Step
 from palaver.errors import TimedOut
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
