@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from palaver.context.reduce import Horizons, Redact, horizons_of, reduced, unchanged
 from palaver.context.tokens import message_tokens, text_tokens
-from palaver.core.evolve import KEEP_COMPRESSIONS
 from palaver.schema.base import Strength
 from palaver.schema.view import Compression, CompressionStage, Message, Plan
 
@@ -170,23 +169,6 @@ class Compressing:
                 return
             self._try(stage, strength, horizon)
 
-    def to_record(self) -> list[Taken]:
-        """The stages taken, after what still counts and would fall out of the view by them: it holds only the latest."""
-        older = self._compressions[: len(self._compressions) - len(self.taken)]
-        stay = max(0, KEEP_COMPRESSIONS - len(self.taken))
-        counting = _counting(self._compressions)
-        for _ in range(len(older)):
-            falling = older[: max(0, len(older) - stay)]
-            again = [one for one in falling if one in counting]
-            fewer = max(0, KEEP_COMPRESSIONS - len(self.taken) - len(again))
-            if fewer == stay:
-                break
-            stay = fewer
-        else:
-            again = []
-        used = self.taken[0].before_tokens if self.taken else self.used_tokens
-        return [*(Taken(one.stage, one.horizon, one.strength, used, used, one.summary) for one in again), *self.taken]
-
     # -- weighing
 
     def _try(self, stage: CompressionStage, strength: Strength, horizon: int, summary: str | None = None) -> None:
@@ -237,16 +219,6 @@ class Compressing:
                 break
             horizon = min(horizon, message.seq)
         return horizon
-
-
-def _counting(compressions: Sequence[Compression]) -> list[Compression]:
-    """Those that say how a history is shown: of each stage, and of each at its strongest, the furthest."""
-    furthest: dict[tuple[str, bool], Compression] = {}
-    for one in compressions:
-        for key in {(one.stage, False), (one.stage, one.strength == "high")}:
-            if key not in furthest or one.horizon >= furthest[key].horizon:
-                furthest[key] = one
-    return list(furthest.values())
 
 
 def too_large(used_tokens: int, window_tokens: int, model: str) -> str:

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, queue, requests
+from palaver.core import blocks, compressions, queue, requests
 from palaver.core.state import find_request, status_of
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -70,7 +70,6 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import (
     Block,
-    Compression,
     ContextMeter,
     Exchange,
     FileChange,
@@ -89,8 +88,6 @@ from palaver.schema.view import (
 
 KEEP_LATEST = 200
 """Subagents, exchanges, grants and changed files that stay in view: each list holds its latest, so a view stays small."""
-KEEP_COMPRESSIONS = 20
-"""Of the latest, which go furthest; a model is shown a history by the furthest horizon of each stage."""
 
 
 def evolve(state: State, event: Event) -> State:
@@ -337,7 +334,7 @@ class _Draft:
                 self._spend(event)
                 self._set(
                     context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True),
-                    compressions=(*state.compressions, _compression(event))[-KEEP_COMPRESSIONS:],
+                    compressions=compressions.bounded((*state.compressions, compressions.compressed(event))),
                 )
             case KnowledgeRecalled():
                 if event.message:
@@ -504,19 +501,6 @@ def _added(event: MessageAdded) -> Message:
 def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
     merged = {**params, **patch}
     return {key: value for key, value in merged.items() if value is not None}
-
-
-def _compression(event: ContextCompressed) -> Compression:
-    return Compression(
-        stage=event.stage,
-        horizon=event.horizon,
-        strength=event.strength,
-        ts=event.ts,
-        seq=event.seq,
-        before_tokens=event.before_tokens,
-        after_tokens=event.after_tokens,
-        summary=event.summary,
-    )
 
 
 def _process_ended(known: Process, event: ProcessFinished) -> Process:

@@ -87,5 +87,13 @@ def engine() -> Record:
     log.asked("m4", "And the roses", "t2")
     log.add(TurnInterrupted(reason="user"), MessageTruncated(index=2, first_seq=5))
     log.check()
-    log.add(*(ContextCompressed(stage="limit", strength="medium", before_tokens=9, after_tokens=8) for _ in range(21)))
+    # What counts stays, however much comes after it: the furthest of a stage, and of it at its strongest.
+    log.add(
+        ContextCompressed(
+            stage="summarize", strength="high", before_tokens=9, after_tokens=8, horizon=3, summary="Old."
+        ),
+        ContextCompressed(stage="limit", strength="high", before_tokens=9, after_tokens=8, horizon=2),
+        ContextCompressed(stage="limit", strength="medium", before_tokens=9, after_tokens=8, horizon=4),
+        *(ContextCompressed(stage="limit", strength="medium", before_tokens=9, after_tokens=8) for _ in range(25)),
+    )
     return log

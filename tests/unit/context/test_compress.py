@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from palaver.backends.api import anthropic, openai
 from palaver.backends.api.provider import ModelRequest
-from palaver.context.compress import TARGET_SHARE, Budget, Compressing, budget_of
+from palaver.context.compress import TARGET_SHARE, budget_of
 from palaver.context.linearize import Arranged, linearize
 from palaver.context.prompt import AssistantMessage, Call, Outcome, PromptMessage, Text, UserMessage
 from palaver.context.reduce import KEPT_TOOLS, POINTER, horizons_of, reduced
-from palaver.core.evolve import KEEP_COMPRESSIONS
-from palaver.schema.base import Strength
-from palaver.schema.view import Compression, CompressionStage, Message, Plan, PlanItem, TextBlock, ToolBlock
+from palaver.schema.view import Compression, Message, Plan, PlanItem, TextBlock, ToolBlock
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
 from tests.unit.context.histories import (
@@ -394,36 +392,6 @@ def test_the_budget_leaves_room_for_an_answer_and_for_messages(
 ) -> None:
     budget = budget_of(window, fixed, max_tokens)
     assert (budget.limit_tokens, budget.most_tokens) == (limit, most)
-
-
-def test_what_still_counts_is_recorded_again_before_it_falls_out_of_view() -> None:
-    def old(stage: CompressionStage, horizon: int, seq: int, strength: Strength = "low") -> Compression:
-        summary = "Notes." if stage == "summarize" else None
-        return Compression(
-            stage=stage,
-            horizon=horizon,
-            strength=strength,
-            ts=0,
-            seq=seq,
-            before_tokens=1,
-            after_tokens=1,
-            summary=summary,
-        )
-
-    known = [old("summarize", 40, 1, "high"), old("limit", 50, 2, "medium")]
-    known += [old("shorten", 10 + number, 3 + number) for number in range(KEEP_COMPRESSIONS - 2)]
-    history = talk(60)
-    work = Compressing(history, known, Budget(6_000, 6_000), seq=history[-1].seq)
-    assert work.to_record() == []
-    work.without_model()
-    assert work.taken
-    record = work.to_record()
-    assert record[-len(work.taken) :] == work.taken
-    again = record[: -len(work.taken)]
-    assert {(one.stage, one.horizon, one.summary) for one in again} >= {("summarize", 40, "Notes.")}
-    in_view = [*known, *(old(one.stage, one.horizon, 900, one.strength) for one in record)][-KEEP_COMPRESSIONS:]
-    every = [*known, *(old(one.stage, one.horizon, 900, one.strength) for one in work.taken)]
-    assert horizons_of(in_view) == horizons_of(every)
 
 
 def test_recorded_stages_say_what_they_saved() -> None:

@@ -9,7 +9,6 @@
 import type {
   AnswerFinished,
   Block,
-  Compression,
   ContextCompressed,
   ConversationUpdated,
   FileChange,
@@ -33,6 +32,7 @@ import type {
 } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
 import * as blocks from "./blocks";
+import * as compressions from "./compressions";
 import * as messages from "./messages";
 import * as queue from "./queue";
 import * as requests from "./requests";
@@ -40,8 +40,6 @@ import { statusOf } from "./status";
 
 /** Subagents, exchanges, grants and changed files that stay in view: each list holds its latest. */
 const KEEP_LATEST = 200;
-/** Of the latest, which go furthest. */
-const KEEP_COMPRESSIONS = 20;
 
 export const EMPTY_STATE: State = {
   conversation: "",
@@ -360,7 +358,7 @@ class Draft {
           compressed: true,
           breakdown: {},
         };
-        state.compressions = [...state.compressions, compression(event)].slice(-KEEP_COMPRESSIONS);
+        state.compressions = compressions.bounded([...state.compressions, compressions.compressed(event)]);
         break;
       case "knowledge.recalled":
         if (event.message) {
@@ -517,12 +515,6 @@ class Draft {
 
 function latest<Item>(known: readonly Item[], added: Item): Item[] {
   return [...known, added].slice(-KEEP_LATEST);
-}
-
-function compression(event: ContextCompressed): Compression {
-  const { stage, strength, ts, seq, before_tokens, after_tokens } = event;
-  const { horizon = 0, summary = null } = event;
-  return { stage, horizon, strength, ts, seq, before_tokens, after_tokens, summary };
 }
 
 /** The first end is the end. */

@@ -272,7 +272,7 @@ class Preparing:
                 )
         await asyncio.to_thread(work.by_force)
         self._used_tokens = work.used_tokens
-        events = [_recorded(taken) for taken in work.to_record()]
+        events = [_recorded(taken) for taken in work.taken]
         if events and usage != Usage():
             cost_usd = await PRICES.cost_usd(wanted.provider.identity, wanted.model, usage)
             events[-1] = replace(events[-1], usage=usage, cost_usd=cost_usd)

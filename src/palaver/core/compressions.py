@@ -1,0 +1,39 @@
+"""Recorded compressions in the view: which of them count, and which stay to be seen.
+
+Called by evolve. Pure. Of each stage the furthest horizon says how a history is shown; of a stage at its strongest the
+furthest counts besides. Those always stay; of the others the latest.
+"""
+
+from collections.abc import Sequence
+
+from palaver.schema.events import ContextCompressed
+from palaver.schema.view import Compression
+
+KEEP_LATEST = 20
+"""Enough to see how it came about; what counts is kept beside them, at most two a stage."""
+
+
+def compressed(event: ContextCompressed) -> Compression:
+    return Compression(
+        stage=event.stage,
+        horizon=event.horizon,
+        strength=event.strength,
+        ts=event.ts,
+        seq=event.seq,
+        before_tokens=event.before_tokens,
+        after_tokens=event.after_tokens,
+        summary=event.summary,
+    )
+
+
+def bounded(compressions: Sequence[Compression]) -> tuple[Compression, ...]:
+    if len(compressions) <= KEEP_LATEST:
+        return tuple(compressions)
+    furthest: dict[tuple[str, bool], Compression] = {}
+    for one in compressions:
+        for key in ((one.stage, False), (one.stage, one.strength == "high")):
+            if key not in furthest or one.horizon >= furthest[key].horizon:
+                furthest[key] = one
+    counting = {one.seq for one in furthest.values()}
+    older, latest = compressions[:-KEEP_LATEST], compressions[-KEEP_LATEST:]
+    return (*(one for one in older if one.seq in counting), *latest)
