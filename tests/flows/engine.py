@@ -73,7 +73,8 @@ def said(text: str, type: str = "text.delta") -> Callable[[Event], bool]:
 def bodies(work: Work, word: str) -> list[dict[str, Any]]:
     """The requests whose conversation holds the word, in order, but for those of a summary. None of them was refused."""
     found = [request for request in work.provider.requests if word in str(request.body["messages"])]
-    assert [request.refused for request in found if request.refused] == []
+    refused = [request.refused for request in found if request.refused]
+    assert refused == []
     return [request.body for request in found if "<conversation>" not in str(request.body["messages"])]
 
 
