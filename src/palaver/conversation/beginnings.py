@@ -79,7 +79,7 @@ class Beginning:
     state: State
 
     def append(self, claim: Claim) -> Append:
-        documents = [_document(message) for message in self.state.messages if not message.hidden]
+        documents = [document_of(message) for message in self.state.messages if not message.hidden]
         return Append(
             conversation=self.state.conversation,
             after=0,
@@ -90,7 +90,7 @@ class Beginning:
         )
 
 
-def _document(message: Message) -> Document:
+def document_of(message: Message) -> Document:
     text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
     return Document(message.id, message.seq, message.role, text, message.ts)
 

@@ -6,7 +6,7 @@ conversations cost a server nothing but their rows.
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -175,7 +175,7 @@ class Directory:
         if used is not None:  # The source may have gone on, or be gone, since the branch was made.
             seq = _same_again(used, claim, conversation)
         else:
-            seq = await self._begin(await self._beginning(body, maker), claim)
+            seq = await self.begin(await self._beginning(body, maker), claim)
         answer = Accepted(conversation=conversation, seq=seq, id=conversation)
         if body.message is not None:
             # Derived from the conversation's id, so that a repeated creation never sends its message twice.
@@ -214,10 +214,10 @@ class Directory:
             )
         beginning = await asyncio.to_thread(_brought, file, wishes, maker)
         if not dry:
-            await self._begin(beginning, claim)
+            await self.begin(beginning, claim)
         return beginning.state
 
-    async def _begin(self, beginning: Beginning, claim: Claim) -> int:
+    async def begin(self, beginning: Beginning, claim: Claim) -> int:
         """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated."""
         conversation, log = beginning.state.conversation, self._around.log
         try:
@@ -229,8 +229,30 @@ class Directory:
         self._around.feed.publish(conversation, 1, len(beginning.lines), body)
         return len(beginning.lines)
 
+    async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
+        """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
+        while True:
+            if known := self._open.get(conversation):
+                if not known.resting:
+                    return False
+                await self._stop(known)
+            elif busy := self._opening.get(conversation) or self._leaving.get(conversation):
+                await asyncio.wait({busy})
+            else:
+                break
+        alone = asyncio.create_task(self._alone(conversation, work), name=f"add to {conversation}")
+        self._leaving[conversation] = alone
+        await asyncio.shield(alone)
+        return True
+
+    async def _alone(self, conversation: str, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        finally:
+            self._leaving.pop(conversation, None)
+
     def _id_of(self, chosen: str | None, client_request_id: str | None) -> str:
-        return chosen or (_id_for(client_request_id) if client_request_id else self._around.ids.new())
+        return chosen or (id_for(client_request_id) if client_request_id else self._around.ids.new())
 
     def _check_agent(self, agent: str) -> None:
         if self._around.roster.agent(agent) is None:
@@ -331,6 +353,6 @@ def _same_again(used: Used | None, claim: Claim, conversation: str) -> int:
     return used.last
 
 
-def _id_for(client_request_id: str) -> str:
+def id_for(client_request_id: str) -> str:
     """The id of a conversation that was asked for under a client request id: the same whenever it is asked for again."""
     return blake2b(client_request_id.encode(), digest_size=16).hexdigest()
