@@ -4,9 +4,11 @@ hold after every stop.
 The scripted service is strict: a request that it takes has every call paired with one result and every signature whole.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,16 @@ from tests.flows.at_work import Event, Work, at_work, of
 from tests.provider import Answer, Hang, ScriptedProvider
 from tests.provider.server import WIRES as FORMATS
 from tests.provider.server import serving as service
+from tests.unit.tools.workshop import processes_with
 
 WIRES = ("anthropic", "openai")
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}
 FREE = [{"tool": "*", "decision": "allow"}]
 """A conversation in which every tool may run unasked."""
+
+
+DEAD_S = 2.0
+"""Within this of a stop, or of the server's own death, no process of the turn is alive."""
 
 
 @asynccontextmanager
@@ -97,6 +104,15 @@ async def stop(work: Work, conversation: str) -> Accepted:
     answer = await work.server.command(conversation, type="interrupt")
     assert answer.status_code == 202, answer.text
     return msgspec.convert(answer.json(), Accepted)
+
+
+async def gone(tag: str) -> None:
+    """Until no process has the tag in its command line. Two seconds are promised."""
+    async with asyncio.timeout(DEAD_S):
+        for pause_s in repeat(0.01):
+            if not processes_with(tag):
+                return
+            await asyncio.sleep(pause_s)
 
 
 async def goes_on_after_the_stop(work: Work, conversation: str, word: str) -> list[Event]:

@@ -13,7 +13,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from tests.flows.at_work import Event, Work, of
-from tests.flows.engine import FREE, WIRES, bodies, engine, goes_on_after_the_stop, held, nth, said, stop
+from tests.flows.engine import FREE, WIRES, bodies, engine, goes_on_after_the_stop, gone, held, nth, said, stop
 from tests.flows.served import serving
 from tests.provider import Answer, Call, Hang, Say, ScriptedProvider, Think
 from tests.provider.server import serving as service
@@ -246,9 +246,7 @@ async def test_tool_that_will_not_die_is_gone_within_two_seconds_of_the_stop(how
     await work.until(conversation, nth(1, "tool.output.delta"))
     assert processes_with(tag)
     await stop(work, conversation)
-    async with asyncio.timeout(2.0):
-        while processes_with(tag):
-            await work.server.http.get("/api/health")
+    await gone(tag)
     await goes_on_after_the_stop(work, conversation, word)
 
 
