@@ -1,0 +1,11 @@
+"""Claude Code as a backend: the real program, driven through `claude-agent-sdk`.
+
+The walk: `backend` takes a turn, `program` starts the program under our warden and keeps it, `wire` carries its lines,
+`translate` makes events of them, `asking` makes requests of its permission questions, `tools` offers ours to it. The SDK
+speaks the control protocol; it is imported only when a turn needs it.
+"""
+
+from palaver.backends.claude.backend import NAME, ClaudeBackend
+from palaver.backends.claude.installation import readiness
+
+__all__ = ["NAME", "ClaudeBackend", "readiness"]

@@ -1,0 +1,139 @@
+"""Claude Code as a backend: takes a turn, finds or starts the conversation's program, and lets it work.
+
+A turn lasts until the program rests by its own word: a message that joined it, a subagent in the background, and what the
+program does when that one ends are all part of it. A command left running in the background ends the turn as `yielded`;
+when the command ends, the conversation starts the next turn by itself, and that turn reads what the program, which woke up
+on its own, has begun to say.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from pathlib import Path
+
+from palaver.backends.base import Capabilities, Turn
+from palaver.backends.briefing import Briefing, all_known, briefing, still_said
+from palaver.backends.claude.conduct import Conduct
+from palaver.backends.claude.installation import executable
+from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
+from palaver.backends.programs import Programs, Row
+from palaver.clock import Clock
+from palaver.schema.events import KnownEvent
+from palaver.tools.policy import Mode, as_mode
+
+NAME = "claude"
+
+CAPABILITIES = Capabilities(thinking=True, steer=True, approvals=True, fork=True, images=True, usage=True)
+
+MODES: Mapping[Mode, str] = {
+    "plan": "plan",
+    "ask": "default",
+    "accept_edits": "acceptEdits",
+    # No sandbox of ours holds what it does, so more than edits is still asked for.
+    "auto": "acceptEdits",
+    # Everything is asked, and allowed here: each call has its grant on record, and root needs no flag.
+    "full": "default",
+}
+
+
+class ClaudeBackend:
+    name = NAME
+
+    def __init__(self, environment: Mapping[str, str], clock: Clock) -> None:
+        self._environment = environment
+        self._programs: Programs[ClaudeProgram] = Programs(NAME, clock)
+        self._closing = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    def table(self) -> list[Row]:
+        return self._programs.table()
+
+    async def run(self, turn: Turn) -> AsyncIterator[KnownEvent]:
+        brief = briefing(turn, NAME)
+        mode = mode_of(turn)
+        async with AsyncExitStack() as stack:
+            program, record = await self._program(stack, turn, brief, MODES[mode])
+            if program.mode != MODES[mode]:
+                await program.connected.set_permission_mode(MODES[mode])  # type: ignore[arg-type]
+                program.mode = MODES[mode]
+            conduct = Conduct(turn, program, brief, record, allow_all=mode == "full")
+            async with aclosing(conduct.events()) as events:
+                async for event in events:
+                    yield event
+
+    async def close(self) -> None:
+        self._closing = True
+        await self._programs.close()
+
+    async def _program(
+        self, stack: AsyncExitStack, turn: Turn, brief: Briefing, mode: str
+    ) -> tuple[ClaudeProgram, str]:
+        """The live program when it knows what it should and nothing else, else a new one; and what it must be told."""
+        spec = self._spec(turn)
+        grants = {(grant.tool, grant.match) for grant in turn.state.grants if _is_theirs(grant.tool)}
+        resume = _resume(turn, brief)
+
+        def fits(program: ClaudeProgram) -> bool:
+            if program.spec != spec or program.grants != grants or not still_said(program.known, turn.state):
+                return False
+            return all_known(program.known, turn) or (brief.session is not None and program.session == brief.session)
+
+        def start(resume: Resume | None) -> AbstractAsyncContextManager[ClaudeProgram]:
+            return started(spec, mode, resume, grants, lambda: self._closing)
+
+        try:
+            using = self._programs.use(turn.conversation, lambda: start(resume), fits)
+            program = await stack.enter_async_context(using)
+        except SessionUnknown:
+            using = self._programs.use(turn.conversation, lambda: start(None), fits)
+            return await stack.enter_async_context(using), brief.whole
+        if program.known:
+            return program, "" if all_known(program.known, turn) else brief.unseen
+        if resume is not None and not resume.fork:
+            program.cost_usd = float(brief.marked.get("cost_usd") or 0.0)
+        return program, brief.unseen if resume is not None else brief.whole
+
+    def _spec(self, turn: Turn) -> Spec:
+        agent = turn.agent
+        program = Path(agent.command[0]) if agent.command else executable(self._environment)
+        return Spec(
+            executable=program,
+            cwd=turn.project,
+            environment=environment_of(self._environment, agent.environment),
+            instructions=agent.system_prompt,
+            model=turn.params.get("model") or agent.model,
+            tools=agent.allowed_tools,
+            denied=tuple(
+                rule.tool if rule.match is None else f"{rule.tool}({rule.match})"
+                for rule in agent.policy
+                if rule.decision.startswith("deny") and rule.tool != "*"
+            ),
+            settings=str(agent.params.get("setting_sources", "user")),
+            servers=agent.mcp_servers,
+        )
+
+
+def mode_of(turn: Turn) -> Mode:
+    """The message's own mode first, then the conversation's, then the agent's."""
+    active = turn.state.turn
+    return as_mode((active.mode if active else None) or turn.params.get("mode") or turn.agent.mode)
+
+
+def _resume(turn: Turn, brief: Briefing) -> Resume | None:
+    if brief.session is None:
+        return None
+    of = brief.marked.get("conversation")
+    at = brief.marked.get("at")
+    return Resume(
+        brief.session,
+        at=at if isinstance(at, str) else None,
+        # A branch goes on from what it shares with the conversation it came from, and leaves that one alone.
+        fork=of is not None and of != turn.conversation,
+    )
+
+
+def _is_theirs(tool: str) -> bool:
+    """Its tools are named like classes, ours like words."""
+    return tool[:1].isupper() or tool.startswith("mcp__")

@@ -1,0 +1,327 @@
+"""One turn with a running Claude Code: what it is told, what it says, what it asks, and how it is stopped.
+
+Used by `backend`. Everything that happens comes through the program's inbox in one order, so a request never precedes the
+call it is about, and a grant is on disk before the program hears the yes.
+
+A stop cancels the task that reads `events`. The program is then interrupted by its own means and drained until it rests;
+one that does not rest in time, or has something of this turn left in the background, is let go with all it started.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from palaver.backends.base import Turn
+from palaver.backends.briefing import Briefing, Words, words_of
+from palaver.backends.claude.asking import PLAN, QUESTION, OwnQuestion, answered, grants_of, request_of
+from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
+from palaver.backends.claude.results import Result
+from palaver.backends.claude.translate import Call, Reading
+from palaver.backends.excerpts import fitting
+from palaver.backends.process import to_the_end
+from palaver.context.handover import mark
+from palaver.errors import AgentError, Exited
+from palaver.schema.events import (
+    KnownEvent,
+    RequestOpened,
+    RequestResolved,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from palaver.schema.view import Outcome, TextBlock
+
+STOP_S = 1.5
+"""For an interrupted program to rest; the runner's ladder must still fit into the 2 s after which nothing may be left."""
+RULES_S = 0.25
+"""After a call was put to the program's rules: by then it has asked, or it runs."""
+
+logger = structlog.get_logger(__name__)
+
+
+class _Answered:
+    def __init__(self, ask: Ask, request: RequestOpened, resolved: RequestResolved) -> None:
+        self.ask, self.request, self.resolved = ask, request, resolved
+
+
+class _Runs:
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+
+class Conduct:
+    def __init__(
+        self, turn: Turn, program: ClaudeProgram, brief: Briefing, record: str, *, allow_all: bool = False
+    ) -> None:
+        self._turn = turn
+        self._program = program
+        self._brief = brief
+        self._record = record
+        self._allow_all = allow_all
+        self._began_ms = turn.now_ms()
+        self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd)
+        self._waiting: dict[int, tuple[Ask, RequestOpened, asyncio.Task[None]]] = {}
+        self._questions: set[asyncio.Task[None]] = set()
+        self._declined: str | None = None
+
+    async def events(self) -> AsyncGenerator[KnownEvent, None]:
+        program = self._program
+        program.turn, program.resting = self._turn, False
+        settled = False
+        try:
+            async for event in self._all():
+                yield event
+            settled = True
+        except AgentError:
+            # It said why, and rests: nothing is left to interrupt.
+            settled = True
+            raise
+        finally:
+            program.cost_usd = self._reading.cost_usd
+            program.known.update(message.id for message in self._turn.history if not message.hidden)
+            program.known.update(self._reading.answers if settled else ())
+            for task in (*(task for _, _, task in self._waiting.values()), *self._questions):
+                task.cancel()
+            if not settled:
+                await to_the_end(self._stop())
+            program.resting = True
+
+    async def _all(self) -> AsyncIterator[KnownEvent]:
+        program = self._program
+        if program.running or not program.inbox.empty():
+            # It woke up by itself: first what it has to say, so that a message is not folded into that.
+            async for event in self._until_rest():
+                yield event
+        words = await self._words()
+        while words is not None:
+            self._reading.result = None
+            await self._send(words)
+            async for event in self._until_rest():
+                yield event
+            delivered = () if self._reading.failure or self._declined else await self._turn.deliveries()
+            words = await words_of(self._turn, delivered) if delivered else None
+        yield self._finished()
+
+    async def _words(self) -> Words | None:
+        """What the turn asks; None when the program has said by itself what there is to say."""
+        if self._brief.asked:
+            return (await words_of(self._turn, self._brief.asked)).after(self._record)
+        if self._reading.result is not None:
+            return None
+        told = [
+            block.text
+            for message in self._turn.history[-8:]
+            if message.role == "event"
+            for block in message.blocks
+            if isinstance(block, TextBlock)
+        ]
+        return Words("\n".join(told) or "Go on.").after(self._record)
+
+    async def _send(self, words: Words) -> None:
+        images = [
+            {"type": "image", "source": {"type": "base64", "media_type": image.mime, "data": image.base64}}
+            for image in words.images
+        ]
+        content = [*images, {"type": "text", "text": words.text or "(no text)"}]
+        message = {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
+
+        async def one() -> AsyncIterator[dict[str, Any]]:
+            yield message
+
+        self._program.running = True
+        await self._program.connected.query(one())
+
+    # -- reading
+
+    async def _until_rest(self) -> AsyncIterator[KnownEvent]:
+        """Everything until the program rests. Ends by its own word, or, for an old one, by its result."""
+        while True:
+            item = await self._program.next()
+            match item:
+                case dict():
+                    for event in self._reading.read(item):
+                        yield await fitting(event, self._turn) if isinstance(event, ToolFinished) else event
+                        if isinstance(event, ToolStarted | ToolFinished):
+                            await self._steer()
+                    if self._is_rest(item):
+                        return
+                case Ask():
+                    async for event in self._asked(item):
+                        yield event
+                case Hooked():
+                    asyncio.get_running_loop().call_later(
+                        RULES_S, self._program.inbox.put_nowait, Signal(_Runs(item.call))
+                    )
+                case Withdrawn():
+                    for event in self._withdrawn(item.ask):
+                        yield event
+                case Signal(what=_Answered() as told):
+                    async for event in self._resolved(told):
+                        yield event
+                case Signal(what=_Runs() as runs):
+                    for event in self._reading.started(runs.call):
+                        yield event
+                        await self._steer()
+                case Signal(what=OwnQuestion() as question):
+                    self._put(question)
+                case Exited():
+                    raise item
+                case _:
+                    pass
+
+    def _is_rest(self, line: dict[str, Any]) -> bool:
+        result = self._reading.result
+        if result is None:
+            return False
+        if self._program.tells_state:
+            return line.get("subtype") == "session_state_changed" and line.get("state") == "idle"
+        return line.get("type") == "result" and not result.own
+
+    async def _steer(self) -> None:
+        """A boundary: what was said meanwhile goes to the program, which takes it in with the next result."""
+        if delivered := await self._turn.deliveries():
+            await self._send(await words_of(self._turn, delivered))
+
+    # -- asking
+
+    async def _asked(self, ask: Ask) -> AsyncIterator[KnownEvent]:
+        if ask.answer.done():
+            return
+        theirs = ask.context.tool_use_id
+        own = self._reading.calls.get(theirs or "")
+        if own is not None:
+            own.asked = True
+        if self._allow_all and ask.tool not in (QUESTION, PLAN):
+            if own is not None:
+                yield self._start(own, "mode:full")
+                await self._turn.committed()
+            self._answer(ask, RequestResolved(request="", status="answered", verdict="allow"))
+            return
+        call = self._reading.call_of(theirs)
+        request = request_of(
+            ask,
+            request=self._turn.new_id(),
+            call=call.id if call else None,
+            agent=self._turn.agent.id,
+            root=self._turn.project,
+            nested=own is None,
+        )
+        # What was said before is on disk first: a request must find its call.
+        await self._turn.committed()
+        task = asyncio.create_task(self._wait(ask, request), name=f"request {request.request}")
+        self._waiting[id(ask)] = ask, request, task
+
+    async def _wait(self, ask: Ask, request: RequestOpened) -> None:
+        resolved = await self._turn.request(request)
+        self._program.inbox.put_nowait(Signal(_Answered(ask, request, resolved)))
+
+    async def _resolved(self, told: _Answered) -> AsyncIterator[KnownEvent]:
+        ask, resolved = told.ask, told.resolved
+        self._waiting.pop(id(ask), None)
+        own = self._reading.calls.get(ask.context.tool_use_id or "")
+        if resolved.status != "answered" or resolved.verdict == "deny":
+            if own is not None:
+                own.denied = True
+            if resolved.then == "stop":
+                self._declined = f"{told.request.title or ask.tool} was declined."
+        else:
+            for grant in grants_of(ask, resolved, self._turn.agent.id):
+                self._program.grants.add((grant.tool, grant.match))
+                yield grant
+            if own is not None:
+                yield self._start(own, f"request:{told.request.request}", told.request)
+            # The grant is on disk before the program hears of it.
+            await self._turn.committed()
+        self._answer(ask, resolved)
+        await self._steer()
+
+    def _start(self, call: Call, grant: str, request: RequestOpened | None = None) -> ToolStarted:
+        call.started = True
+        return ToolStarted(
+            call=call.id,
+            grant=grant,
+            request=request.request if request else None,
+            hash=request.hash if request else None,
+        )
+
+    def _answer(self, ask: Ask, resolved: RequestResolved) -> None:
+        if not ask.answer.done():
+            ask.answer.set_result(answered(ask, resolved))
+
+    def _withdrawn(self, ask: Ask) -> list[KnownEvent]:
+        known = self._waiting.pop(id(ask), None)
+        if known is None:
+            return []
+        _, request, task = known
+        task.cancel()
+        return [RequestResolved(request=request.request, status="cancelled", text="It no longer needs to know.")]
+
+    def _put(self, question: OwnQuestion) -> None:
+        call = next(
+            (one for one in reversed(self._reading.calls.values()) if one.name.endswith("ask_user") and not one.ended),
+            None,
+        )
+        request = replace(
+            question.request,
+            request=self._turn.new_id(),
+            call=call.id if call else None,
+            agent=self._turn.agent.id,
+        )
+        task = asyncio.create_task(self._ask(question, request), name=f"question {request.request}")
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
+
+    async def _ask(self, question: OwnQuestion, request: RequestOpened) -> None:
+        resolved = await self._turn.request(request)
+        if not question.answer.done():
+            question.answer.set_result(resolved)
+
+    # -- the end
+
+    def _finished(self) -> TurnFinished:
+        result = self._reading.result
+        if result is not None and result.failed and not self._declined:
+            raise result.error(self._reading.failure)
+        return TurnFinished(
+            outcome=self._outcome(result),
+            duration_ms=max(0, self._turn.now_ms() - self._began_ms),
+            summary=self._declined,
+        )
+
+    def _outcome(self, result: Result | None) -> Outcome:
+        if self._declined:
+            return "interrupted"
+        if result is not None and result.reason in ("max_turns", "error_max_turns", "max_budget"):
+            return "limited"
+        return "yielded" if self._program.tasks else "completed"
+
+    async def _stop(self) -> None:
+        """Shielded and bounded by its caller's shield and its own limit."""
+        program = self._program
+        left = self._reading.new_tasks
+        for task in left:
+            # The conversation has written down that they are stopped.
+            program.tasks.pop(task, None)
+        try:
+            async with asyncio.timeout(STOP_S):
+                if program.running:
+                    await program.connected.interrupt()
+                while program.running or not program.inbox.empty():
+                    await program.next()
+        except Exception as failure:  # noqa: BLE001 - whatever the SDK raises, the program is let go
+            logger.warning("claude did not rest after a stop", pid=program.pid, reason=str(failure) or "too slow")
+            program.broken = True
+        if left:
+            program.broken = True
+
+    def _mark(self, at: str | None, cost_usd: float | None) -> dict[str, Any]:
+        return mark(
+            "claude",
+            self._program.session or "",
+            conversation=self._turn.conversation,
+            at=at,
+            cost_usd=cost_usd,
+        )

@@ -1,0 +1,75 @@
+"""Where the program is, which version, and whether somebody is logged in: for starting it, and for doctor.
+
+Looks at files and variables only; nothing is run and nothing is imported that takes time.
+"""
+
+import importlib.util
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from palaver.backends.base import Readiness
+from palaver.errors import NotInstalled
+
+SDK = "claude_agent_sdk"
+HOW_TO_INSTALL = "Install it with `pip install 'palaver[claude]'`, which brings the program too."
+HOW_TO_LOG_IN = "Run `claude` once in a terminal and log in with /login, or set ANTHROPIC_API_KEY."
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
+"""Logged in elsewhere: the cloud's own credentials count."""
+
+
+def executable(environment: Mapping[str, str]) -> Path:
+    """The program that came with the SDK, whose protocol it knows; else the one on the PATH."""
+    package = _package()
+    if package is None:
+        raise NotInstalled(f"Claude Code needs the package claude-agent-sdk. {HOW_TO_INSTALL}")
+    bundled = package / "_bundled" / "claude"
+    if bundled.is_file():
+        return bundled
+    found = shutil.which("claude", path=environment.get("PATH"))
+    if found is None:
+        raise NotInstalled("The program `claude` was not found. Install it with `npm i -g @anthropic-ai/claude-code`.")
+    return Path(found)
+
+
+def readiness(environment: Mapping[str, str]) -> Readiness:
+    try:
+        program = executable(environment)
+    except NotInstalled as missing:
+        return Readiness(False, "Claude Code is not installed.", missing.message)
+    version = _version(program)
+    details = {"program": program.name, "version": version}
+    if not logged_in(environment):
+        return Readiness(False, f"Claude Code {version}: nobody is logged in.", HOW_TO_LOG_IN, details)
+    return Readiness(True, f"Claude Code {version}", details=details)
+
+
+def logged_in(environment: Mapping[str, str]) -> bool:
+    """As far as files and variables tell; a login in macOS's keychain leaves a trace in the settings file."""
+    if any(environment.get(name) for name in (*KEYS, *CLOUDS)):
+        return True
+    home = Path(environment.get("HOME") or "/nowhere")
+    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    if (folder / ".credentials.json").is_file():
+        return True
+    for settings in (home / ".claude.json", folder / ".claude.json"):
+        try:
+            if b'"oauthAccount"' in settings.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _package() -> Path | None:
+    found = importlib.util.find_spec(SDK)
+    return Path(found.origin).parent if found is not None and found.origin else None
+
+
+def _version(program: Path) -> str:
+    try:
+        return program.with_name("claude.version").read_text().strip().split()[0]
+    except (OSError, IndexError):
+        return "(version unknown)"

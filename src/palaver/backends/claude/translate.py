@@ -1,0 +1,447 @@
+"""What Claude Code prints, as canonical events. Pure: lines go in, events come out, nothing waits.
+
+Used by `backend` with one `Reading` a turn. The program tells everything twice: as a stream of deltas, and as one line for
+each finished block. The line is the truth and replaces its deltas. What a subagent says has a parent; it becomes output of
+the call that started the subagent and never part of the answer's own text. A line of an unknown kind says nothing here.
+
+Seen with 2.1.325: the line of a block comes before that block's `content_block_stop`; a cut answer is followed by another
+message that goes on with it; an agent that runs in the background has its call answered at once, and ends later.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from palaver.backends.claude.results import Result, files_changed, finished, text_of
+from palaver.backends.excerpts import pieces
+from palaver.schema.base import Usage
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    FilesChanged,
+    KnownEvent,
+    ProcessFinished,
+    ProcessStarted,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolStarted,
+    TurnStatus,
+)
+from palaver.schema.view import Retry
+
+Line = Mapping[str, Any]
+
+RULES_GRANT = "claude:rules"
+"""The grant of a call that the program's own rules let through without asking."""
+AGENTS = frozenset({"Agent", "Task"})
+SUBAGENT_CHARS = 2_000
+"""Of one result a subagent got: enough to follow it. The subagent's own report is the call's result."""
+NOTHING_SPENT = Usage()
+SYNTHETIC = "<synthetic>"
+"""The model of a message that the program wrote itself, about an error."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call of the answer. `id` is ours."""
+
+    id: str
+    name: str
+    input: Any = None
+    asked: bool = False
+    denied: bool = False
+    started: bool = False
+    ended: bool = False
+    task: str | None = None
+    """Works on in the background: its end is that of this task."""
+
+
+@dataclass(slots=True)
+class _Answer:
+    message: str
+    theirs: str
+    model: str | None
+    streaming: int | None = None
+    """The block that is being streamed."""
+    kinds: dict[int, str] = field(default_factory=dict[int, str])
+    calls: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
+    """By block: the program's id and the tool's name."""
+    whole: int = 0
+    """Blocks that are there as a whole."""
+    at: str | None = None
+    usage: Usage = NOTHING_SPENT
+    stop_reason: str | None = None
+    stopped: bool = False
+
+
+class Reading:
+    """One turn's reading. `tasks` outlives it: what runs in the background, by the program's id."""
+
+    def __init__(
+        self,
+        new_id: Callable[[], str],
+        mark: Callable[[str | None, float | None], dict[str, Any]],
+        tasks: dict[str, str] | None = None,
+        cost_usd: float = 0.0,
+    ) -> None:
+        self._new_id = new_id
+        self._mark = mark
+        self._answer: _Answer | None = None
+        self._parents: dict[str, str] = {}
+        self._continues = False
+        self.calls: dict[str, Call] = {}
+        """By the program's id."""
+        self.tasks = tasks if tasks is not None else {}
+        self.new_tasks: set[str] = set()
+        self.cost_usd = cost_usd
+        """Of the whole session so far: what the program tells is the sum since it began."""
+        self.result: Result | None = None
+        self.failure: str | None = None
+        """The kind of error that the program itself reported."""
+        self.answers: list[str] = []
+
+    def read(self, line: Line) -> list[KnownEvent]:
+        parent = line.get("parent_tool_use_id")
+        match line.get("type"):
+            case "stream_event" if not parent:
+                return self._streamed(_dict(line.get("event")))
+            case "assistant" | "user" if parent:
+                return self._of_subagent(str(parent), line)
+            case "assistant":
+                return self._said(line)
+            case "user":
+                return self._results(line)
+            case "system":
+                return self._told(line)
+            case "result":
+                return self._over(line)
+            case _:
+                return []
+
+    def call_of(self, theirs: str | None) -> Call | None:
+        """The call of the answer that something belongs to: itself, or the one that its subagent was started by."""
+        seen: set[str] = set()
+        while theirs is not None and theirs not in self.calls and theirs not in seen:
+            seen.add(theirs)
+            theirs = self._parents.get(theirs)
+        return self.calls.get(theirs) if theirs else None
+
+    def started(self, theirs: str) -> list[KnownEvent]:
+        """The program lets a call run by its own rules."""
+        call = self.calls.get(theirs)
+        if call is None or call.started or call.ended or call.asked:
+            return []
+        call.started = True
+        return [ToolStarted(call=call.id, grant=RULES_GRANT)]
+
+    # -- the stream
+
+    def _streamed(self, event: Line) -> list[KnownEvent]:
+        answer = self._answer
+        match event.get("type"):
+            case "message_start":
+                return self._begin(_dict(event.get("message")))
+            case "content_block_start" if answer:
+                return self._block_begins(answer, int(event.get("index") or 0), _dict(event.get("content_block")))
+            case "content_block_delta" if answer:
+                return self._delta(answer, int(event.get("index") or 0), _dict(event.get("delta")))
+            case "content_block_stop" if answer:
+                answer.streaming = None
+            case "message_delta" if answer:
+                answer.stop_reason = _dict(event.get("delta")).get("stop_reason") or answer.stop_reason
+                answer.usage = usage_of(_dict(event.get("usage")), answer.usage)
+            case "message_stop" if answer:
+                answer.stopped = True
+                # The last answer waits for the result, which tells what the turn cost.
+                return self._end_answer() if answer.stop_reason == "tool_use" else []
+            case _:
+                pass
+        return []
+
+    def _begin(self, message: Line) -> list[KnownEvent]:
+        before = self._answer
+        replaced: str | None = None
+        events: list[KnownEvent] = []
+        if before is not None:
+            if not before.stopped and before.whole == 0 and not self._continues:
+                # Cut before any block of it was whole: the program starts over, and so does the answer.
+                replaced = before.message
+                self._answer = None
+            else:
+                events = self._end_answer()
+        self._continues = False
+        answer = _Answer(self._new_id(), str(message.get("id") or ""), message.get("model"))
+        answer.usage = usage_of(_dict(message.get("usage")))
+        self._answer = answer
+        self.answers.append(answer.message)
+        return [*events, AnswerStarted(message=answer.message, model=answer.model, replaces=replaced)]
+
+    def _block_begins(self, answer: _Answer, index: int, block: Line) -> list[KnownEvent]:
+        answer.streaming = index
+        answer.kinds[index] = kind = str(block.get("type"))
+        if kind != "tool_use":
+            return []
+        theirs, name = str(block.get("id")), str(block.get("name"))
+        answer.calls[index] = theirs, name
+        call = self.calls.setdefault(theirs, Call(self._new_id(), name))
+        return [ToolInputDelta(message=answer.message, block=index, call=call.id, name=name)]
+
+    def _delta(self, answer: _Answer, index: int, delta: Line) -> list[KnownEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                return [TextDelta(message=answer.message, block=index, text=one) for one in pieces(str(delta["text"]))]
+            case "thinking_delta":
+                parts = pieces(str(delta["thinking"]))
+                return [ThinkingDelta(message=answer.message, block=index, text=one) for one in parts]
+            case "input_json_delta" if index in answer.calls:
+                theirs, name = answer.calls[index]
+                return [
+                    ToolInputDelta(message=answer.message, block=index, call=self.calls[theirs].id, name=name, text=one)
+                    for one in pieces(str(delta.get("partial_json") or ""))
+                ]
+            case _:
+                return []
+
+    # -- whole blocks
+
+    def _said(self, line: Line) -> list[KnownEvent]:
+        message = _dict(line.get("message"))
+        if message.get("model") == SYNTHETIC:
+            self.failure = str(line.get("error") or "unknown")
+            return []
+        events: list[KnownEvent] = []
+        if self._answer is None or self._answer.theirs != message.get("id"):
+            # Not streamed: the program fell back to a request without a stream.
+            events += self._begin(message)
+        answer = self._answer
+        assert answer is not None
+        answer.at = line.get("uuid") or answer.at
+        for block in _blocks(message):
+            events += self._block(answer, block, interrupted=bool(line.get("aborted")))
+        return events
+
+    def _block(self, answer: _Answer, block: Line, *, interrupted: bool) -> list[KnownEvent]:
+        index = answer.streaming if answer.streaming is not None else len(answer.kinds)
+        answer.kinds[index] = str(block.get("type"))
+        # A second block of the same line goes after it.
+        answer.streaming = None
+        answer.whole += 1
+        match block.get("type"):
+            case "text":
+                return [
+                    TextFinished(
+                        message=answer.message, block=index, text=str(block.get("text")), interrupted=interrupted
+                    )
+                ]
+            case "thinking":
+                return [
+                    ThinkingFinished(
+                        message=answer.message,
+                        block=index,
+                        text=str(block.get("thinking")),
+                        signature=block.get("signature") or None,
+                        interrupted=interrupted,
+                    )
+                ]
+            case "redacted_thinking":
+                return [
+                    ThinkingFinished(message=answer.message, block=index, text="", redacted=True, provider=dict(block))
+                ]
+            case "tool_use":
+                return [self._called(answer, index, block)]
+            case _:
+                return []
+
+    def _called(self, answer: _Answer, index: int, block: Line) -> KnownEvent:
+        theirs, name = str(block.get("id")), str(block.get("name"))
+        call = self.calls.setdefault(theirs, Call(self._new_id(), name))
+        call.input = block.get("input")
+        return ToolCalled(
+            message=answer.message,
+            block=index,
+            call=call.id,
+            name=name,
+            input=call.input,
+            provider={"by": "claude", "id": theirs},
+        )
+
+    def _end_answer(self, cost_usd: float | None = None) -> list[KnownEvent]:
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return []
+        return [
+            AnswerFinished(
+                message=answer.message,
+                finish_reason=answer.stop_reason or "cut",
+                usage=answer.usage if answer.usage != NOTHING_SPENT else None,
+                cost_usd=cost_usd,
+                model=answer.model,
+                provider=self._mark(answer.at, self.cost_usd),
+            )
+        ]
+
+    # -- results of tools
+
+    def _results(self, line: Line) -> list[KnownEvent]:
+        if line.get("isSynthetic"):
+            # "Your response above was cut off": what comes next goes on from the part that is there.
+            self._continues = True
+        events: list[KnownEvent] = []
+        for block in _blocks(_dict(line.get("message"))):
+            if block.get("type") == "tool_result":
+                events += self._result(str(block.get("tool_use_id")), block, line)
+        return events
+
+    def _result(self, theirs: str, block: Line, line: Line) -> list[KnownEvent]:
+        call = self.calls.get(theirs)
+        if call is None or call.ended:
+            return []
+        if call.task is not None:
+            # It was only sent off; what it does comes as output, and its report at its end.
+            return self.started(theirs)
+        ended = finished(call.id, call.name, block, line, denied=call.denied)
+        events = self.started(theirs) if ended.effect != "none" else []
+        call.ended = True
+        if changed := files_changed(line.get("tool_use_result")):
+            events.append(FilesChanged(files=changed, call=call.id))
+        return [*events, ended]
+
+    def _of_subagent(self, parent: str, line: Line) -> list[KnownEvent]:
+        call = self.call_of(parent)
+        said: list[str] = []
+        for block in _blocks(_dict(line.get("message"))):
+            match block.get("type"):
+                case "text" if line.get("type") == "assistant":
+                    said.append(str(block.get("text")))
+                case "tool_use":
+                    self._parents[str(block.get("id"))] = parent
+                    said.append(f"→ {block.get('name')} {_short(block.get('input'))}")
+                case "tool_result":
+                    said.append(_cut(text_of(block.get("content"))))
+                case _:
+                    pass
+        if call is None or call.ended or not said:
+            return []
+        return [
+            *self.started(parent),
+            *(ToolOutputDelta(call=call.id, text=one) for one in pieces("\n".join(said) + "\n")),
+        ]
+
+    # -- what the program tells of itself
+
+    def _told(self, line: Line) -> list[KnownEvent]:
+        match line.get("subtype"):
+            case "api_retry":
+                return [_retry(line)]
+            case "task_started":
+                return self._task_started(line)
+            case "task_notification":
+                return self._task_ended(line)
+            case "status" if line.get("status") == "compacting":
+                return [TurnStatus(status="working", detail="making its memory of the conversation shorter")]
+            case _:
+                return []
+
+    def _task_started(self, line: Line) -> list[KnownEvent]:
+        task, theirs = str(line.get("task_id")), str(line.get("tool_use_id"))
+        call = self.calls.get(theirs)
+        if not line.get("is_backgrounded"):
+            return self.started(theirs)
+        if line.get("task_type") == "local_agent" and call is not None and not call.ended:
+            call.task = task
+            return self.started(theirs)
+        self.tasks[task] = process = self._new_id()
+        self.new_tasks.add(task)
+        started = ProcessStarted(
+            process=process, command=str(line.get("description") or "a task"), call=call.id if call else None
+        )
+        return [*self.started(theirs), started]
+
+    def _task_ended(self, line: Line) -> list[KnownEvent]:
+        task = str(line.get("task_id"))
+        process = self.tasks.pop(task, None)
+        self.new_tasks.discard(task)
+        if process is not None:
+            return [ProcessFinished(process=process, exit_code=exit_code_of(line))]
+        call = next((one for one in self.calls.values() if one.task == task and not one.ended), None)
+        if call is None:
+            return []
+        call.ended = True
+        return [task_finished(call.id, line)]
+
+    def _over(self, line: Line) -> list[KnownEvent]:
+        self.result = Result.of(line)
+        total = line.get("total_cost_usd")
+        cost_usd: float | None = None
+        if isinstance(total, int | float):
+            # Less than before: a session that counts from its own beginning.
+            cost_usd = float(total) - self.cost_usd if total >= self.cost_usd else float(total)
+            self.cost_usd = float(total)
+        if self._answer is not None and not self._answer.stopped and self._answer.whole == 0:
+            return []
+        return self._end_answer(cost_usd or None)
+
+
+def usage_of(usage: Line, before: Usage = NOTHING_SPENT) -> Usage:
+    """Tokens of one answer. What is not said again stays as it was."""
+    cached = int(usage.get("cache_read_input_tokens") or 0)
+    fresh = usage.get("input_tokens")
+    written = int(usage.get("cache_creation_input_tokens") or 0)
+    thought = _dict(usage.get("output_tokens_details")).get("thinking_tokens")
+    return Usage(
+        input_tokens=int(fresh) + cached + written if fresh is not None else before.input_tokens,
+        output_tokens=int(usage.get("output_tokens") or before.output_tokens),
+        cached_tokens=cached if fresh is not None else before.cached_tokens,
+        reasoning_tokens=int(thought or before.reasoning_tokens),
+    )
+
+
+def exit_code_of(line: Line) -> int | None:
+    _, _, rest = str(line.get("summary") or "").rpartition("(exit code ")
+    number = rest.rstrip(")")
+    return int(number) if number.isdigit() else None
+
+
+def task_finished(call: str, line: Line) -> ToolFinished:
+    """The end of a subagent that worked in the background: its report is the call's result."""
+    report = str(line.get("summary") or "")
+    return finished(
+        call, "Agent", {"content": report, "is_error": line.get("status") != "completed"}, {"tool_use_result": None}
+    )
+
+
+def _retry(line: Line) -> TurnStatus:
+    reason = str(line.get("error") or "the service did not answer")
+    if line.get("error_status"):
+        reason = f"{reason} ({line['error_status']})"
+    retry = Retry(
+        attempt=int(line.get("attempt") or 1),
+        of=int(line.get("max_retries") or 1),
+        after_s=float(line.get("retry_delay_ms") or 0) / 1000,
+        reason=reason,
+    )
+    return TurnStatus(status="thinking", detail=f"trying again: {reason}", retry=retry)
+
+
+def _blocks(message: Line) -> list[Line]:
+    content = message.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _short(value: Any) -> str:
+    given = value if isinstance(value, dict) else {}
+    return _cut(" ".join(str(part) for part in given.values()).replace("\n", " "))[:200]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SUBAGENT_CHARS else f"{text[:SUBAGENT_CHARS]} […]"
+
+
+def _dict(value: Any) -> Line:
+    return value if isinstance(value, dict) else {}

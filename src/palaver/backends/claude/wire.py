@@ -1,0 +1,84 @@
+"""The SDK's way to the program: its lines, over a child of our own runner instead of one that the SDK would start.
+
+So the program stands under the warden, sees the environment we picked, and may write lines of any length. The SDK is given
+only what belongs to the control protocol; all other lines go to `deliver` as they are, because the SDK's classes drop
+fields we need. Made by `program`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import structlog
+from claude_agent_sdk import Transport
+
+from palaver.backends.process import Child
+from palaver.errors import Exited
+
+CONTROL = "control_"
+LEAVE_S = 1.0
+"""For a program that rests to write its memory down once its input ends; then the runner's ladder."""
+
+Deliver = Callable[[dict[str, Any]], Awaitable[None]]
+logger = structlog.get_logger(__name__)
+
+
+class Wire(Transport):
+    def __init__(self, child: Child, deliver: Deliver, ended: Callable[[Exited], None]) -> None:
+        self._child = child
+        self._deliver = deliver
+        self._ended = ended
+        self._open = True
+
+    async def connect(self) -> None:
+        """It runs already."""
+
+    async def write(self, data: str) -> None:
+        await self._child.write(data.encode())
+
+    def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        return self._read()
+
+    async def _read(self) -> AsyncIterator[dict[str, Any]]:
+        async with aclosing(self._child.lines()) as lines:
+            async for line in lines:
+                message = _decoded(line)
+                if message is None:
+                    continue
+                if str(message.get("type")).startswith(CONTROL):
+                    yield message
+                else:
+                    await self._deliver(message)
+        end = await self._child.ended()
+        failure = Exited(_why(self._child, end.code), exit_code=end.code)
+        self._open = False
+        self._ended(failure)
+        # Raised for the SDK too, so that nothing of it waits for an answer that will not come.
+        raise failure
+
+    async def close(self) -> None:
+        self._open = False
+        self._child.close_stdin()
+
+    def is_ready(self) -> bool:
+        return self._open
+
+    async def end_input(self) -> None:
+        self._child.close_stdin()
+
+
+def _decoded(line: bytes) -> dict[str, Any] | None:
+    try:
+        message = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        # Some builds write diagnostics there.
+        logger.debug("a line of claude is not JSON", line=line[:200])
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _why(child: Child, code: int) -> str:
+    said = child.stderr_tail.decode(errors="replace").strip()
+    how = f"Claude Code ended with code {code}"
+    return f"{how}: {said[-2000:]}" if said else f"{how} and did not say why."
