@@ -32,6 +32,7 @@ from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
 from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
+from palaver.history.programs.places import places_of
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
 from palaver.tools.background import Processes
@@ -95,6 +96,7 @@ async def open_app(
             clock=clock,
             ids=ids,
             standing=standing,
+            places=places_of(config.environment),
         )
         app = App(config, log, feed, directory, roster, keys, server.streams, build_app(server, config.public_hosts))
         if config.trajectories:

@@ -102,6 +102,23 @@ class Imported(Struct):
     left_out: tuple[str, ...] = ()
 
 
+class TakenOver(Struct):
+    """What became of a conversation that another program kept, or would."""
+
+    program: str
+    session: str
+    conversation: str
+    outcome: str
+    title: str = ""
+    message_count: int = 0
+    added: int = 0
+    note: str | None = None
+
+
+class _TakenOver(Struct):
+    items: list[TakenOver]
+
+
 class _SnapshotFrame(Struct):
     seq: int
     state: State
@@ -155,6 +172,13 @@ class Client:
         query = {name: value for name, value in wishes.items() if value is not None}
         query |= {"dry_run": str(dry_run).lower(), "client_request_id": str(uuid4())}
         return await self._send("POST", "/api/conversations/import", file, Imported, query)
+
+    async def take_over(
+        self, conversations: bytes, *, agent: str | None = None, dry_run: bool = False
+    ) -> list[TakenOver]:
+        """Conversations that another program kept, one JSON object a line, become ours. What is known is not made again."""
+        query = {"dry_run": str(dry_run).lower(), **({"agent": agent} if agent else {})}
+        return (await self._send("POST", "/api/import/conversations", conversations, _TakenOver, query)).items
 
     # -- reading
 

@@ -37,7 +37,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock, ThinkingBlock, ToolBlock
 
-Outcome = Literal["made", "known", "grown", "changed", "taken_up", "empty", "not_yours"]
+Outcome = Literal["made", "known", "grown", "changed", "taken_up", "empty", "not_yours", "refused"]
 """`changed`: what was imported reads differently now. `taken_up`: somebody went on with it here."""
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -55,6 +55,8 @@ class Taken(Shown):
     """In the program's own."""
     added: int = 0
     """New here."""
+    note: str | None = None
+    """Why, where the outcome alone does not say it."""
 
 
 def claim_id(foreign: ForeignConversation, growth: int = 0) -> str:
@@ -75,6 +77,7 @@ def announced(foreign: ForeignConversation, conversation: str) -> Taken:
         title=foreign.title,
         message_count=len(foreign.messages),
         added=len(foreign.messages) if outcome == "made" else 0,
+        note=foreign.of_another,
     )
 
 

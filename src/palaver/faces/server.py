@@ -19,6 +19,7 @@ from palaver.faces.keys import Failures, Keys, Principal, Role
 from palaver.faces.listings import Listings
 from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
+from palaver.history.programs.places import Places
 from palaver.log.base import EventLog
 from palaver.schema.base import Origin
 from palaver.tools.standing import StandingGrants
@@ -42,6 +43,8 @@ class ServerParts:
     clock: Clock
     ids: Ids
     standing: StandingGrants
+    places: Places
+    """Where other programs of the same user keep their conversations."""
 
 
 Server = NamedDependency[ServerParts]

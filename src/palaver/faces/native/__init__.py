@@ -3,12 +3,24 @@
 One module a noun. `docs/protocol/native.md` says what each route takes and gives.
 """
 
-from palaver.faces.native import agents, conversations, events, grants, history, requests, session, socket, uploads
+from palaver.faces.native import (
+    agents,
+    conversations,
+    events,
+    grants,
+    history,
+    imports,
+    requests,
+    session,
+    socket,
+    uploads,
+)
 
 ROUTES = [
     *session.ROUTES,
     *conversations.ROUTES,
     *history.ROUTES,
+    *imports.ROUTES,
     *events.ROUTES,
     *socket.ROUTES,
     *requests.ROUTES,

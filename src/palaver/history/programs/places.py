@@ -9,16 +9,20 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, assert_never
+from typing import Any, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
-from palaver.errors import Invalid, TooLarge
+from palaver.errors import Invalid, PalaverError, TooLarge
 from palaver.history.programs import claude, codex, pi, refact
 from palaver.history.programs.foreign import ForeignConversation, Program
 
+BATCH_FILES = 64
+BATCH_BYTES = 8 << 20
+"""Of files; what is taken of them is a fraction, and a request may carry several times as much."""
 SUBAGENT_FILE = "agent-"
 """How Claude Code names the files of its subagents, beside the others or in a folder below them."""
 COMPRESSED = ".jsonl.zst"
@@ -122,13 +126,61 @@ def _stated(program: Program, path: Path, project: str | None = None) -> Iterato
         yield SessionFile(program, path, found.st_size, int(found.st_mtime * 1000), project)
 
 
+def chosen(program: Program, places: Places, since_ms: int = 0) -> list[SessionFile]:
+    """Those that changed since, the oldest first: what is imported later is newer everywhere."""
+    found = [file for file in files(program, places) if file.modified_ms >= since_ms]
+    return sorted(found, key=lambda file: (file.modified_ms, file.path))
+
+
+def batches(chosen: Iterable[SessionFile]) -> Iterator[list[SessionFile]]:
+    """Enough files to share a commit, few enough bytes to be held at once."""
+    batch: list[SessionFile] = []
+    size = 0
+    for file in chosen:
+        if batch and (len(batch) >= BATCH_FILES or size + file.size_bytes > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.size_bytes
+    if batch:
+        yield batch
+
+
 # -- reading one
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that is no conversation, and why, in words."""
+
+    file: SessionFile
+    reason: str
+
+
+def read_all(files: Iterable[SessionFile], names: Mapping[str, str]) -> list[ForeignConversation | Unreadable]:
+    """Each file for itself: one that cannot be read keeps no other from being read."""
+    found: list[ForeignConversation | Unreadable] = []
+    for file in files:
+        try:
+            conversation = read(file)
+        except OSError as problem:
+            found.append(Unreadable(file, problem.strerror or str(problem)))
+        except PalaverError as problem:
+            found.append(Unreadable(file, problem.message))
+        else:
+            found.append(replace(conversation, title=names.get(conversation.session) or conversation.title))
+    return found
+
+
+def is_within(conversation: ForeignConversation, project: Path | None) -> bool:
+    """Whether it is about this folder or one in it."""
+    return project is None or (conversation.project is not None and Path(conversation.project).is_relative_to(project))
 
 
 def read(file: SessionFile) -> ForeignConversation:
     """Raises OSError, Invalid or TooLarge."""
     found = _read(file)
-    if not found.session:
+    if not found.session or file.program == "claude":  # A fork's lines may still say where they come from.
         found = replace(found, session=_named(file.path))
     # A file without times, or of a program that tells none.
     return replace(
@@ -163,23 +215,30 @@ def _named(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterable[bytes]]:
-    if not path.name.endswith(COMPRESSED):
-        with path.open("rb") as file:
-            yield file
+    if path.name.endswith(COMPRESSED):
+        yield _decompressed(path)
         return
-    with _decompressed(path) as file:
+    with path.open("rb") as file:
         yield file
 
 
-def _decompressed(path: Path) -> IO[bytes]:
+def _decompressed(path: Path) -> Iterable[bytes]:
     for name in DECODERS:
         try:
             decoder: Any = importlib.import_module(name)
         except ImportError:
             continue
-        opened: IO[bytes] = decoder.open(path, "rb")
-        return opened
+        return _lines(decoder, path)
     raise Invalid("The file is compressed, which needs the package `zstandard`: install it beside Palaver.")
+
+
+def _lines(decoder: Any, path: Path) -> Iterator[bytes]:
+    """What is cut off at its end is as long as it is."""
+    try:
+        with decoder.open(path, "rb") as stream, BufferedReader(stream) as file:
+            yield from file
+    except (decoder.ZstdError, EOFError) as problem:
+        raise Invalid(f"The file cannot be decompressed: {problem}.") from None
 
 
 # -- names that Codex keeps apart
