@@ -31,6 +31,7 @@ class McpTable(Struct, frozen=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     url: str | None = None
     headers: dict[str, str] = {}
+    trusted: bool = False
 
 
 class FrontMatter(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,5 +124,10 @@ def _server(name: str, table: McpTable) -> McpServer:
     if bool(words) == bool(table.url):
         raise ValueError(f"the MCP server “{name}” needs either a `command` or a `url`")
     return McpServer(
-        name=name, command=(*words, *table.args), environment=table.env, url=table.url, headers=table.headers
+        name=name,
+        command=(*words, *table.args),
+        environment=table.env,
+        url=table.url,
+        headers=table.headers,
+        trusted=table.trusted,
     )

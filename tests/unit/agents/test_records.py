@@ -24,6 +24,7 @@ mcp_servers:
     env: {DEPTH: "2"}
   weather:
     url: https://weather.example/mcp
+    trusted: true
 policy:
   - {tool: shell, match: "rm *", decision: deny_abort}
 params: {temperature: 0.2}
@@ -44,7 +45,7 @@ def test_agent_is_read_whole() -> None:
     assert agent.policy == (PolicyRule(tool="shell", match="rm *", decision="deny_abort"),)
     assert agent.mcp_servers == (
         McpServer(name="tools-shed", command=("node", "shed.js", "--all"), environment={"DEPTH": "2"}),
-        McpServer(name="weather", url="https://weather.example/mcp"),
+        McpServer(name="weather", url="https://weather.example/mcp", trusted=True),
     )
 
 
