@@ -24,6 +24,7 @@ run: $(INSTALLED) $(PAGE) ## Start Palaver and open its page (PALAVER_HOST, PALA
 test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both together in a real Chromium.
 	@scripts/bubblewrap.sh
 	@scripts/model.sh
+	@scripts/programs.sh
 	@scripts/chromium.sh; case $$? in 0) tests="" ;; 1) tests="not browser" ;; *) exit 1 ;; esac; \
 	$(PYTHON) -m pytest tests -m "$$tests"
 	@echo "Testing the page …"
@@ -37,7 +38,7 @@ bench: $(INSTALLED) $(PAGE) ## Measure the numbers we promise and print them as 
 
 clean: ## Remove everything the other targets made.
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
-	@rm -rf web/node_modules src/palaver/web_dist
+	@rm -rf web/node_modules tests/cli/npm/node_modules src/palaver/web_dist
 	@find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The steps behind the targets. Each leaves a file whose time tells make whether to do it again.

@@ -116,7 +116,7 @@ async def stand(subject: Subject, tmp_path: Path, *script: Answer) -> AsyncItera
     home.mkdir()
     project.mkdir()
     # Lenient: what a program sends its own service is its own affair.
-    async with scripted_provider(*script, strict=False) as service:
+    async with scripted_provider(*script, obedient=True, strict=False) as service:
         at_work = Stand(subject, Place(service, home, project))
         await at_work.enter()
         try:
