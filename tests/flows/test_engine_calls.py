@@ -268,6 +268,26 @@ async def test_approved_part_of_a_batch_runs_once_over_a_restart(tmp_path: Path)
     assert (tmp_path / "project/once").read_text() == "1\n2\n"
 
 
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_calls_left_waiting_by_a_restart_are_decided_together(accepted: bool, tmp_path: Path) -> None:
+    calls = (run("touch one"), run("touch two"))
+    async with scripted_provider(Answer.of(*calls), Answer.of("Done.")) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            conversation = await work.begin("go")
+            await work.opened(conversation, 2)
+        async with at_work(tmp_path, provider=provider) as work:
+            seq = (await work.server.state(conversation))["seq"]
+            decided = await work.server.command(conversation, type="decide_tools", accepted=accepted)
+            events = await work.server.settled(conversation, after=seq)
+            state = await work.server.state(conversation)
+            again = await work.server.command(conversation, type="decide_tools")
+    assert (decided.status_code, again.status_code) == (202, 409)
+    assert events[-1]["outcome"] == ("completed" if accepted else "interrupted")
+    assert state["status"] == "idle"
+    assert [event["ok"] for event in of(events, "tool.finished")] == [accepted, accepted]
+    assert len(list((tmp_path / "project").glob("[ot]*"))) == (2 if accepted else 0)
+
+
 async def test_two_requests_left_by_a_restart_are_both_answered_and_both_count(tmp_path: Path) -> None:
     calls = (run("touch one"), run("touch two"))
     async with scripted_provider(Answer.of(*calls), Answer.of("Done.")) as provider:

@@ -75,7 +75,7 @@ ADMISSION: Mapping[type[Command], Mapping[Situation, Admission]] = {
     TruncateMessages: _row(APPLIES, AT_WORK),
     RestoreMessages: _row(APPLIES, AT_WORK),
     Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
-    DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES),
+    DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
     # These name what they are about, and are answered by what became of it: any state may hold it.
     ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),
     ReturnToolResult: _row(NO_EDITOR, APPLIES),

@@ -10,7 +10,7 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core.admission import admission
+from palaver.core.admission import NONE_WAITS, admission
 from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.facts import Facts
 from palaver.core.history import rewrite
@@ -158,7 +158,7 @@ def _decide(state: State, command: Command, facts: Facts) -> Decision:
         case ResolveRequest():
             return _resolve(state, command, facts)
         case DecideTools():
-            return _decide_tools(state, command)
+            return _decide_tools(state, command, facts)
         case StopProcess():
             return _stop_process(state, command, facts)
         case RemoveGrant():
@@ -314,8 +314,13 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         return [resolved]
     if request.kind == "plan":
         return [resolved, *_plan_answered(state, request, command, turn, facts)]
+    return [resolved, _gone_on(state, turn, request.id, facts)]
+
+
+def _gone_on(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
+    """The turn that goes on from where a restart cut one, in its mode."""
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
-    return [resolved, started(turn, Trigger(kind="request", request=request.id), facts, cut.mode if cut else None)]
+    return started(turn, Trigger(kind="request", request=request), facts, cut.mode if cut else None)
 
 
 def _plan_answered(
@@ -354,16 +359,19 @@ def _word(turn: str | None, kind: str, text: str, facts: Facts) -> MessageAdded:
     )
 
 
-def _decide_tools(state: State, command: DecideTools) -> Decision:
+def _decide_tools(state: State, command: DecideTools, facts: Facts) -> Decision:
     waiting = {known.call: known for known in open_requests(state) if known.kind == "approval" and known.call}
+    if not waiting:
+        return Refusal("conflict", NONE_WAITS.why)
     decisions = {decision.call: decision.accepted for decision in command.decisions}
     if not decisions:
         decisions = {call: command.accepted for call in waiting if call}
     if strange := [call for call in decisions if call not in waiting]:
         return Refusal("not_found", f"No such call waits for a decision: {', '.join(strange)}.")
-    return [
+    turn = state.turn.id if state.turn else facts.new_id()
+    resolved: list[KnownEvent] = [
         RequestResolved(
-            turn=state.turn.id if state.turn else None,
+            turn=turn,
             request=waiting[call].id,
             status="answered",
             verdict="allow" if accepted else "deny",
@@ -372,6 +380,9 @@ def _decide_tools(state: State, command: DecideTools) -> Decision:
         )
         for call, accepted in decisions.items()
     ]
+    if state.turn is not None:
+        return resolved
+    return [*resolved, _gone_on(state, turn, waiting[next(iter(decisions))].id, facts)]
 
 
 def _stop_process(state: State, command: StopProcess, facts: Facts) -> Decision:

@@ -104,6 +104,7 @@ NAMES_WHAT_IS_NOT_THERE: frozenset[tuple[type[Command], Situation]] = frozenset(
         if state not in ("paused", "waiting_user_input", "waiting_at_rest")
     }
     | {(ReturnToolResult, state) for state in SITUATIONS if state != "waiting_ide"}
+    | {(DecideTools, state) for state in SITUATIONS if state == "waiting_at_rest"}  # A plan waits here, no call.
     | {(RestoreMessages, state) for state in SITUATIONS}  # Only an empty conversation can be filled.
 )
 """Let through by the table, and refused because of what they name: nothing like it is in that state."""

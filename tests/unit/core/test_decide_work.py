@@ -55,6 +55,24 @@ def test_decision_on_a_call_that_does_not_wait_changes_nothing() -> None:
     assert refusal(_paused(), DecideTools(decisions=some)).code == "not_found"
 
 
+def test_decisions_after_a_restart_begin_the_turn_that_goes_on_with_the_rest_waiting() -> None:
+    state = after(*settle(_resumable(), "restart", now=NOW_MS), state=_resumable())
+    some = (ToolDecision(call="a", accepted=True), ToolDecision(call="b", accepted=False))
+    *resolved, began = events(state, DecideTools(decisions=some), facts(resumable=True))
+    assert _verdicts(resolved) == [("qa", "allow", "continue"), ("qb", "deny", "stop")]
+    assert isinstance(began, TurnStarted)
+    assert (began.trigger.kind, began.trigger.request) == ("request", "qa")
+    assert {one.turn for one in resolved} == {began.turn}
+    going_on = after(*resolved, began, state=state)
+    assert going_on.status == "paused"
+    assert [known.id for known in going_on.requests if known.status == "open"] == ["qc"]
+
+
+def _resumable() -> State:
+    waiting = (wondered("qa", "a"), wondered("qb", "b"), wondered("qc", "c"))
+    return after(*asked(resumable=True), *called("a", "b", "c"), *waiting)
+
+
 # -- background processes
 
 
