@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.flows.at_work import Event, Work, of
+from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.engine import FREE, bodies, engine, nth, stop, words_of
-from tests.provider import Answer, Call
+from tests.provider import Answer, Call, ScriptedProvider
+from tests.provider.server import serving as service
 
 pytestmark = pytest.mark.anyio
 
@@ -129,6 +131,34 @@ async def test_queue_is_edited_moved_and_taken_from_and_each_is_delivered_once(w
         event["item"] for event in of(await work.until(conversation, nth(3, "turn.finished")), "queue.removed")
     ]
     assert sorted(delivered) == sorted(ids.values())
+
+
+async def test_messages_that_wait_over_a_restart_are_delivered_once_and_in_order(tmp_path: Path) -> None:
+    async with service(ScriptedProvider()) as provider:
+        async with at_work(tmp_path, provider=provider) as work:
+            conversation = await busy(work, "restarted")
+            for text in ("one", "two"):
+                await work.server.send(conversation, text, merge=True)
+            await work.server.send(conversation, "at once", priority=True)
+        async with at_work(tmp_path, provider=provider) as work:
+            events = await work.until(conversation, nth(2, "turn.finished"))
+            state = await work.server.state(conversation)
+        refused = [request.refused for request in provider.requests]
+    assert turns(events)[1:] == [["at once"], ["one", "two"]]
+    assert [event["reason"] for event in of(events, "turn.interrupted")] == ["shutdown"]
+    assert (state["queue"], state["status"]) == ([], "idle")
+    assert refused == [None] * 3
+
+
+async def test_priority_message_to_a_paused_agent_joins_as_soon_as_it_goes_on(work: Work) -> None:
+    conversation = await waiting(work, "paused-urgent", "paused")
+    await work.server.send(conversation, "ordinary")
+    await work.server.send(conversation, "at once", priority=True)
+    assert (await work.server.state(conversation))["status"] == "paused"
+    await let_go(work, conversation, "paused")
+    events = await work.until(conversation, nth(2, "turn.finished"))
+    assert turns(events) == [["paused-urgent", "at once"], ["ordinary"]]
+    assert len(bodies(work, "paused-urgent")) == 3
 
 
 # -- a full queue

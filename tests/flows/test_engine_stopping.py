@@ -250,6 +250,45 @@ async def test_tool_that_will_not_die_is_gone_within_two_seconds_of_the_stop(how
     await goes_on_after_the_stop(work, conversation, word)
 
 
+async def test_stop_ends_the_background_processes_of_its_turn_and_spares_those_of_earlier_ones(work: Work) -> None:
+    earlier, own = (f"88{number}{len(work.provider.requests)}654" for number in (5, 6))
+
+    def start(tag: str) -> Call:
+        return Call(name="shell", input={"command": f"trap '' TERM; sleep {tag}; sleep {tag}", "background": True})
+
+    work.provider.script.append(Answer(blocks=(start(earlier),), when="background-first"))
+    conversation = await work.begin("background-first go", policy=FREE)
+    seq = (await work.events(conversation))[-1]["seq"]
+    second = [Answer(blocks=(start(own),)), Answer(fault=Hang())]
+    work.provider.script += [replace(answer, when="background-second") for answer in second]
+    asked = len(work.provider.requests) + 2
+    await work.server.send(conversation, "background-second go")
+    await work.provider.received(asked)
+    assert processes_with(own)
+    await stop(work, conversation)
+    await gone(own)
+    events = await work.server.settled(conversation, after=seq)
+    state = await work.server.state(conversation)
+    assert processes_with(earlier)
+    assert [(event["end"], event.get("turn")) for event in of(events, "process.finished")] == [
+        ("stopped", events[-1]["turn"])
+    ]
+    assert [process["running"] for process in state["processes"]] == [True, False]
+    await work.server.command(conversation, type="delete_conversation")
+    await gone(earlier)
+
+
+async def test_stop_in_a_flood_of_output_lets_nothing_more_of_it_through(work: Work) -> None:
+    work.provider.script.append(Answer(blocks=(run("yes flooded"),), when="in-a-flood"))
+    conversation = await work.begin("in-a-flood go", policy=FREE)
+    await work.until(conversation, said("flooded", "tool.output.delta"))
+    await stop(work, conversation)
+    log = await goes_on_after_the_stop(work, conversation, "in-a-flood")
+    (result,) = of(log, "tool.finished")
+    assert (result["effect"], "flooded" in result["output"]) == ("unknown", True)
+    assert "flooded" in str(bodies(work, "in-a-flood")[-1]["messages"])
+
+
 # -- once, and nobody else
 
 
