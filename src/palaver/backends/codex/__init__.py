@@ -1,0 +1,11 @@
+"""Codex as a backend: `codex app-server`, one process for all conversations, each a thread of its own.
+
+Chosen by the composition root for agents with backend `codex`. The walk: `backend` gives a turn the shared program
+(`shared`, `rpc`), `threads` finds the thread to go on with, `turn` runs it, `translate` and `items` put its lines into our
+events, `asking` puts its requests to a person. Seen with 0.163.
+"""
+
+from palaver.backends.codex.backend import CodexBackend
+from palaver.backends.codex.program import readiness
+
+__all__ = ["CodexBackend", "readiness"]

@@ -1,0 +1,77 @@
+"""The `codex` backend: a turn at a time in each conversation, any number of conversations at once.
+
+It holds the program and nothing else: which thread a conversation goes on with is read off the log each time, so losing the
+program, or the server, loses nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from palaver.backends.base import Capabilities, Turn
+from palaver.backends.codex.conduct import conduct_of
+from palaver.backends.codex.program import codex_environment, find_codex
+from palaver.backends.codex.rpc import AppServer, app_server
+from palaver.backends.codex.shared import Shared
+from palaver.backends.codex.spoken import opening
+from palaver.backends.codex.threads import open_thread
+from palaver.backends.codex.translate import NAME
+from palaver.backends.codex.turn import CodexTurn
+from palaver.backends.programs import IDLE_S, Programs, Row
+from palaver.clock import Clock
+from palaver.schema.events import KnownEvent
+from palaver.schema.records import AgentRecord
+
+
+class CodexBackend:
+    name = NAME
+
+    def __init__(self, clock: Clock, environment: Mapping[str, str], idle_s: float = IDLE_S) -> None:
+        """`environment` is the server's own; the program sees only what it may."""
+        self._environment = environment
+        self._programs: Programs[AppServer] = Programs(NAME, clock, idle_s)
+        self._shared: dict[str, Shared] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            deltas=True, thinking=True, steer=True, approvals=True, resume=False, fork=True, images=True, usage=True
+        )
+
+    async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
+        lock = self._turns.setdefault(turn.conversation, asyncio.Lock())
+        shared = self._program_of(turn.agent)
+        # A turn that was stopped may still be leaving when the next one comes.
+        async with lock, shared.use() as server:
+            conduct = conduct_of(turn)
+            opened = await open_thread(server, turn, conduct)
+            said = await opening(turn, opened.record)
+            running = CodexTurn(turn, server, opened.thread, conduct, partial(shared.drop, server))
+            async with aclosing(running.events(said)) as events:
+                async for event in events:
+                    yield event
+
+    async def close(self) -> None:
+        await self._programs.close()
+
+    def table(self) -> list[Row]:
+        """The processes that run."""
+        return self._programs.table()
+
+    def _program_of(self, agent: AgentRecord) -> Shared:
+        """One for all, but for agents whose program is started in a way of their own."""
+        own = (agent.command, tuple(sorted(agent.environment.items())))
+        key = NAME if own == ((), ()) else f"{NAME} {hash(own):x}"
+        if key not in self._shared:
+            self._shared[key] = Shared(self._programs, key, partial(self._start, agent))
+        return self._shared[key]
+
+    def _start(self, agent: AgentRecord) -> AbstractAsyncContextManager[AppServer]:
+        argv = agent.command or (str(find_codex(self._environment)),)
+        environment = codex_environment(self._environment, agent.environment)
+        home = Path(environment.get("HOME", "/"))
+        return app_server(argv, environment, home if home.is_dir() else Path("/"))

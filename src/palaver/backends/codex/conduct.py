@@ -1,0 +1,108 @@
+"""How Codex is let work in each of our modes: what it asks about, and the box its commands run in. Pure.
+
+| mode | Codex asks | its sandbox |
+|---|---|---|
+| plan | never: nothing it does can change a file | read only |
+| ask | before every command and every patch | the project may be written, no network |
+| accept_edits | before every command; patches inside the project are answered by the mode | the same |
+| auto | when it wants out of its sandbox | the same |
+| full | never | none |
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from palaver.backends.base import Turn
+from palaver.tools.policy import Mode, as_mode
+
+Policy = Literal["untrusted", "on-request", "never"]
+Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
+
+_CONDUCT: dict[Mode, tuple[Policy, Sandbox]] = {
+    "plan": ("never", "read-only"),
+    "ask": ("untrusted", "workspace-write"),
+    "accept_edits": ("untrusted", "workspace-write"),
+    "auto": ("on-request", "workspace-write"),
+    "full": ("never", "danger-full-access"),
+}
+_POLICY_NAMES: dict[Sandbox, str] = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+}
+_EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh"})
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    mode: Mode
+    policy: Policy
+    sandbox: Sandbox
+    cwd: str
+    model: str | None = None
+    effort: str | None = None
+    instructions: str | None = None
+
+    @property
+    def grant(self) -> str:
+        """What a call runs under that nobody was asked about."""
+        return f"mode:{self.mode}"
+
+    @property
+    def planning(self) -> bool:
+        return self.mode == "plan"
+
+    @property
+    def box(self) -> str:
+        """For the person who decides."""
+        return f"Codex's own sandbox: {self.sandbox}"
+
+    def of_thread(self) -> dict[str, Any]:
+        """For starting, resuming and forking. A resumed thread would otherwise fall back to reading only."""
+        given = {"model": self.model, "developerInstructions": self.instructions}
+        return {
+            "cwd": self.cwd,
+            "approvalPolicy": self.policy,
+            "sandbox": self.sandbox,
+            **{name: value for name, value in given.items() if value},
+        }
+
+    def of_turn(self, before: object, model: str | None) -> dict[str, Any]:
+        """What changed since the thread's last turn; the rest stays as its own configuration has it."""
+        given: dict[str, Any] = {"summary": "auto"}
+        planned = isinstance(before, Conduct) and before.planning
+        if (self.planning or planned) and (self.model or model):
+            # Only in its own plan mode does Codex ask questions and propose a plan.
+            settings = {"model": self.model or model, "reasoning_effort": self.effort, "developer_instructions": None}
+            given["collaborationMode"] = {"mode": "plan" if self.planning else "default", "settings": settings}
+        if self.effort:
+            given["effort"] = self.effort
+        if before != self:
+            given["approvalPolicy"] = self.policy
+            given["sandboxPolicy"] = {"type": _POLICY_NAMES[self.sandbox]}
+            given["cwd"] = self.cwd
+            if self.model:
+                given["model"] = self.model
+        return given
+
+
+def conduct_of(turn: Turn) -> Conduct:
+    """The message's own mode first, then the conversation's, then the agent's."""
+    active, agent = turn.state.turn, turn.agent
+    params = {**agent.params, **turn.params}
+    mode = as_mode((active.mode if active else None) or _word(params.get("mode")) or agent.mode)
+    policy, sandbox = _CONDUCT[mode]
+    effort = _word(params.get("reasoning_effort"))
+    return Conduct(
+        mode=mode,
+        policy=policy,
+        sandbox=sandbox,
+        cwd=str(turn.project),
+        model=_word(params.get("model")) or agent.model,
+        effort=effort if effort in _EFFORTS else None,
+        instructions=agent.system_prompt or None,
+    )
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

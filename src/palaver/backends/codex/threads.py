@@ -1,0 +1,107 @@
+"""Which of Codex's own threads a turn goes on with: the one that our log names, a fork of it, or a new one.
+
+Used by the turn. The log is the truth: it says which thread wrote the last part and up to which of Codex's turns. A thread
+that has gone on beyond that (an edited or branched conversation, a turn that was stopped) is forked where the log says; one
+that Codex no longer knows is begun anew with the whole record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from palaver.backends.base import Turn
+from palaver.backends.codex.conduct import Conduct
+from palaver.backends.codex.rpc import AppServer, Json, Refused, Thread
+from palaver.backends.codex.translate import NAME
+from palaver.context.handover import handover
+
+logger = structlog.get_logger(__name__)
+
+_LATEST = {"limit": 1, "sortDirection": "desc", "itemsView": "notLoaded"}
+_NOBODY = ""
+"""No backend has this name: what it is told is everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    thread: Thread
+    record: str
+    """What it has not seen, to be told before the person's message."""
+
+
+async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened:
+    told = handover(turn.state, NAME, turn.id)
+    if told.session is None:
+        return Opened(await _start(server, conduct), told.record)
+    try:
+        thread = server.threads.get(told.session) or await _resume(server, told.session, conduct)
+        place = _place(turn, told.session)
+        if _went_on(thread, place, turn.conversation):
+            thread = await _fork(server, thread, place, conduct)
+        return Opened(thread, told.record)
+    except Refused as refused:
+        logger.warning(
+            "codex cannot go on with its thread; it is told all of it", thread=told.session, why=str(refused)
+        )
+        return Opened(await _start(server, conduct), handover(turn.state, _NOBODY, turn.id).record)
+
+
+def _went_on(thread: Thread, place: Mapping[str, Any], conversation: str) -> bool:
+    """Whether the thread holds another history than ours. Marks of an import name no turn: then it is taken as it is."""
+    elsewhere = place.get("conversation") not in (None, conversation)
+    return elsewhere or (place.get("turn") is not None and thread.last_turn not in (None, place["turn"]))
+
+
+def _place(turn: Turn, session: str) -> Mapping[str, Any]:
+    for message in reversed(turn.history):
+        data = message.data
+        if message.turn != turn.id and isinstance(data, dict) and data.get("session") == session:
+            return data
+    return {}
+
+
+async def _start(server: AppServer, conduct: Conduct) -> Thread:
+    result = await server.call("thread/start", conduct.of_thread())
+    # Nothing is spent yet.
+    return _known(server, result, conduct, last_turn=None, total={})
+
+
+async def _resume(server: AppServer, session: str, conduct: Conduct) -> Thread:
+    # Known before it is asked for: Codex tells what it had used right after its answer.
+    thread = server.threads[session] = Thread(session)
+    asked = {"threadId": session, "excludeTurns": True, "initialTurnsPage": _LATEST, **conduct.of_thread()}
+    try:
+        result = await server.call("thread/resume", asked)
+    except BaseException:
+        del server.threads[session]
+        raise
+    match result:
+        case {"initialTurnsPage": {"data": [{"id": str(latest)}, *_]}}:
+            thread.last_turn = latest
+        case _:
+            pass
+    return _known(server, result, conduct, last_turn=thread.last_turn, total=thread.total)
+
+
+async def _fork(server: AppServer, thread: Thread, place: Mapping[str, Any], conduct: Conduct) -> Thread:
+    asked: Json = {"threadId": thread.id, "excludeTurns": True, **conduct.of_thread()}
+    if place.get("turn"):
+        asked["lastTurnId"] = place["turn"]
+    result = await server.call("thread/fork", asked)
+    return _known(server, result, conduct, last_turn=place.get("turn"), total=None)
+
+
+def _known(server: AppServer, result: Json, conduct: Conduct, *, last_turn: str | None, total: Json | None) -> Thread:
+    match result:
+        case {"thread": {"id": str(name)}}:
+            thread = server.threads.setdefault(name, Thread(name))
+        case _:
+            raise Refused("thread", 0, "Codex did not say which thread it opened.")
+    thread.last_turn = last_turn
+    thread.total = total
+    thread.settings = conduct
+    model = result.get("model")
+    thread.model = model if isinstance(model, str) else None
+    return thread

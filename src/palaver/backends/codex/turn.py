@@ -1,0 +1,361 @@
+"""One turn with Codex: its lines, the person's answers and messages, until Codex says that it is over.
+
+Made by the backend for each turn. Lines and answers come through one inbox, in the order they arrive. Messages for the
+running turn are steered into it at each result; what comes too late begins another of Codex's turns inside this one.
+
+When it is stopped, the program's own interrupt is sent, its commands are ended, and what still arrives is dropped up to its
+end-of-turn mark. A program that does not come to rest is given up. A late line carries its turn's id and is never another's.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import structlog
+from msgspec.structs import replace
+
+from palaver.backends.base import Turn
+from palaver.backends.codex.asking import Asked, asked, is_allowed, stands
+from palaver.backends.codex.conduct import Conduct
+from palaver.backends.codex.failure import failure_of
+from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refused, Thread
+from palaver.backends.codex.spoken import spoken
+from palaver.backends.codex.translate import DECLINED, Translator
+from palaver.backends.process import to_the_end
+from palaver.context.proposed_plan import plan_of
+from palaver.core.state import messages_of_turn
+from palaver.errors import AgentError, Exited, ProtocolBroken
+from palaver.schema.base import Usage
+from palaver.schema.events import (
+    AnswerFinished,
+    GrantAdded,
+    KnownEvent,
+    RequestOpened,
+    RequestResolved,
+    ToolFinished,
+    TurnFinished,
+)
+from palaver.schema.view import Outcome, TextBlock
+
+SETTLE_S = 1.5
+"""It answers an interrupt within milliseconds. One that has not come to rest by then is stuck, and serves nobody."""
+RESULT_CHARS = 32_768
+"""Of a result in its event, beginning and end; the whole goes to a blob."""
+STEER_S = 5.0
+"""A message that cannot be steered in by then begins a turn of its own."""
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A person answered what Codex asked under this id."""
+
+    request: int | str
+    resolved: RequestResolved
+
+
+@dataclass(slots=True)
+class _Open:
+    asked: Asked
+    task: "asyncio.Task[None]"
+
+
+class CodexTurn:
+    def __init__(
+        self, turn: Turn, server: AppServer, thread: Thread, conduct: Conduct, give_up: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._turn = turn
+        self._server = server
+        self._thread = thread
+        self._conduct = conduct
+        self._give_up = give_up
+        self._inbox: asyncio.Queue[Line | Gone | _Answered] = thread.listen()
+        self._translator = Translator(
+            session=thread.id,
+            conversation=turn.conversation,
+            project=turn.project,
+            new_id=turn.new_id,
+            total=thread.total,
+            grant=conduct.grant,
+        )
+        self._starting: Call | None = None
+        self._running: str | None = None
+        """Codex's id of its turn, while it runs."""
+        self._open: dict[int | str, _Open] = {}
+        self._late: list[Json] = []
+        """Said too late to be steered in."""
+        self._declined: str | None = None
+        self._spent = Usage()
+        self._began_ms = turn.now_ms()
+
+    async def events(self, said: list[Json]) -> AsyncGenerator[KnownEvent, None]:
+        """The whole turn, beginning with what was said."""
+        try:
+            while said:
+                await self._begin(said)
+                async with aclosing(self._until_over()) as events:
+                    async for event in events:
+                        if isinstance(event, AnswerFinished) and event.usage:
+                            self._spent += event.usage
+                        yield await self._bounded(event)
+                said = await self._more()
+            for event in self._finished():
+                yield event
+        finally:
+            await to_the_end(self._leave())
+
+    # -- Codex's turns
+
+    async def _begin(self, said: list[Json]) -> None:
+        wanted: Json = {"threadId": self._thread.id, "input": said}
+        wanted |= self._conduct.of_turn(self._thread.settings, self._thread.model)
+        self._starting = self._server.prepare("turn/start", wanted)
+        try:
+            result = await self._server.answer_of(self._starting, send=True)
+        except Refused as refused:
+            self._starting = None
+            raise failure_of({"message": refused.message}) from refused
+        self._thread.settings = self._conduct
+        self._running = self._translator.turn = _turn_id(result)
+        self._starting = None
+
+    async def _until_over(self) -> AsyncGenerator[KnownEvent, None]:
+        while self._running is not None:
+            line = await self._inbox.get()
+            match line:
+                case Gone():
+                    raise Exited(line.reason)
+                case _Answered():
+                    events = self._decided(line)
+                case Line(id=None):
+                    events = self._heard(line)
+                case Line():
+                    events = self._asked(line)
+                case _:
+                    assert_never(line)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+
+    async def _heard(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
+        if line.method == "serverRequest/resolved":
+            if withdrawn := self._withdrawn(line.params.get("requestId")):
+                yield withdrawn
+            return
+        if line.params.get("turnId", self._running) != self._running:
+            return  # Of a turn that was stopped, or of one that nobody here began.
+        events = (
+            self._over(line.params.get("turn"))
+            if line.method == "turn/completed"
+            else self._translator.take(line.method, line.params)
+        )
+        for event in events:
+            yield event
+        if self._running and any(isinstance(event, ToolFinished | AnswerFinished) for event in events):
+            # A boundary: what joins now is seen by the next model call.
+            said = await spoken(self._turn, await self._turn.deliveries())
+            await self._steer_in(said)
+
+    def _over(self, ended: Any) -> list[KnownEvent]:
+        match ended:
+            case {"id": str(name), "status": str(status)} if name == self._running:
+                self._running = None
+                if status == "failed":
+                    error = ended.get("error")
+                    raise failure_of(error if isinstance(error, dict) else self._translator.failure)
+                if status == "interrupted" and self._declined is None:
+                    self._declined = "Codex broke the turn off."
+                return self._translator.ended(completed=status == "completed")
+            case _:
+                return []
+
+    async def _more(self) -> list[Json]:
+        """What is left to be said in this turn."""
+        if self._declined is not None:
+            return []
+        late, self._late = self._late, []
+        return [*late, *await spoken(self._turn, await self._turn.deliveries())]
+
+    async def _steer_in(self, said: list[Json]) -> None:
+        if not said:
+            return
+        wanted = {"threadId": self._thread.id, "expectedTurnId": self._running, "input": said}
+        try:
+            await self._server.call("turn/steer", wanted, limit_s=STEER_S)
+        except (Refused, AgentError) as error:
+            logger.debug("a message came too late to be steered in", why=str(error))
+            self._late += said
+
+    def _finished(self) -> list[KnownEvent]:
+        events: list[KnownEvent] = []
+        outcome: Outcome = "completed"
+        if self._declined is not None:
+            outcome = "interrupted"
+        elif self._conduct.planning and (plan := plan_of(self._translator.plan_text or self._said())):
+            outcome = "plan"
+            events.append(RequestOpened(request=self._turn.new_id(), kind="plan", title=plan.summary, plan=plan))
+        over = self._translator.left_over
+        ended = TurnFinished(
+            outcome=outcome,
+            duration_ms=max(0, self._turn.now_ms() - self._began_ms),
+            usage=self._spent + over if over != Usage() else Usage(),
+            summary=self._declined,
+        )
+        return [*events, ended]
+
+    def _said(self) -> str:
+        answers = [m for m in messages_of_turn(self._turn.state, self._turn.id) if m.role == "assistant"]
+        return "\n\n".join(block.text for m in answers[-1:] for block in m.blocks if isinstance(block, TextBlock))
+
+    async def _bounded(self, event: KnownEvent) -> KnownEvent:
+        if not isinstance(event, ToolFinished) or len(event.output) <= RESULT_CHARS:
+            return event
+        half = RESULT_CHARS // 2
+        middle = f"\n[… {len(event.output) - 2 * half:,} characters left out …]\n"
+        blob = await self._turn.store_blob(event.output.encode(errors="replace"), "text/plain; charset=utf-8")
+        output = event.output[:half] + middle + event.output[-half:]
+        return replace(event, output=output, truncated=True, blob=blob)
+
+    # -- what Codex asks
+
+    async def _asked(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
+        assert line.id is not None
+        call = self._translator.calls.get(str(line.params.get("itemId")))
+        question = asked(
+            line.method,
+            line.params,
+            call,
+            request=self._turn.new_id(),
+            agent=self._turn.agent.id,
+            project=self._turn.project,
+            sandbox=self._conduct.box,
+        )
+        if question is None:
+            logger.info("codex asked what nobody can answer", method=line.method)
+            await self._server.refuse(line.id, f"This client cannot answer {line.method}.")
+        elif grant := self._standing(question):
+            if call is not None:
+                for event in self._translator.started(call, grant, hash=question.opened.hash):
+                    yield event
+            await self._turn.committed()
+            await self._server.reply(line.id, question.accepted)
+        else:
+            waiting = asyncio.create_task(self._ask(line.id, question.opened), name=f"request {line.id} of codex")
+            self._open[line.id] = _Open(question, waiting)
+
+    def _standing(self, question: Asked) -> str | None:
+        """What a call runs under that was allowed before it was asked for."""
+        if self._conduct.mode == "accept_edits" and question.inside:
+            return self._conduct.grant
+        return "grant:conversation" if stands(question, self._turn.state.grants) else None
+
+    async def _ask(self, request: int | str, opened: RequestOpened) -> None:
+        resolved = await self._turn.request(opened)
+        await self._inbox.put(_Answered(request, resolved))
+
+    async def _decided(self, answered: _Answered) -> AsyncGenerator[KnownEvent, None]:
+        known = self._open.pop(answered.request, None)
+        if known is None:
+            return  # Withdrawn in the meantime.
+        question, resolved = known.asked, answered.resolved
+        opened, call = question.opened, question.call
+        if is_allowed(resolved):
+            if call is not None:
+                for event in self._translator.started(call, f"request:{opened.request}", opened.request, opened.hash):
+                    yield event
+            if resolved.scope == "conversation" and question.match is not None:
+                yield GrantAdded(
+                    tool=opened.tool or "",
+                    scope="conversation",
+                    match=question.match,
+                    agent=opened.agent,
+                    request=opened.request,
+                )
+            # The grant is on disk before the first effect.
+            await self._turn.committed()
+        await self._server.reply(answered.request, question.answer(resolved))
+        if opened.kind == "approval" and not is_allowed(resolved):
+            await self._refused(question, resolved)
+
+    async def _refused(self, question: Asked, resolved: RequestResolved) -> None:
+        if question.call is not None:
+            said = f" They said: {resolved.text}" if resolved.text else ""
+            question.call.declined = f"{DECLINED}{said}" if resolved.status == "answered" else NOBODY
+        if resolved.then == "stop":
+            self._declined = f"{question.opened.title or 'A request'} was declined."
+            if "decision" not in question.accepted:
+                # Its answer has no word for "and stop".
+                await self._interrupt()
+        elif resolved.text:
+            # A refusal carries no words of its own.
+            await self._steer_in([{"type": "text", "text": f"(On declining the last call:) {resolved.text}"}])
+
+    def _withdrawn(self, request: Any) -> RequestResolved | None:
+        known = self._open.pop(request, None)
+        if known is None or known.task.done():
+            return None
+        known.task.cancel()
+        return RequestResolved(request=known.asked.opened.request, status="cancelled")
+
+    # -- the end
+
+    async def _leave(self) -> None:
+        waiting = [known.task for known in self._open.values()]
+        self._open.clear()
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting, timeout=SETTLE_S)
+        try:
+            if self._server.alive and (self._running or (self._starting and self._starting.sent)):
+                await self._stop()
+        finally:
+            self._thread.inbox = None
+
+    async def _stop(self) -> None:
+        try:
+            async with asyncio.timeout(SETTLE_S):
+                if self._starting is not None:
+                    self._running = _turn_id(await asyncio.shield(self._starting.answer))
+                await self._interrupt()
+                await self._drain()
+                # A stopped command goes on as a background terminal until this.
+                await self._server.call("thread/backgroundTerminals/clean", {"threadId": self._thread.id})
+        except TimeoutError:
+            logger.warning("codex did not come to rest; it is ended", pid=self._server.pid)
+            await self._give_up()
+        except (Refused, AgentError) as error:
+            logger.debug("nothing was left to stop", why=str(error))
+
+    async def _interrupt(self) -> None:
+        wanted = {"threadId": self._thread.id, "turnId": self._running}
+        await self._server.post(self._server.prepare("turn/interrupt", wanted))
+
+    async def _drain(self) -> None:
+        """To the end-of-turn mark. What is asked on the way is not answered with a yes."""
+        while True:
+            line = await self._inbox.get()
+            match line:
+                case Gone():
+                    return
+                case Line(method="turn/completed", params={"turn": {"id": str(name)}}) if name == self._running:
+                    return
+                case Line(id=int() | str()):
+                    assert line.id is not None
+                    await self._server.refuse(line.id, "The turn was stopped.")
+                case _:
+                    pass
+
+
+NOBODY = "Nobody answered in time; it was not run."
+
+
+def _turn_id(result: Json) -> str:
+    match result:
+        case {"turn": {"id": str(name)}}:
+            return name
+        case _:
+            raise ProtocolBroken("Codex did not say which turn it began.")
