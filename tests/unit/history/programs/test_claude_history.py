@@ -177,7 +177,11 @@ def test_interruption_marks_the_answer_and_is_no_message() -> None:
 
 def test_command_that_a_model_answered_is_kept_as_it_was_typed() -> None:
     typed = "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the net</command-args>"
-    lines = [line("user", "1", None, typed), line("user", "2", "1", "Mend it.", isMeta=True), answer("3", "2", "mended")]
+    lines = [
+        line("user", "1", None, typed),
+        line("user", "2", "1", "Mend it.", isMeta=True),
+        answer("3", "2", "mended"),
+    ]
 
     assert texts(claude.read(written(lines))) == [("user", "/fix the net"), ("assistant", "mended")]
 
