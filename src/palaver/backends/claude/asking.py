@@ -126,6 +126,15 @@ def grants_of(ask: Ask, resolved: RequestResolved, agent: str) -> list[GrantAdde
     ]
 
 
+def covered_by(ask: Ask, granted: set[tuple[str, str | None]]) -> int | None:
+    """Which of the suggestions is made of rules that a person has given already."""
+    for place, update in enumerate(_lasting(ask)):
+        rules = {(rule.tool_name, rule.rule_content) for rule in update.rules or ()}
+        if update.type == "addRules" and rules and rules <= granted:
+            return place
+    return None
+
+
 def offers(ask: Ask) -> tuple[Offer, ...]:
     return tuple(
         Offer(label=_label(one), match=one.rules[0].rule_content if one.rules else None) for one in _lasting(ask)

@@ -18,6 +18,7 @@ from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknow
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
+from palaver.schema.records import PolicyRule
 from palaver.tools.policy import Mode, as_mode
 
 NAME = "claude"
@@ -72,16 +73,17 @@ class ClaudeBackend:
     ) -> tuple[ClaudeProgram, str]:
         """The live program when it knows what it should and nothing else, else a new one; and what it must be told."""
         spec = self._spec(turn)
-        grants = {(grant.tool, grant.match) for grant in turn.state.grants if _is_theirs(grant.tool)}
+        grants = {(grant.tool, grant.match) for grant in turn.state.grants}
         resume = _resume(turn, brief)
 
         def fits(program: ClaudeProgram) -> bool:
-            if program.spec != spec or program.grants != grants or not still_said(program.known, turn.state):
+            # A rule that was taken back is forgotten only by a new program.
+            if program.spec != spec or not program.grants <= grants or not still_said(program.known, turn.state):
                 return False
             return all_known(program.known, turn) or (brief.session is not None and program.session == brief.session)
 
         def start(resume: Resume | None) -> AbstractAsyncContextManager[ClaudeProgram]:
-            return started(spec, mode, resume, grants, lambda: self._closing)
+            return started(spec, mode, resume, lambda: self._closing)
 
         try:
             using = self._programs.use(turn.conversation, lambda: start(resume), fits)
@@ -105,11 +107,7 @@ class ClaudeBackend:
             instructions=agent.system_prompt,
             model=turn.params.get("model") or agent.model,
             tools=agent.allowed_tools,
-            denied=tuple(
-                rule.tool if rule.match is None else f"{rule.tool}({rule.match})"
-                for rule in agent.policy
-                if rule.decision.startswith("deny") and rule.tool != "*"
-            ),
+            denied=tuple(_denied(rule) for rule in agent.policy if rule.decision.startswith("deny")),
             settings=str(agent.params.get("setting_sources", "user")),
             servers=agent.mcp_servers,
         )
@@ -134,6 +132,8 @@ def _resume(turn: Turn, brief: Briefing) -> Resume | None:
     )
 
 
-def _is_theirs(tool: str) -> bool:
-    """Its tools are named like classes, ours like words."""
-    return tool[:1].isupper() or tool.startswith("mcp__")
+def _denied(rule: PolicyRule) -> str:
+    """As the program writes a rule. One whose match it would read as several denies the whole tool instead."""
+    if rule.match is None or set("(),") & set(rule.match):
+        return rule.tool
+    return f"{rule.tool}({rule.match})"

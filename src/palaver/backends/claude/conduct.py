@@ -8,7 +8,10 @@ one that does not rest in time, or has something of this turn left in the backgr
 """
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -16,7 +19,7 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Briefing, Words, words_of
-from palaver.backends.claude.asking import PLAN, QUESTION, OwnQuestion, answered, grants_of, request_of
+from palaver.backends.claude.asking import PLAN, QUESTION, OwnQuestion, answered, covered_by, grants_of, request_of
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
 from palaver.backends.claude.results import Result
 from palaver.backends.claude.translate import Call, Reading
@@ -39,17 +42,30 @@ STOP_S = 1.5
 RULES_S = 0.25
 """After a call was put to the program's rules: by then it has asked, or it runs."""
 
+UNDER_WAY = frozenset({"sent", "queued", "started"})
+"""Of a message: the program has not done with it."""
+
 logger = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class _Answered:
-    def __init__(self, ask: Ask, request: RequestOpened, resolved: RequestResolved) -> None:
-        self.ask, self.request, self.resolved = ask, request, resolved
+    ask: Ask
+    request: RequestOpened
+    resolved: RequestResolved
 
 
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """Nobody need be asked: it holds already, and is on record."""
+
+    ask: Ask
+    resolved: RequestResolved
+
+
+@dataclass(frozen=True, slots=True)
 class _Runs:
-    def __init__(self, call: str) -> None:
-        self.call = call
+    call: str
 
 
 class Conduct:
@@ -65,6 +81,9 @@ class Conduct:
         self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd)
         self._waiting: dict[int, tuple[Ask, RequestOpened, asyncio.Task[None]]] = {}
         self._questions: set[asyncio.Task[None]] = set()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._sent: dict[str, str] = {}
+        """What the program was told and has not done with, and how far it is."""
         self._declined: str | None = None
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
@@ -72,8 +91,9 @@ class Conduct:
         program.turn, program.resting = self._turn, False
         settled = False
         try:
-            async for event in self._all():
-                yield event
+            async with aclosing(self._all()) as events:
+                async for event in events:
+                    yield event
             settled = True
         except AgentError:
             # It said why, and rests: nothing is left to interrupt.
@@ -81,26 +101,30 @@ class Conduct:
             raise
         finally:
             program.cost_usd = self._reading.cost_usd
-            program.known.update(message.id for message in self._turn.history if not message.hidden)
-            program.known.update(self._reading.answers if settled else ())
+            program.known.update(self._reading.answers)
+            for timer in self._timers:
+                timer.cancel()
             for task in (*(task for _, _, task in self._waiting.values()), *self._questions):
                 task.cancel()
             if not settled:
                 await to_the_end(self._stop())
             program.resting = True
 
-    async def _all(self) -> AsyncIterator[KnownEvent]:
-        program = self._program
-        if program.running or not program.inbox.empty():
-            # It woke up by itself: first what it has to say, so that a message is not folded into that.
-            async for event in self._until_rest():
-                yield event
+    async def _all(self) -> AsyncGenerator[KnownEvent, None]:
+        if await self._program.woke():
+            # It began by itself: first what it has to say, so that a message is not folded into that.
+            async with aclosing(self._until_rest()) as events:
+                async for event in events:
+                    yield event
+        else:
+            self._program.forget()
         words = await self._words()
         while words is not None:
             self._reading.result = None
             await self._send(words)
-            async for event in self._until_rest():
-                yield event
+            async with aclosing(self._until_rest()) as events:
+                async for event in events:
+                    yield event
             delivered = () if self._reading.failure or self._declined else await self._turn.deliveries()
             words = await words_of(self._turn, delivered) if delivered else None
         yield self._finished()
@@ -126,17 +150,25 @@ class Conduct:
             for image in words.images
         ]
         content = [*images, {"type": "text", "text": words.text or "(no text)"}]
-        message = {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
+        told = str(uuid.uuid4())
+        message = {
+            "type": "user",
+            "uuid": told,
+            "message": {"role": "user", "content": content},
+            "parent_tool_use_id": None,
+        }
 
         async def one() -> AsyncIterator[dict[str, Any]]:
             yield message
 
         self._program.running = True
+        self._sent[told] = "sent"
         await self._program.connected.query(one())
+        self._program.known.update(message.id for message in self._turn.history if not message.hidden)
 
     # -- reading
 
-    async def _until_rest(self) -> AsyncIterator[KnownEvent]:
+    async def _until_rest(self) -> AsyncGenerator[KnownEvent, None]:
         """Everything until the program rests. Ends by its own word, or, for an old one, by its result."""
         while True:
             item = await self._program.next()
@@ -149,20 +181,27 @@ class Conduct:
                     if self._is_rest(item):
                         return
                 case Ask():
-                    async for event in self._asked(item):
+                    for event in await self._asked(item):
                         yield event
                 case Hooked():
-                    asyncio.get_running_loop().call_later(
-                        RULES_S, self._program.inbox.put_nowait, Signal(_Runs(item.call))
-                    )
+                    runs = Signal(_Runs(item.call))
+                    loop = asyncio.get_running_loop()
+                    self._timers.append(loop.call_later(RULES_S, self._program.inbox.put_nowait, runs))
                 case Withdrawn():
                     for event in self._withdrawn(item.ask):
                         yield event
                 case Signal(what=_Answered() as told):
-                    async for event in self._resolved(told):
+                    for event in self._resolved(told):
                         yield event
-                case Signal(what=_Runs() as runs):
-                    for event in self._reading.started(runs.call):
+                    # The grant is on disk before the program hears of it.
+                    await self._turn.committed()
+                    self._answer(told.ask, told.resolved)
+                    await self._steer()
+                case Signal(what=_Allowed() as allowed):
+                    await self._turn.committed()
+                    self._answer(allowed.ask, allowed.resolved)
+                case Signal(what=_Runs() as running):
+                    for event in self._reading.started(running.call):
                         yield event
                         await self._steer()
                 case Signal(what=OwnQuestion() as question):
@@ -174,11 +213,21 @@ class Conduct:
 
     def _is_rest(self, line: dict[str, Any]) -> bool:
         result = self._reading.result
+        if line.get("type") == "command_lifecycle":
+            self._follow(str(line.get("command_uuid")), str(line.get("state")))
         if result is None:
             return False
         if self._program.tells_state:
-            return line.get("subtype") == "session_state_changed" and line.get("state") == "idle"
+            idle = line.get("subtype") == "session_state_changed" and line.get("state") == "idle"
+            return idle and not any(state in UNDER_WAY for state in self._sent.values())
         return line.get("type") == "result" and not result.own
+
+    def _follow(self, told: str, state: str) -> None:
+        if told in self._sent:
+            if state in UNDER_WAY:
+                self._sent[told] = state
+            else:
+                del self._sent[told]
 
     async def _steer(self) -> None:
         """A boundary: what was said meanwhile goes to the program, which takes it in with the next result."""
@@ -187,19 +236,17 @@ class Conduct:
 
     # -- asking
 
-    async def _asked(self, ask: Ask) -> AsyncIterator[KnownEvent]:
+    async def _asked(self, ask: Ask) -> list[KnownEvent]:
         if ask.answer.done():
-            return
+            return []
         theirs = ask.context.tool_use_id
         own = self._reading.calls.get(theirs or "")
         if own is not None:
             own.asked = True
-        if self._allow_all and ask.tool not in (QUESTION, PLAN):
-            if own is not None:
-                yield self._start(own, "mode:full")
-                await self._turn.committed()
-            self._answer(ask, RequestResolved(request="", status="answered", verdict="allow"))
-            return
+        if (grant := self._standing(ask)) is not None:
+            events: list[KnownEvent] = [self._start(own, grant[0])] if own is not None else []
+            self._program.inbox.put_nowait(Signal(_Allowed(ask, grant[1])))
+            return events
         call = self._reading.call_of(theirs)
         request = request_of(
             ask,
@@ -213,12 +260,27 @@ class Conduct:
         await self._turn.committed()
         task = asyncio.create_task(self._wait(ask, request), name=f"request {request.request}")
         self._waiting[id(ask)] = ask, request, task
+        return []
+
+    def _standing(self, ask: Ask) -> tuple[str, RequestResolved] | None:
+        """A yes that holds already: the mode's, or one given for the conversation."""
+        if ask.tool in (QUESTION, PLAN):
+            return None
+        if self._allow_all:
+            return "mode:full", RequestResolved(request="", status="answered", verdict="allow")
+        granted = {(grant.tool, grant.match) for grant in self._turn.state.grants if grant.scope == "conversation"}
+        place = covered_by(ask, granted)
+        if place is None:
+            return None
+        # Said again to the program, which has forgotten it since it was started anew.
+        again = RequestResolved(request="", status="answered", verdict="allow", scope="conversation", offer=place)
+        return "grant:conversation", again
 
     async def _wait(self, ask: Ask, request: RequestOpened) -> None:
         resolved = await self._turn.request(request)
         self._program.inbox.put_nowait(Signal(_Answered(ask, request, resolved)))
 
-    async def _resolved(self, told: _Answered) -> AsyncIterator[KnownEvent]:
+    def _resolved(self, told: _Answered) -> list[KnownEvent]:
         ask, resolved = told.ask, told.resolved
         self._waiting.pop(id(ask), None)
         own = self._reading.calls.get(ask.context.tool_use_id or "")
@@ -227,16 +289,11 @@ class Conduct:
                 own.denied = True
             if resolved.then == "stop":
                 self._declined = f"{told.request.title or ask.tool} was declined."
-        else:
-            for grant in grants_of(ask, resolved, self._turn.agent.id):
-                self._program.grants.add((grant.tool, grant.match))
-                yield grant
-            if own is not None:
-                yield self._start(own, f"request:{told.request.request}", told.request)
-            # The grant is on disk before the program hears of it.
-            await self._turn.committed()
-        self._answer(ask, resolved)
-        await self._steer()
+            return []
+        events: list[KnownEvent] = [*grants_of(ask, resolved, self._turn.agent.id)]
+        if own is not None:
+            events.append(self._start(own, f"request:{told.request.request}", told.request))
+        return events
 
     def _start(self, call: Call, grant: str, request: RequestOpened | None = None) -> ToolStarted:
         call.started = True
@@ -249,6 +306,7 @@ class Conduct:
 
     def _answer(self, ask: Ask, resolved: RequestResolved) -> None:
         if not ask.answer.done():
+            self._program.grants.update((grant.tool, grant.match) for grant in grants_of(ask, resolved, ""))
             ask.answer.set_result(answered(ask, resolved))
 
     def _withdrawn(self, ask: Ask) -> list[KnownEvent]:
@@ -314,7 +372,8 @@ class Conduct:
         except Exception as failure:  # noqa: BLE001 - whatever the SDK raises, the program is let go
             logger.warning("claude did not rest after a stop", pid=program.pid, reason=str(failure) or "too slow")
             program.broken = True
-        if left:
+        if left or "queued" in self._sent.values():
+            # Something of the turn would go on: a background task, or a message that waits to be taken up.
             program.broken = True
 
     def _mark(self, at: str | None, cost_usd: float | None) -> dict[str, Any]:

@@ -32,8 +32,12 @@ CONNECT_S = 60.0
 """It starts in under a second; servers of tools that it starts may take longer."""
 LEAVE_S = 1.0
 """For a program at rest to write its memory down once its input ends; then the runner's ladder."""
+WAKE_S = 2.0
+"""Between the end of a background task and the program's own turn about it; seen: a few milliseconds."""
 OWN = "palaver"
 """Our server of tools, as the program knows it."""
+OWN_TOOLS = (f"mcp__{OWN}__search_conversations", f"mcp__{OWN}__ask_user")
+"""They need no leave: one only searches, the other is itself a question."""
 
 PASSED_ON = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -128,7 +132,7 @@ class ClaudeProgram:
     known: set[str] = field(default_factory=set[str])
     """Messages of ours that its session knows."""
     grants: set[tuple[str, str | None]] = field(default_factory=set[tuple[str, str | None]])
-    """Rules it holds for this conversation."""
+    """Rules that it was taught since it started."""
     tasks: dict[str, str] = field(default_factory=dict[str, str])
     cost_usd: float = 0.0
     turn: Turn | None = None
@@ -138,6 +142,10 @@ class ClaudeProgram:
     running: bool = False
     """By its own word."""
     tells_state: bool = False
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """It began a turn by itself, and what it says waits to be read."""
+    stirred: bool = False
+    """A background task ended while it rested: it is about to begin by itself."""
     mode: str = "default"
     broken: bool = False
     _room: asyncio.Event = field(default_factory=asyncio.Event)
@@ -168,6 +176,23 @@ class ClaudeProgram:
             await self._room.wait()
         self.inbox.put_nowait(line)
 
+    async def woke(self) -> bool:
+        """Whether it began by itself since the last turn."""
+        if self.stirred and not self.begun.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(WAKE_S):
+                    await self.begun.wait()
+        woke = self.begun.is_set()
+        self.begun.clear()
+        self.stirred = False
+        return woke
+
+    def forget(self) -> None:
+        """What came late and belongs to nobody."""
+        while not self.inbox.empty():
+            self.inbox.get_nowait()
+        self._room.set()
+
     def ended(self, why: Exited) -> None:
         self.broken = True
         self.running = False
@@ -192,10 +217,13 @@ class ClaudeProgram:
             case "init":
                 self.session = str(line.get("session_id") or self.session)
                 self.running = True
+                if self.resting or self.stirred:
+                    self.begun.set()
             case "session_state_changed":
                 self.tells_state = True
                 self.running = line.get("state") != "idle"
-            case "task_notification" if self.resting:
+            case "task_notification" if self.resting and line.get("task_id") in self.tasks:
+                self.stirred = True
                 await self._task_ended(str(line.get("task_id")), exit_code_of(line), str(line.get("summary") or ""))
             case _:
                 pass
@@ -216,7 +244,7 @@ def environment_of(environment: Mapping[str, str], more: Mapping[str, str]) -> d
     return allowed_environment(environment, {**passed, **ALWAYS, **more})
 
 
-def argv(spec: Spec, mode: str, resume: Resume | None, allowed: tuple[str, ...]) -> list[str]:
+def argv(spec: Spec, mode: str, resume: Resume | None) -> list[str]:
     """The command. Values that people may choose are bound to their option, so that none is read as another option."""
     words = [
         *(str(spec.executable), "--output-format=stream-json", "--input-format=stream-json", "--verbose"),
@@ -227,9 +255,9 @@ def argv(spec: Spec, mode: str, resume: Resume | None, allowed: tuple[str, ...])
     optional = {
         "--append-system-prompt": spec.instructions,
         "--model": spec.model,
-        "--tools": ",".join((*spec.tools, *_own(spec.tools))),
+        "--tools": ",".join(spec.tools),
         "--disallowedTools": ",".join(spec.denied),
-        "--allowedTools": ",".join((*_own(("all",)), *allowed)),
+        "--allowedTools": ",".join(OWN_TOOLS),
     }
     words += [f"{name}={value}" for name, value in optional.items() if value]
     if resume is not None:
@@ -246,7 +274,6 @@ async def started(
     spec: Spec,
     mode: str,
     resume: Resume | None,
-    grants: set[tuple[str, str | None]],
     closing: Callable[[], bool],
 ) -> AsyncIterator[ClaudeProgram]:
     """The program for the length of a block. Raises SessionUnknown when it cannot go on with the session."""
@@ -255,10 +282,8 @@ async def started(
     from palaver.backends.claude.tools import server
     from palaver.backends.claude.wire import Wire
 
-    allowed = tuple(sorted(tool if match is None else f"{tool}({match})" for tool, match in grants))
-    command = argv(spec, mode, resume, allowed)
-    async with spawn(command, cwd=spec.cwd, environment=spec.environment, stdin=True) as child:
-        program = ClaudeProgram(spec, child.pid, grants=set(grants), mode=mode)
+    async with spawn(argv(spec, mode, resume), cwd=spec.cwd, environment=spec.environment, stdin=True) as child:
+        program = ClaudeProgram(spec, child.pid, mode=mode)
         options = ClaudeAgentOptions(
             can_use_tool=program.may_use,
             hooks={"PreToolUse": [HookMatcher(hooks=[program.before_use])]},
@@ -297,11 +322,6 @@ async def _connect(program: ClaudeProgram, resume: Resume | None) -> None:
 
 def _left(inbox: "asyncio.Queue[Item]") -> list[Item]:
     return [inbox.get_nowait() for _ in range(inbox.qsize())]
-
-
-def _own(tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Ours ask nobody by themselves: one only searches, the other is itself a question."""
-    return (f"mcp__{OWN}__search_conversations", f"mcp__{OWN}__ask_user") if tools else ()
 
 
 def _servers(servers: tuple[McpServer, ...]) -> dict[str, Any]:
