@@ -16,6 +16,8 @@ from palaver.context.images import blob_of, image_of
 from palaver.context.prompt import Image
 from palaver.schema.view import ImageBlock, Message, State, TextBlock
 
+SAID = "[The person says:]"
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -23,6 +25,11 @@ class Words:
 
     text: str
     images: tuple[Image, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """Surely text: programs take one that begins with a slash for a command of theirs, and swallow it."""
+        return f"{SAID}\n{self.text}" if self.text.lstrip().startswith("/") else self.text
 
     def after(self, record: str) -> "Words":
         return Words(f"{record}\n\n{self.text}" if record else self.text, self.images)

@@ -10,8 +10,8 @@ from palaver.backends.acp import AcpBackend
 from palaver.backends.base import Backend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
-from tests.cli.rig import Place, Subject
 from tests.cli.from_npm import MODULES, missing
+from tests.cli.rig import Place, Subject
 
 PROGRAM = MODULES / "opencode-ai" / "bin" / "opencode.exe"
 MODEL = {

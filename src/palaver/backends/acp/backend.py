@@ -35,8 +35,6 @@ TURN_S = 24 * 3600.0
 """Of one prompt: a turn may wait for a person over night. A stop ends it at any time."""
 SILENT_S = 0.15
 """opencode calls a tool in progress an instant before it asks for permission: only after this does it count as begun."""
-SAID = "[The person says:]"
-"""Before a text that begins with a slash, which agents would take for a command of theirs and swallow."""
 
 logger = structlog.get_logger(__name__)
 
@@ -108,8 +106,7 @@ class _Conduct:
         images = words.images if link.can("promptCapabilities", "image") else ()
         if len(images) < len(words.images):
             logger.info("an agent cannot see images; they are left out", agent=link.name)
-        text = f"{SAID}\n{words.text}" if words.text.lstrip().startswith("/") else words.text
-        content: list[Mapping[str, Any]] = [{"type": "text", "text": text or "Go on."}]
+        content: list[Mapping[str, Any]] = [{"type": "text", "text": words.plain or "Go on."}]
         content += [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in images]
         link.turns += 1
         link.known |= {message.id for message in turn.state.messages}

@@ -1,0 +1,297 @@
+"""Pi as a backend: one process a conversation in RPC mode, its session resumed or copied, every tool call judged by us.
+
+Chosen for agent records with backend `pi`. It drives the link and yields what the translation makes of its lines. A stop
+aborts in Pi's own way, which also ends its tools; a Pi that does not become still in time is ended.
+"""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from palaver.backends.api.grants import Grants
+from palaver.backends.base import Capabilities, Readiness, Turn
+from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
+from palaver.backends.excerpts import fitting
+from palaver.backends.pi.asking import Asking
+from palaver.backends.pi.judging import Judging
+from palaver.backends.pi.link import Line, Link, linked
+from palaver.backends.pi.translate import Translation
+from palaver.backends.process import allowed_environment, to_the_end
+from palaver.backends.programs import Programs, Row
+from palaver.clock import Clock
+from palaver.context.handover import mark
+from palaver.errors import AgentError, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable
+from palaver.schema.errors import WireError
+from palaver.schema.events import KnownEvent, ToolFinished, TurnFinished, TurnStatus
+from palaver.schema.view import Message, Outcome
+from palaver.tools.policy import Policy
+from palaver.tools.standing import StandingGrants
+
+PACKAGE = "@earendil-works/pi-coding-agent"
+EXTENSION = Path(__file__).with_name("permission.ts")
+SETTLE_S = 1.5
+"""For Pi to become still after an abort; then its process is ended."""
+QUIET = {"PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+"""Started by a server, it has nobody to tell of updates, and nothing to report."""
+THINKING = frozenset({"off", "minimal", "low", "medium", "high", "xhigh", "max"})
+
+
+class PiBackend:
+    name = "pi"
+
+    def __init__(
+        self,
+        clock: Clock,
+        environment: Mapping[str, str],
+        *,
+        policy: Policy | None = None,
+        standing: StandingGrants | None = None,
+    ) -> None:
+        """`environment` is the server's own; Pi sees what is allowed of it, and what its record adds."""
+        self._environment = environment
+        self._judging = Judging(policy or Policy(), Grants(standing))
+        self._grants = Grants(standing)
+        self._programs: Programs[Link] = Programs("pi", clock)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(deltas=True, thinking=True, steer=True, approvals=True, fork=True, images=True, usage=True)
+
+    def table(self) -> list[Row]:
+        return self._programs.table()
+
+    async def close(self) -> None:
+        await self._programs.close()
+
+    async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
+        agent = turn.agent
+        argv = _argv(turn)
+        identity = (argv, tuple(sorted(agent.environment.items())), turn.project)
+        environment = allowed_environment(self._environment, {**QUIET, **agent.environment})
+        brief = briefing(turn, self.name)
+        if not any(row.conversation == turn.conversation for row in self._programs.table()):
+            yield TurnStatus(status="working", detail="Starting Pi")
+        program = self._programs.use(
+            turn.conversation,
+            lambda: linked(argv, _resume(brief, turn), turn.project, environment, identity),
+            lambda link: link.identity == identity and still_said(link.known, turn.state),
+        )
+        try:
+            async with (
+                program as link,
+                aclosing(_Conduct(turn, link, brief, Asking(turn, self._judging, self._grants)).events()) as events,
+            ):
+                async for event in events:
+                    yield event
+        except NotInstalled as missing:
+            raise NotInstalled(
+                f"Pi was not found. Install it with npm (npm install -g {PACKAGE}), or give the agent's record a `command`."
+            ) from missing
+
+
+class _Conduct:
+    """One turn."""
+
+    def __init__(self, turn: Turn, link: Link, brief: Briefing, asking: "Asking") -> None:
+        self._turn = turn
+        self._link = link
+        self._brief = brief
+        self._asking = asking
+        self._began_ms = turn.now_ms()
+        self._said = Translation(turn.new_id, {}, link.window_tokens)
+
+    async def events(self) -> AsyncGenerator[KnownEvent, None]:
+        turn, link = self._turn, self._link
+        record = await self._session()
+        inbox = link.listen()
+        settled = False
+        try:
+            await self._prompt(self._brief.asked, record)
+            link.known |= {message.id for message in turn.state.messages}
+            async with aclosing(self._listen(inbox)) as events:
+                async for event in events:
+                    yield await fitting(event, turn) if isinstance(event, ToolFinished) else event
+            settled = True
+        finally:
+            await to_the_end(self._leave(settled))
+
+    async def _listen(self, inbox: "asyncio.Queue[Line | None]") -> AsyncGenerator[KnownEvent, None]:
+        said, asking = self._said, self._asking
+        while True:
+            heard = await asking.next(inbox)
+            if heard is None:
+                raise await self._link.exited()
+            if not isinstance(heard, Mapping):
+                async with aclosing(asking.answered(heard, said, self._link)) as events:
+                    async for event in events:
+                        yield event
+                continue
+            kind = heard.get("type")
+            for event in asking.heard(heard, said) if kind == "extension_ui_request" else said.line(heard):
+                yield event
+            if kind == "tool_execution_start":
+                await self._steer()
+            elif kind == "agent_settled":
+                if await self._again():
+                    continue
+                for event in self._over():
+                    yield event
+                return
+
+    # -- the session
+
+    async def _session(self) -> str:
+        """What the session must be told first. One that knows what was taken back is left for a new one."""
+        turn, link, brief = self._turn, self._link, self._brief
+        if link.known:
+            return "" if all_known(link.known, turn) else brief.unseen
+        if link.resumed:
+            told = (await link.command("get_session_stats")).get("userMessages")
+            known = brief.marked.get("sent")
+            if not (isinstance(told, int) and isinstance(known, int) and told > known + brief.since):
+                link.sent = told if isinstance(told, int) else 0
+                return brief.unseen
+            await link.command("new_session")
+            await link.learn()
+            link.resumed = False
+        return brief.whole
+
+    async def _prompt(self, messages: "tuple[Message, ...]", record: str = "") -> None:
+        words = (await words_of(self._turn, messages)).after(record)
+        images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
+        self._sent()
+        try:
+            await self._link.command("prompt", message=words.plain or "Go on.", images=images)
+        except ProviderRefused as refusal:
+            raise (failure_of(refusal.message) if self._link.alive else await self._link.exited()) from refusal
+
+    def _sent(self) -> None:
+        link = self._link
+        link.sent += 1
+        self._said.provider = mark("pi", link.session, sent=link.sent, conversation=self._turn.conversation)
+
+    async def _steer(self) -> None:
+        """A boundary: what was queued for the running turn is put before Pi's next model call."""
+        for message in await self._turn.deliveries():
+            words = await words_of(self._turn, (message,))
+            images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
+            self._sent()
+            self._link.known.add(message.id)
+            await self._link.command("steer", message=words.plain, images=images)
+
+    async def _again(self) -> bool:
+        """Whether something came in after the last boundary; it is answered in this turn too."""
+        if self._said.error is not None or self._asking.stopped:
+            return False
+        delivered = tuple(await self._turn.deliveries())
+        if not delivered:
+            return False
+        self._link.known |= {message.id for message in delivered}
+        await self._prompt(delivered)
+        return True
+
+    # -- the end
+
+    def _over(self) -> list[KnownEvent]:
+        said, stopped = self._said, self._asking.stopped
+        self._link.known |= set(said.answers)
+        if said.error is not None and stopped is None:
+            raise failure_of(said.error)
+        outcome: Outcome = "completed"
+        error: WireError | None = None
+        if stopped is not None or said.stop_reason == "aborted":
+            outcome = "interrupted"
+        elif said.stop_reason == "length":
+            outcome = "limited"
+            error = WireError(
+                code="limit_reached", message="The answer reached its limit and breaks off. Tell Pi to go on."
+            )
+        finished = TurnFinished(
+            outcome=outcome,
+            duration_ms=max(0, self._turn.now_ms() - self._began_ms),
+            error=error,
+            summary=stopped,
+        )
+        return [*said.close(), finished]
+
+    async def _leave(self, settled: bool) -> None:
+        """Nothing of this turn is left when the next one begins."""
+        link = self._link
+        await self._asking.close()
+        link.hush()
+        if not settled:
+            link.known |= set(self._said.answers) & {message.id for message in self._turn.state.messages}
+            link.spoiled = not await link.abort(SETTLE_S)
+
+
+def failure_of(told: str) -> AgentError:
+    """Pi passes on what the service said: often a status and a body."""
+    found = re.match(r"(?:Pi refused: )?(\d{3})\s+(.*)", told, re.DOTALL)
+    status, said = (int(found[1]), _readable(found[2])) if found else (0, told)
+    if status in (401, 403) or re.search(r"no api key|no model|not logged in|/login", told, re.IGNORECASE):
+        return NotLoggedIn(f"Pi cannot use its model: {said} Start pi in a terminal and use /login.", status=status)
+    if (
+        status == 429
+        or status >= 500
+        or re.search(r"overloaded|timed? ?out|terminated|fetch failed", told, re.IGNORECASE)
+    ):
+        return ProviderUnavailable(f"Pi's model service failed: {said}", status=status)
+    return ProviderRefused(f"Pi's model service refused: {said}", status=status)
+
+
+def _readable(body: str) -> str:
+    try:
+        told = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body
+    match told:
+        case {"error": {"message": str(message)}}:
+            return message
+        case _:
+            return body
+
+
+def _argv(turn: Turn) -> tuple[str, ...]:
+    agent = turn.agent
+    argv = [*(agent.command or ("pi",)), "--mode", "rpc", "-e", str(EXTENSION)]
+    model = turn.params.get("model") or agent.model
+    if isinstance(model, str) and model:
+        argv += ["--model", model]
+    effort = turn.params.get("reasoning_effort") or agent.params.get("reasoning_effort")
+    if effort in THINKING:
+        argv += ["--thinking", str(effort)]
+    if agent.system_prompt:
+        argv += ["--append-system-prompt", agent.system_prompt]
+    return tuple(argv)
+
+
+def _resume(brief: Briefing, turn: Turn) -> tuple[str, ...]:
+    """A branch goes on with a copy; the session itself is another conversation's."""
+    if brief.session is None or brief.session.startswith("-"):
+        return ()
+    elsewhere = brief.marked.get("conversation") not in (None, turn.conversation)
+    return ("--fork" if elsewhere else "--session", brief.session)
+
+
+def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> Readiness:
+    """What doctor says. Pi keeps its logins in its own folder; a key may also come with an agent's record."""
+    found = shutil.which(command[0] if command else "pi", path=allowed_environment(environment)["PATH"])
+    if found is None:
+        return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}")
+    details: dict[str, Any] = {"path": found}
+    package = next((p / "package.json" for p in Path(found).resolve().parents if (p / "package.json").is_file()), None)
+    if package is not None and not command:
+        with_version = msgspec.json.decode(package.read_bytes())
+        details["version"] = with_version.get("version")
+    folder = Path(environment.get("PI_CODING_AGENT_DIR") or Path(environment.get("HOME") or "/") / ".pi" / "agent")
+    if not any((folder / name).is_file() for name in ("auth.json", "models.json")):
+        return Readiness(
+            False, "Pi is installed, but knows no model.", "Start pi in a terminal and use /login.", details
+        )
+    return Readiness(True, f"Pi {details.get('version') or ''} is ready.".replace("  ", " "), details=details)

@@ -1,0 +1,58 @@
+"""Pi, through its RPC mode."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from palaver.backends.base import Backend
+from palaver.backends.pi import PiBackend
+from palaver.clock import SystemClock
+from palaver.schema.records import AgentRecord
+from tests.cli.from_npm import MODULES, missing, node_folder
+from tests.cli.rig import Place, Subject
+
+PROGRAM = MODULES / "@earendil-works" / "pi-coding-agent" / "dist" / "bundle" / "cli.js"
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Backend]:
+    folder = place.home / ".pi" / "agent"
+    folder.mkdir(parents=True, exist_ok=True)
+    model = {
+        "id": "scripted-1",
+        "reasoning": True,
+        "input": ["text", "image"],
+        "contextWindow": 100_000,
+        "maxTokens": 8_000,
+    }
+    provider = {"baseUrl": place.service.url, "api": "anthropic-messages", "apiKey": "x", "models": [model]}
+    (folder / "models.json").write_bytes(msgspec.json.encode({"providers": {"scripted": provider}}))
+    environment = {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
+    backend = PiBackend(SystemClock(), environment)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+def shell(command: str) -> str:
+    return f"!tool bash {msgspec.json.encode({'command': command}).decode()}"
+
+
+SUBJECT = Subject(
+    name="pi",
+    missing=lambda: missing("Pi", "@earendil-works", "pi-coding-agent", "dist", "bundle", "cli.js"),
+    open=opened,
+    shell=shell,
+    agent=AgentRecord(
+        id="pi",
+        name="Pi",
+        backend="pi",
+        command=("node", str(PROGRAM)),
+        environment={"PI_OFFLINE": "1"},
+        model="scripted/scripted-1",
+        params={"reasoning_effort": "medium"},
+    ),
+)
