@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.flows.at_work import Event, Work, of
-from tests.flows.engine import WIRES, engine
+from tests.flows.at_work import Event, Work, at_work, of
+from tests.flows.engine import WIRES
 from tests.flows.served import WAIT_S
+from tests.provider import ScriptedProvider
+from tests.provider.server import serving as service
 
 pytestmark = pytest.mark.anyio
 
-STEPS = 60
+STEPS = 25
+SEEDS = range(4)
 EDITORS = {"name": "rename", "description": "Renames.", "parameters": {"type": "object"}}
 ASK = '!tool ask_user {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]}'
 PLAN = '!tool plan {"summary": "Do it", "items": [{"title": "One"}, {"title": "Two"}]}'
@@ -142,30 +145,38 @@ class Crowd:
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_whatever_people_do_no_request_is_malformed_and_it_comes_to_rest(wire: str, tmp_path: Path) -> None:
-    async with engine(tmp_path, wire) as work:
-
-        async def lived(seed: int) -> None:
-            conversation = await work.server.create(project=str(work.project), params={"ide_tools": [EDITORS]})
-            crowd = Crowd(work, conversation, random.Random(seed))
-            for _ in range(STEPS):
-                await crowd.acts()
-                for _ in range(crowd.chance.randrange(4)):
-                    await work.server.http.get("/api/health")
-            await crowd.comes_to_rest()
-            await work.server.command(
-                conversation, type="set_params", patch={"mode": "ask", "context_tokens_cap": None}
-            )
-            seq = (await work.server.send(conversation, "the last words"))["seq"]
-            after = await work.server.settled(conversation, after=seq)
-            log = await work.until(conversation, lambda event: event["seq"] >= after[-1]["seq"])
-            assert after[-1].get("outcome") == "completed", after[-1]
-            kept_its_promises(log)
-
-        async with asyncio.TaskGroup() as tasks:
-            for seed in range(4):
-                tasks.create_task(lived(seed))
-        refused = [(known.refused, known.body) for known in work.provider.requests if known.refused]
+    """With a restart in the middle. Thinking is on, so the service wants its thoughts back as they were."""
+    lives: dict[str, random.Random] = {}
+    async with service(ScriptedProvider()) as provider:
+        more = {"ANTHROPIC_BASE_URL": provider.url, "ANTHROPIC_API_KEY": "k"} if wire == "anthropic" else {}
+        async with at_work(tmp_path, provider=provider, environment=more) as work:
+            for seed in SEEDS:
+                params = {"ide_tools": [EDITORS], "thinking_budget": 2_000}
+                lives[await work.server.create(project=str(work.project), params=params)] = random.Random(seed)
+            await asyncio.gather(*(lived(Crowd(work, *life)) for life in lives.items()))
+        async with at_work(tmp_path, provider=provider, environment=more) as work:
+            await asyncio.gather(*(lived(Crowd(work, *life)) for life in lives.items()))
+            await asyncio.gather(*(ended(Crowd(work, *life)) for life in lives.items()))
+        refused = [known.refused for known in provider.requests if known.refused]
     assert refused == []
+
+
+async def lived(crowd: Crowd) -> None:
+    for _ in range(STEPS):
+        await crowd.acts()
+        for _ in range(crowd.chance.randrange(4)):
+            await crowd.work.server.http.get("/api/health")
+
+
+async def ended(crowd: Crowd) -> None:
+    work, conversation = crowd.work, crowd.conversation
+    await crowd.comes_to_rest()
+    await work.server.command(conversation, type="set_params", patch={"mode": "ask", "context_tokens_cap": None})
+    seq = (await work.server.send(conversation, "the last words"))["seq"]
+    after = await work.server.settled(conversation, after=seq)
+    log = await work.until(conversation, lambda event: event["seq"] >= after[-1]["seq"])
+    assert after[-1].get("outcome") == "completed", after[-1]
+    kept_its_promises(log)
 
 
 def kept_its_promises(log: list[Event]) -> None:
