@@ -39,7 +39,7 @@ class Source:
     """A backend that can be had. Asking whether it is ready costs little and starts nothing."""
 
     make: Callable[[], Backend]
-    readiness: Callable[[], Readiness] = lambda: READY
+    readiness: Callable[[AgentRecord], Readiness] = lambda _: READY
     model: str | None = None
     """What runs when neither the agent nor the conversation names one; None when only the service knows."""
 
@@ -87,7 +87,9 @@ class Roster:
 
     def _entry(self, record: AgentRecord) -> AgentEntry:
         source = self._sources.get(record.backend)
-        readiness = source.readiness() if source else Readiness(False, f"There is no backend “{record.backend}” here.")
+        readiness = (
+            source.readiness(record) if source else Readiness(False, f"There is no backend “{record.backend}” here.")
+        )
         return AgentEntry(
             id=record.id,
             name=record.name,

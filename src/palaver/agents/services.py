@@ -39,6 +39,8 @@ FAMILIES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("gemini-",), ("google",)),
 )
 """How models begin, and the kinds of services that have them."""
+OLLAMA = "ollama"
+"""The name of the one that was found, not set up."""
 OLLAMA_ADDRESS = "127.0.0.1:11434"
 KNOCK_S = 0.25
 """For a connection on this machine: it comes at once or not at all."""
@@ -94,7 +96,7 @@ async def ollama_here(environment: Mapping[str, str]) -> ProviderSettings | None
             listed = await _listed(address)
     except (OSError, ValueError):
         return None
-    return ProviderSettings(name="ollama", kind="openai", base_url=address, models=listed) if listed else None
+    return ProviderSettings(name=OLLAMA, kind="openai", base_url=address, models=listed) if listed else None
 
 
 def _ollama_address(environment: Mapping[str, str]) -> str:

@@ -4,15 +4,16 @@ Called by the composition root once. It looks at the configuration and imports a
 server starts at once and says what is missing instead of failing. Which services there are is said in `services.py`.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
 from msgspec.structs import replace
 
+from palaver.agents.programs import PROGRAMS, program_sources
 from palaver.agents.records import BEST, read_agents
 from palaver.agents.roster import Roster, Source
-from palaver.agents.services import choice, described, found_services, lacks_key, secrets_of
+from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
 from palaver.backends.base import Backend, Readiness
 from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
@@ -62,15 +63,10 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
     sources = {
         "api": _api_source(services, toolbox, McpServers(config.environment, clock)),
         "local": _local_source(config, clock),
-        "demo": Source(demo_backend, lambda: Readiness(True, "Plays a script; needs no model."), DEMO.model),
+        "demo": Source(demo_backend, lambda _: Readiness(True, "Plays a script; needs no model."), DEMO.model),
+        **program_sources(config.environment, clock, toolbox),
     }
-    best = (
-        "api"
-        if any(not lacks_key(service) for service in services)
-        else "local"
-        if sources["local"].readiness().ready
-        else "demo"
-    )
+    best = _best(sources, services)
     default = AgentRecord(
         id="default",
         name="Assistant",
@@ -84,7 +80,20 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
     records = [replace(record, backend=best) if record.backend == BEST else record for record in found]
     notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
     # The latter of one id counts: a person may make a `default` of their own.
-    return Roster((default, DEMO, *records), sources, notes)
+    return Roster((default, *PROGRAMS, DEMO, *records), sources, notes)
+
+
+def _best(sources: Mapping[str, Source], services: Sequence[ProviderSettings]) -> str:
+    """A service that somebody set up, a program that somebody is logged in to, an Ollama, the small model, the demo."""
+    usable = [service for service in services if not lacks_key(service)]
+    if any(service.name != OLLAMA for service in usable):
+        return "api"
+    for record in PROGRAMS:
+        if sources[record.backend].readiness(record).ready:
+            return record.backend
+    if usable:
+        return "api"
+    return "local" if sources["local"].readiness(DEMO).ready else "demo"
 
 
 def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox, mcp: McpServers) -> Source:
@@ -93,14 +102,14 @@ def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox, mcp: Mcp
         def without_key() -> Backend:
             raise NotLoggedIn(f"No model service is set up. {HOW_TO_GET_ONE}")
 
-        return Source(without_key, lambda: Readiness(False, "No model service is set up.", HOW_TO_GET_ONE))
+        return Source(without_key, lambda _: Readiness(False, "No model service is set up.", HOW_TO_GET_ONE))
 
     def make() -> Backend:
         from palaver.backends.api.loop import ApiBackend
 
         return ApiBackend(choice(services), toolbox, mcp=mcp)
 
-    return Source(make, lambda: _readiness(services))
+    return Source(make, lambda _: _readiness(services))
 
 
 def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
@@ -117,7 +126,7 @@ def _local_source(config: Config, clock: Clock) -> Source:
     from palaver.backends.local import MODEL, LocalBackend, LocalModel
 
     model = LocalModel(clock, config.environment)
-    return Source(lambda: LocalBackend(model, _local_api), model.readiness, MODEL)
+    return Source(lambda: LocalBackend(model, _local_api), lambda _: model.readiness(), MODEL)
 
 
 def _local_api(base_url: str, api_key: str) -> Backend:
