@@ -87,6 +87,8 @@ class CodexTurn:
         self._open: dict[int | str, _Open] = {}
         self._late: list[Json] = []
         """Said too late to be steered in."""
+        self._steered: dict[str, list[Json]] = {}
+        """Taken by Codex and not yet seen by its model: a turn that ends just then forgets them."""
         self._declined: str | None = None
         self._spent = Usage()
         self._began_ms = turn.now_ms()
@@ -147,6 +149,8 @@ class CodexTurn:
             return
         if line.params.get("turnId", self._running) != self._running:
             return  # Of a turn that was stopped, or of one that nobody here began.
+        if line.method == "item/started":
+            self._seen(line.params.get("item"))
         events = (
             self._over(line.params.get("turn"))
             if line.method == "turn/completed"
@@ -154,10 +158,17 @@ class CodexTurn:
         )
         for event in events:
             yield event
-        if self._running and any(isinstance(event, ToolFinished | AnswerFinished) for event in events):
-            # A boundary: what joins now is seen by the next model call.
+        if self._running and any(isinstance(event, ToolFinished) for event in events):
+            # A model call follows, and sees what joins now. After the last word Codex would take a message and not answer.
             said = await spoken(self._turn, await self._turn.deliveries())
             await self._steer_in(said)
+
+    def _seen(self, item: Any) -> None:
+        match item:
+            case {"type": "userMessage", "clientId": str(name)}:
+                self._steered.pop(name, None)
+            case _:
+                pass
 
     def _over(self, ended: Any) -> list[KnownEvent]:
         match ended:
@@ -176,18 +187,27 @@ class CodexTurn:
         """What is left to be said in this turn."""
         if self._declined is not None:
             return []
-        late, self._late = self._late, []
+        late = [*self._late, *(part for said in self._steered.values() for part in said)]
+        self._late.clear()
+        self._steered.clear()
         return [*late, *await spoken(self._turn, await self._turn.deliveries())]
 
     async def _steer_in(self, said: list[Json]) -> None:
         if not said:
             return
-        wanted = {"threadId": self._thread.id, "expectedTurnId": self._running, "input": said}
+        name = self._turn.new_id()
+        wanted = {
+            "threadId": self._thread.id,
+            "expectedTurnId": self._running,
+            "input": said,
+            "clientUserMessageId": name,
+        }
+        self._steered[name] = said
         try:
             await self._server.call("turn/steer", wanted, limit_s=STEER_S)
         except (Refused, AgentError) as error:
             logger.debug("a message came too late to be steered in", why=str(error))
-            self._late += said
+            self._late += self._steered.pop(name, [])
 
     def _finished(self) -> list[KnownEvent]:
         events: list[KnownEvent] = []

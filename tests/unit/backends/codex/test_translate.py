@@ -62,8 +62,11 @@ def played(scenario: str, total: Json | None = None) -> tuple[list[KnownEvent], 
 
 
 def shown(events: list[KnownEvent]) -> State:
-    begun = [ConversationCreated(), TurnStarted(turn="t", agent="a", backend="codex", trigger=Trigger())]
-    return fold(State(), [replace(event, seq=at, turn="t") for at, event in enumerate([*begun, *events], 1)])
+    begun: list[KnownEvent] = [ConversationCreated(), TurnStarted(turn="t", agent="a", backend="codex", trigger=Trigger())]
+    numbered: list[KnownEvent] = []
+    for at, event in enumerate([*begun, *events], 1):
+        numbered.append(replace(event, seq=at, turn="t"))
+    return fold(State(), numbered)
 
 
 def of(kind: type[Any], events: list[KnownEvent]) -> list[Any]:
@@ -89,7 +92,8 @@ def used(total: int, last: int = 1) -> tuple[str, Json]:
 def test_thinking_and_text_become_blocks_of_one_answer() -> None:
     events, _ = played("thinking and text", total={})
     (message,) = shown(events).messages
-    assert [(type(block), block.text) for block in message.blocks if not isinstance(block, ToolBlock)] == [
+    said = [block for block in message.blocks if isinstance(block, TextBlock | ThinkingBlock)]
+    assert [(type(block), block.text) for block in said] == [
         (ThinkingBlock, "**Plan** weigh it"),
         (TextBlock, "Hello there."),
     ]
