@@ -16,7 +16,6 @@ from palaver.backends.codex.conduct import conduct_of
 from palaver.backends.codex.program import codex_environment, find_codex
 from palaver.backends.codex.rpc import AppServer, app_server
 from palaver.backends.codex.shared import Shared
-from palaver.backends.codex.spoken import opening
 from palaver.backends.codex.threads import open_thread
 from palaver.backends.codex.translate import NAME
 from palaver.backends.codex.turn import CodexTurn
@@ -49,9 +48,9 @@ class CodexBackend:
         async with lock, shared.use() as server:
             conduct = conduct_of(turn)
             opened = await open_thread(server, turn, conduct)
-            said = await opening(turn, opened.record)
+            # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
             running = CodexTurn(turn, server, opened.thread, conduct, partial(shared.drop, server))
-            async with aclosing(running.events(said)) as events:
+            async with aclosing(running.events(opened.record)) as events:
                 async for event in events:
                     yield event
 

@@ -54,8 +54,9 @@ class Conduct:
 
     @property
     def box(self) -> str:
-        """For the person who decides."""
-        return f"Codex's own sandbox: {self.sandbox}"
+        """For the person who decides. What was allowed and the sandbox forbids at once, Codex tries again outside of it,
+        without asking (seen with 0.163)."""
+        return f"Codex's own ({self.sandbox}); it may leave it for what you allow"
 
     def of_thread(self) -> dict[str, Any]:
         """For starting, resuming and forking. A resumed thread would otherwise fall back to reading only."""

@@ -28,6 +28,8 @@ CALL_S = 30.0
 """For an answer: the slowest, resuming a thread of many megabytes, takes a few seconds on a busy machine."""
 INBOX_LINES = 4096
 """A turn that is so far behind waits for the disk; the program may wait too."""
+LOADED_THREADS = 32
+"""Kept in the program's memory. One that is let go is resumed when its conversation goes on."""
 END_S = 2.0
 """For the exit code of a program whose output has ended."""
 REASON_CHARS = 600
@@ -149,6 +151,13 @@ class AppServer:
                 return await asyncio.shield(call.answer)
         except TimeoutError:
             raise TimedOut(f"Codex did not answer ({call.method}) within {limit_s:.0f} s. Try again.") from None
+
+    async def let_go_of_idle(self) -> None:
+        """The threads that waited longest, when there are too many."""
+        idle = [name for name, thread in self.threads.items() if thread.inbox is None]
+        for name in idle[: max(0, len(self.threads) - LOADED_THREADS)]:
+            del self.threads[name]
+            await self.post(self.prepare("thread/unsubscribe", {"threadId": name}))
 
     async def reply(self, request: int | str, result: Json) -> None:
         await self._write(msgspec.json.encode({"id": request, "result": result}) + b"\n")

@@ -32,11 +32,12 @@ class Opened:
 
 
 async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened:
+    await server.let_go_of_idle()
     told = handover(turn.state, NAME, turn.id)
     if told.session is None:
         return Opened(await _start(server, conduct), told.record)
     try:
-        thread = server.threads.get(told.session) or await _resume(server, told.session, conduct)
+        thread = _live(server, told.session) or await _resume(server, told.session, conduct)
         place = _place(turn, told.session)
         if _went_on(thread, place, turn.conversation):
             thread = await _fork(server, thread, place, conduct)
@@ -48,9 +49,17 @@ async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened
         return Opened(await _start(server, conduct), handover(turn.state, _NOBODY, turn.id).record)
 
 
+def _live(server: AppServer, session: str) -> Thread | None:
+    """Put last: the order is that of use."""
+    thread = server.threads.pop(session, None)
+    if thread is not None:
+        server.threads[session] = thread
+    return thread
+
+
 def _went_on(thread: Thread, place: Mapping[str, Any], conversation: str) -> bool:
     """Whether the thread holds another history than ours. Marks of an import name no turn: then it is taken as it is."""
-    elsewhere = place.get("conversation") not in (None, conversation)
+    elsewhere = place.get("conversation") not in (None, conversation) or thread.inbox is not None
     return elsewhere or (place.get("turn") is not None and thread.last_turn not in (None, place["turn"]))
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from palaver.backends.codex.counting import grown_by, measured
 from palaver.backends.codex.items import Item, file_changes, is_running, result_of, tool_of
 from palaver.context.handover import mark
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
-    ContextMeasured,
     FilesChanged,
     KnownEvent,
     ModelSwitched,
@@ -39,6 +39,7 @@ from palaver.schema.view import Activity, Plan, PlanItem, Retry, ToolError
 NAME = "codex"
 DECLINED = "The person declined this call; it was not run."
 STILL_RUNNING = "[It still runs in the background.]"
+UNKNOWN_END = "Codex did not say how it ended."
 
 _ATTEMPT = re.compile(r"(\d+)/(\d+)")
 _STEP = {"inProgress": "in_progress", "completed": "done"}
@@ -300,7 +301,7 @@ class Translator:
     # -- what it took, and how it ends
 
     def _used(self, usage: Mapping[str, Any]) -> list[KnownEvent]:
-        used = _difference(usage, self._total)
+        used = grown_by(usage, self._total)
         total = usage.get("total")
         self._total = total if isinstance(total, dict) else self._total
         if used == Usage():
@@ -308,7 +309,7 @@ class Translator:
             return []
         self._unclaimed += used
         events = self._finish_answer(None) if self._answer is not None else []
-        return [*events, *_measured(usage)]
+        return [*events, *measured(usage)]
 
     def _finish_answer(self, reason: str | None) -> list[KnownEvent]:
         answer, self._answer = self._answer, None
@@ -344,18 +345,24 @@ class Translator:
         retry = Retry(attempt=attempt + 1, of=of + 1, after_s=0.0, reason=reason)
         return [*events, TurnStatus(status="thinking", retry=retry)]
 
-    def ended(self, completed: bool) -> list[KnownEvent]:
-        """Codex's turn is over: what it left open is closed. What was stopped is left for the conversation to settle."""
+    @property
+    def left_running(self) -> bool:
+        """Whether something began that has no end yet."""
+        return any(call.started and not call.finished for call in self.calls.values())
+
+    def ended(self, completed: bool, terminals: frozenset[str] = frozenset()) -> list[KnownEvent]:
+        """Codex's turn is over: what it left open is closed. What was stopped is left for the conversation to settle.
+
+        `terminals` are the items whose commands go on in the background."""
         events: list[KnownEvent] = []
-        for call in self.calls.values():
+        for name, call in self.calls.items():
             if call.finished:
                 continue
             if call.declined is not None and not call.started:
                 events += self._denied(call)
             elif completed and call.started:
                 call.finished = True
-                output = "".join((*call.output, STILL_RUNNING))
-                events.append(ToolFinished(call=call.call, ok=True, output=output, effect="unknown"))
+                events.append(_left(call, name in terminals))
         if completed:
             events += self._finish_answer(None)
         return events
@@ -366,46 +373,12 @@ class Translator:
         return self._unclaimed
 
 
-def _difference(usage: Mapping[str, Any], before: Mapping[str, Any] | None) -> Usage:
-    total, last = _usage(usage.get("total")), _usage(usage.get("last"))
-    if before is None:
-        return last
-    known = _usage(before)
-    if total == known:
-        return Usage()
-    grown = Usage(
-        input_tokens=total.input_tokens - known.input_tokens,
-        output_tokens=total.output_tokens - known.output_tokens,
-        cached_tokens=total.cached_tokens - known.cached_tokens,
-        reasoning_tokens=total.reasoning_tokens - known.reasoning_tokens,
-    )
-    # A count that shrank was begun anew.
-    return last if grown.input_tokens < 0 or grown.output_tokens < 0 else grown
-
-
-def _usage(counted: object) -> Usage:
-    if not isinstance(counted, dict):
-        return Usage()
-    return Usage(
-        input_tokens=_number(counted.get("inputTokens")),
-        output_tokens=_number(counted.get("outputTokens")),
-        cached_tokens=_number(counted.get("cachedInputTokens")),
-        reasoning_tokens=_number(counted.get("reasoningOutputTokens")),
-    )
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _measured(usage: Mapping[str, Any]) -> list[KnownEvent]:
-    match usage:
-        case {"last": {"totalTokens": int(used)}}:
-            window = usage.get("modelContextWindow")
-            known = window if isinstance(window, int) else None
-            return [ContextMeasured(used_tokens=used, window_tokens=known, estimated=False)]
-        case _:
-            return []
+def _left(call: ToolCall, runs: bool) -> ToolFinished:
+    output = "".join(call.output)
+    if runs:
+        return ToolFinished(call=call.call, ok=True, output=output + STILL_RUNNING, effect="unknown")
+    error = ToolError(code="tool_error", message=UNKNOWN_END)
+    return ToolFinished(call=call.call, ok=False, output=output, error=error, effect="unknown")
 
 
 def _plan(steps: list[Any], explanation: object) -> Plan:

@@ -21,7 +21,7 @@ from palaver.backends.codex.asking import Asked, asked, is_allowed, stands
 from palaver.backends.codex.conduct import Conduct
 from palaver.backends.codex.failure import failure_of
 from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refused, Thread
-from palaver.backends.codex.spoken import spoken
+from palaver.backends.codex.spoken import opening, spoken
 from palaver.backends.codex.translate import DECLINED, Translator
 from palaver.backends.process import to_the_end
 from palaver.context.proposed_plan import plan_of
@@ -93,9 +93,10 @@ class CodexTurn:
         self._spent = Usage()
         self._began_ms = turn.now_ms()
 
-    async def events(self, said: list[Json]) -> AsyncGenerator[KnownEvent, None]:
-        """The whole turn, beginning with what was said."""
+    async def events(self, record: str) -> AsyncGenerator[KnownEvent, None]:
+        """The whole turn, beginning with what Codex has not seen and what was said."""
         try:
+            said = await opening(self._turn, record)
             while said:
                 await self._begin(said)
                 async with aclosing(self._until_over()) as events:
@@ -152,7 +153,7 @@ class CodexTurn:
         if line.method == "item/started":
             self._seen(line.params.get("item"))
         events = (
-            self._over(line.params.get("turn"))
+            await self._over(line.params.get("turn"))
             if line.method == "turn/completed"
             else self._translator.take(line.method, line.params)
         )
@@ -170,7 +171,7 @@ class CodexTurn:
             case _:
                 pass
 
-    def _over(self, ended: Any) -> list[KnownEvent]:
+    async def _over(self, ended: Any) -> list[KnownEvent]:
         match ended:
             case {"id": str(name), "status": str(status)} if name == self._running:
                 self._running = None
@@ -179,9 +180,20 @@ class CodexTurn:
                     raise failure_of(error if isinstance(error, dict) else self._translator.failure)
                 if status == "interrupted" and self._declined is None:
                     self._declined = "Codex broke the turn off."
-                return self._translator.ended(completed=status == "completed")
+                return self._translator.ended(status == "completed", await self._terminals())
             case _:
                 return []
+
+    async def _terminals(self) -> frozenset[str]:
+        """The items whose commands go on in the background."""
+        if not self._translator.left_running:
+            return frozenset()
+        try:
+            listed = await self._server.call("thread/backgroundTerminals/list", {"threadId": self._thread.id})
+        except (Refused, AgentError):
+            return frozenset()
+        known = listed.get("data")
+        return frozenset(str(one.get("itemId")) for one in known if isinstance(one, dict)) if known else frozenset()
 
     async def _more(self) -> list[Json]:
         """What is left to be said in this turn."""

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.codex.translate import DECLINED, STILL_RUNNING, Translator
+from palaver.backends.codex.translate import DECLINED, STILL_RUNNING, UNKNOWN_END, Translator
 from palaver.core.evolve import fold
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -62,7 +62,10 @@ def played(scenario: str, total: Json | None = None) -> tuple[list[KnownEvent], 
 
 
 def shown(events: list[KnownEvent]) -> State:
-    begun: list[KnownEvent] = [ConversationCreated(), TurnStarted(turn="t", agent="a", backend="codex", trigger=Trigger())]
+    begun: list[KnownEvent] = [
+        ConversationCreated(),
+        TurnStarted(turn="t", agent="a", backend="codex", trigger=Trigger()),
+    ]
     numbered: list[KnownEvent] = []
     for at, event in enumerate([*begun, *events], 1):
         numbered.append(replace(event, seq=at, turn="t"))
@@ -254,10 +257,17 @@ def test_command_left_running_is_closed_and_said_to_run_on() -> None:
     made = translator()
     running = {"type": "commandExecution", "id": "x", "command": "serve", "processId": "1"}
     play(made, item("started", **running), ("item/commandExecution/outputDelta", {"itemId": "x", "delta": "up\n"}))
-    (finished,) = of(ToolFinished, made.ended(completed=True))
+    (finished,) = of(ToolFinished, made.ended(completed=True, terminals=frozenset({"x"})))
     assert (finished.ok, finished.effect, finished.output) == (True, "unknown", f"up\n{STILL_RUNNING}")
     late = item("completed", **running, status="completed", aggregatedOutput="up\ndown\n", exitCode=0)
     assert play(made, late) == [], "a call has one result"
+
+
+def test_command_without_an_end_is_not_said_to_have_gone_well() -> None:
+    made = translator()
+    play(made, item("started", type="commandExecution", id="x", command="touch a", processId="1"))
+    (finished,) = of(ToolFinished, made.ended(completed=True))
+    assert (finished.ok, finished.effect, finished.error.message) == (False, "unknown", UNKNOWN_END)
 
 
 def test_stopped_turn_leaves_open_calls_for_the_conversation_to_settle() -> None:
