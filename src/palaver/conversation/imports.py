@@ -14,6 +14,7 @@ from palaver.conversation import taking
 from palaver.conversation.attachments import blocks_with_blobs
 from palaver.conversation.beginnings import Maker, Wishes
 from palaver.conversation.directory import Directory, id_for
+from palaver.conversation.fitting import fitted
 from palaver.conversation.loading import load_state
 from palaver.conversation.taking import Taken
 from palaver.feed.feed import Feed
@@ -83,4 +84,5 @@ class Imports:
         return replace(taken, outcome="taken_up", added=0)
 
     async def _with_blobs(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        return tuple([await blocks_with_blobs(message, self.log.blobs) for message in messages])
+        blobs = self.log.blobs
+        return tuple([await fitted(await blocks_with_blobs(message, blobs), blobs) for message in messages])

@@ -32,7 +32,7 @@ from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
 INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
 SYNTHETIC = "<synthetic>"
 OURS = "palaver"
-"""How the program says that it was started from here."""
+"""What the program says of where it was started, if that was here."""
 
 _FINISHED = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -99,7 +99,7 @@ class _Known:
     def __init__(self) -> None:
         self.session = ""
         self.project: str | None = None
-        self.is_ours = False
+        self._entrypoint: Any = None
         self._titles: dict[str, str] = {}
         self._parents: dict[str, str | None] = {}
         self._order: dict[str, int] = {}
@@ -108,7 +108,7 @@ class _Known:
     def look_at(self, line: _Line) -> None:
         self.session = self.session or line.sessionId or ""
         self.project = self.project or line.cwd
-        self.is_ours = self.is_ours or line.entrypoint == OURS
+        self._entrypoint = self._entrypoint or line.entrypoint
         for name, said in (("summary", line.summary), ("ai", line.aiTitle), ("custom", line.customTitle)):
             if isinstance(said, str) and said.strip():
                 self._titles[name] = said
@@ -117,6 +117,11 @@ class _Known:
             self._parents[line.uuid] = line.parentUuid or line.logicalParentUuid
             if line.type in ("user", "assistant"):
                 self._leaf = line.uuid
+
+    @property
+    def is_ours(self) -> bool:
+        """Begun from here. One that was begun elsewhere may have gone on here."""
+        return bool(self._entrypoint == OURS)
 
     def title(self) -> str:
         return self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary") or ""

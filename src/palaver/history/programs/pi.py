@@ -26,6 +26,9 @@ from palaver.history.programs.foreign import (
 from palaver.schema.base import Usage
 from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
 
+OURS = "palaver"
+"""The type of an entry that says that the session was begun from here."""
+
 _FINISHED = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
 _EXIT = re.compile(r"Command exited with code (\d+)\s*\Z")
 _ABORTED = ("Command aborted", "Operation aborted")
@@ -46,7 +49,22 @@ def read(lines: Iterable[bytes]) -> ForeignConversation:
             _take(telling, entry)
         elif entry.get("type") == "message":
             telling.left_out["messages of ways not taken"] += 1
-    return telling.told(str(header.get("id") or ""), title=title, project=text_of(header.get("cwd")))
+    return telling.told(
+        str(header.get("id") or ""),
+        title=title,
+        project=text_of(header.get("cwd")),
+        of_another="it was driven from here" if _is_ours(entries) else None,
+    )
+
+
+def _is_ours(entries: list[dict[str, Any]]) -> bool:
+    """Begun from here: an extension of ours left its sign before anybody spoke."""
+    for entry in entries:
+        if entry.get("type") == "custom" and entry.get("customType") == OURS:
+            return True
+        if own(entry, "message").get("role") == "user":
+            return False
+    return False
 
 
 def _id(entry: dict[str, Any], place: int) -> str:

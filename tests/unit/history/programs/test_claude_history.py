@@ -211,8 +211,14 @@ def test_title_is_the_persons_then_the_programs_then_the_first_words(titles: lis
     assert claude.read(written([line("user", "1", None, "mend the net\nplease"), *titles])).title == title
 
 
-def test_session_driven_from_here_says_so() -> None:
-    assert claude.read(written([line("user", "1", None, "hi", entrypoint="palaver")])).of_another
+def test_session_begun_from_here_says_so() -> None:
+    begun, continued = (
+        line("user", "1", None, "hi", entrypoint="palaver"),
+        line("user", "1", None, "hi", entrypoint="cli"),
+    )
+
+    assert claude.read(written([begun])).of_another
+    assert claude.read(written([continued, answer("2", "1", "hello", entrypoint="palaver")])).of_another is None
 
 
 def test_empty_file_is_an_empty_conversation() -> None:

@@ -69,3 +69,10 @@ def test_name_of_a_session_is_its_title() -> None:
     named = {"type": "session_info", "id": "2", "parentId": "1", "name": "Nets"}
 
     assert pi.read(written([HEADER, message("1", None, "user", "one"), named])).title == "Nets"
+
+
+def test_session_begun_from_here_says_so() -> None:
+    sign, said = {"type": "custom", "customType": "palaver"}, message("1", None, "user", "one")
+
+    assert pi.read(written([HEADER, sign, said])).of_another
+    assert pi.read(written([HEADER, said, sign])).of_another is None
