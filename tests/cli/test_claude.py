@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from palaver.backends.claude import ClaudeBackend
 from palaver.backends.claude.translate import RULES_GRANT
@@ -283,6 +284,37 @@ async def test_forgotten_session_begins_anew_with_the_whole_record(tmp_path: Pat
     assert session_of(second.state) != session_of(first.state)
 
 
+async def test_session_without_the_line_to_go_on_from_begins_anew(tmp_path: Path) -> None:
+    async with stand(SUBJECT, tmp_path) as at_work:
+        first = await at_work.say("!say The harbour is closed.")
+        *earlier, last = first.state.messages
+        lost = replace(last, data={**last.data, "at": "00000000-0000-4000-8000-000000000009"})
+        await at_work.restart()
+        asked = len(at_work.place.service.requests)
+        second = await at_work.say("!say Noted.", state=replace(first.state, messages=(*earlier, lost)))
+        told = str(at_work.place.service.bodies[asked:])
+    assert second.error is None
+    assert said(second) == "Noted."
+    assert "The harbour is closed." in told
+
+
+async def test_approved_plan_is_an_approval_and_plan_mode_holds_for_the_next_turn(tmp_path: Path) -> None:
+    script = (
+        Answer.of(Call(name="ExitPlanMode", input={"plan": "1. Look at the tide."}), when="plan it"),
+        Answer.of("Good.", when="plan it"),
+    )
+    async with stand(SUBJECT, tmp_path, *script) as at_work:
+        turn = await at_work.say("plan it", params={"mode": "plan"}, decide=allow)
+        asked = len(at_work.place.service.requests)
+        after = await at_work.say("!say Still planning.", state=turn.state)
+        told = str(at_work.place.service.bodies[asked:])
+    (request,) = turn.of(RequestOpened)
+    assert request.title == "Carry out this plan"
+    assert request.preview == "1. Look at the tide."
+    assert said(after) == "Still planning."
+    assert told.count("Plan mode is active") + told.count("Re-entering Plan Mode") > 0
+
+
 async def test_our_tools_are_there_and_belong_to_the_turn(tmp_path: Path) -> None:
     question = {"questions": [{"question": "How deep?", "options": [{"label": "Two fathoms"}]}]}
     async with stand(SUBJECT, tmp_path) as at_work:
@@ -333,6 +365,7 @@ async def test_its_tools_see_no_variable_of_ours(tmp_path: Path, monkeypatch: py
     async with stand(SUBJECT, tmp_path) as at_work:
         turn = await at_work.say(SUBJECT.shell("env"), decide=allow)
     assert "very-secret-tide" not in tools(turn)[0].output
+    assert "sk-ant-test" not in tools(turn)[0].output
     assert "HOME=" in tools(turn)[0].output
 
 

@@ -135,6 +135,12 @@ def covered_by(ask: Ask, granted: set[tuple[str, str | None]]) -> int | None:
     return None
 
 
+def mode_taken(ask: Ask, resolved: RequestResolved) -> str | None:
+    """The mode that a lasting yes lets the program take."""
+    chosen = _chosen(ask, resolved)
+    return chosen.mode if chosen is not None and chosen.type == "setMode" else None
+
+
 def offers(ask: Ask) -> tuple[Offer, ...]:
     return tuple(
         Offer(label=_label(one), match=one.rules[0].rule_content if one.rules else None) for one in _lasting(ask)

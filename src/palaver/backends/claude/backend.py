@@ -6,6 +6,7 @@ when the command ends, the conversation starts the next turn by itself, and that
 on its own, has begun to say.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
@@ -17,6 +18,7 @@ from palaver.backends.claude.installation import executable
 from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
+from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import PolicyRule
 from palaver.tools.policy import Mode, as_mode
@@ -24,6 +26,9 @@ from palaver.tools.policy import Mode, as_mode
 NAME = "claude"
 
 CAPABILITIES = Capabilities(thinking=True, steer=True, approvals=True, fork=True, images=True, usage=True)
+
+ANSWER_S = 20.0
+"""It answers in milliseconds; a machine under load in a second or two."""
 
 MODES: Mapping[Mode, str] = {
     "plan": "plan",
@@ -56,9 +61,7 @@ class ClaudeBackend:
         mode = mode_of(turn)
         async with AsyncExitStack() as stack:
             program, record = await self._program(stack, turn, brief, MODES[mode])
-            if program.mode != MODES[mode]:
-                await program.connected.set_permission_mode(MODES[mode])  # type: ignore[arg-type]
-                program.mode = MODES[mode]
+            await _set_mode(program, MODES[mode])
             conduct = Conduct(turn, program, brief, record, allow_all=mode == "full")
             async with aclosing(conduct.events()) as events:
                 async for event in events:
@@ -105,7 +108,7 @@ class ClaudeBackend:
             cwd=turn.project,
             environment=environment_of(self._environment, agent.environment),
             instructions=agent.system_prompt,
-            model=turn.params.get("model") or agent.model,
+            model=str(turn.params.get("model") or agent.model or "") or None,
             tools=agent.allowed_tools,
             denied=tuple(_denied(rule) for rule in agent.policy if rule.decision.startswith("deny")),
             settings=str(agent.params.get("setting_sources", "user")),
@@ -117,6 +120,17 @@ def mode_of(turn: Turn) -> Mode:
     """The message's own mode first, then the conversation's, then the agent's."""
     active = turn.state.turn
     return as_mode((active.mode if active else None) or turn.params.get("mode") or turn.agent.mode)
+
+
+async def _set_mode(program: ClaudeProgram, mode: str) -> None:
+    """Said every time: the program leaves a mode by itself when a plan is approved."""
+    wanted = program.raised if program.raised and mode == "default" else mode
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await program.connected.set_permission_mode(wanted)  # type: ignore[arg-type]
+    except Exception as failure:
+        program.broken = True
+        raise ProtocolBroken(f"Claude Code did not take the mode {wanted}: {failure}") from failure
 
 
 def _resume(turn: Turn, brief: Briefing) -> Resume | None:

@@ -19,7 +19,16 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Briefing, Words, words_of
-from palaver.backends.claude.asking import PLAN, QUESTION, OwnQuestion, answered, covered_by, grants_of, request_of
+from palaver.backends.claude.asking import (
+    PLAN,
+    QUESTION,
+    OwnQuestion,
+    answered,
+    covered_by,
+    grants_of,
+    mode_taken,
+    request_of,
+)
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
 from palaver.backends.claude.results import Result
 from palaver.backends.claude.translate import Call, Reading
@@ -32,17 +41,20 @@ from palaver.schema.events import (
     RequestOpened,
     RequestResolved,
     ToolFinished,
+    ToolOutputDelta,
     ToolStarted,
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
+from palaver.tools.redact import Redactor
 
 STOP_S = 1.5
 """For an interrupted program to rest; the runner's ladder must still fit into the 2 s after which nothing may be left."""
 RULES_S = 0.25
 """After a call was put to the program's rules: by then it has asked, or it runs."""
 
-UNDER_WAY = frozenset({"sent", "queued", "started"})
+WAITS = frozenset({"sent", "queued"})
+UNDER_WAY = frozenset({*WAITS, "started"})
 """Of a message: the program has not done with it."""
 
 logger = structlog.get_logger(__name__)
@@ -78,7 +90,8 @@ class Conduct:
         self._record = record
         self._allow_all = allow_all
         self._began_ms = turn.now_ms()
-        self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd)
+        self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd, turn.project)
+        self._redactor = Redactor(program.spec.environment)
         self._waiting: dict[int, tuple[Ask, RequestOpened, asyncio.Task[None]]] = {}
         self._questions: set[asyncio.Task[None]] = set()
         self._timers: list[asyncio.TimerHandle] = []
@@ -102,12 +115,7 @@ class Conduct:
         finally:
             program.cost_usd = self._reading.cost_usd
             program.known.update(self._reading.answers)
-            for timer in self._timers:
-                timer.cancel()
-            for task in (*(task for _, _, task in self._waiting.values()), *self._questions):
-                task.cancel()
-            if not settled:
-                await to_the_end(self._stop())
+            await to_the_end(self._leave(settled))
             program.resting = True
 
     async def _all(self) -> AsyncGenerator[KnownEvent, None]:
@@ -175,7 +183,7 @@ class Conduct:
             match item:
                 case dict():
                     for event in self._reading.read(item):
-                        yield await fitting(event, self._turn) if isinstance(event, ToolFinished) else event
+                        yield await self._shown(event)
                         if isinstance(event, ToolStarted | ToolFinished):
                             await self._steer()
                     if self._is_rest(item):
@@ -210,6 +218,19 @@ class Conduct:
                     raise item
                 case _:
                     pass
+
+    async def _shown(self, event: KnownEvent) -> KnownEvent:
+        """What tools say, without the secrets that the program was given, and no longer than an event may be."""
+        match event:
+            case ToolOutputDelta():
+                return replace(event, text=self._redactor.redact(event.text))
+            case ToolFinished():
+                error = event.error and replace(event.error, message=self._redactor.redact(event.error.message))
+                return await fitting(
+                    replace(event, output=self._redactor.redact(event.output), error=error), self._turn
+                )
+            case _:
+                return event
 
     def _is_rest(self, line: dict[str, Any]) -> bool:
         result = self._reading.result
@@ -282,7 +303,8 @@ class Conduct:
 
     def _resolved(self, told: _Answered) -> list[KnownEvent]:
         ask, resolved = told.ask, told.resolved
-        self._waiting.pop(id(ask), None)
+        if self._waiting.pop(id(ask), None) is None or ask.answer.done():
+            return []
         own = self._reading.calls.get(ask.context.tool_use_id or "")
         if resolved.status != "answered" or resolved.verdict == "deny":
             if own is not None:
@@ -307,6 +329,7 @@ class Conduct:
     def _answer(self, ask: Ask, resolved: RequestResolved) -> None:
         if not ask.answer.done():
             self._program.grants.update((grant.tool, grant.match) for grant in grants_of(ask, resolved, ""))
+            self._program.raised = mode_taken(ask, resolved) or self._program.raised
             ask.answer.set_result(answered(ask, resolved))
 
     def _withdrawn(self, ask: Ask) -> list[KnownEvent]:
@@ -356,13 +379,28 @@ class Conduct:
             return "limited"
         return "yielded" if self._program.tasks else "completed"
 
+    async def _leave(self, settled: bool) -> None:
+        """Bounded: waiting for cancelled tasks, then for the program to rest."""
+        for timer in self._timers:
+            timer.cancel()
+        tasks = [*(task for _, _, task in self._waiting.values()), *self._questions]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_S)
+        if not settled:
+            await self._stop()
+
     async def _stop(self) -> None:
-        """Shielded and bounded by its caller's shield and its own limit."""
         program = self._program
         left = self._reading.new_tasks
         for task in left:
             # The conversation has written down that they are stopped.
             program.tasks.pop(task, None)
+        if left or WAITS & set(self._sent.values()):
+            # Something of the turn would go on: a background task, or a message that is yet to be taken up.
+            program.broken = True
+            return
         try:
             async with asyncio.timeout(STOP_S):
                 if program.running:
@@ -371,9 +409,6 @@ class Conduct:
                     await program.next()
         except Exception as failure:  # noqa: BLE001 - whatever the SDK raises, the program is let go
             logger.warning("claude did not rest after a stop", pid=program.pid, reason=str(failure) or "too slow")
-            program.broken = True
-        if left or "queued" in self._sent.values():
-            # Something of the turn would go on: a background task, or a message that waits to be taken up.
             program.broken = True
 
     def _mark(self, at: str | None, cost_usd: float | None) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import msgspec
 import structlog
 
 from palaver.backends.base import Turn
-from palaver.backends.claude.translate import exit_code_of
-from palaver.backends.process import allowed_environment, spawn
+from palaver.backends.claude.results import exit_code_of
+from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, Exited, ProtocolBroken
 from palaver.schema.records import McpServer
 
@@ -34,6 +34,8 @@ LEAVE_S = 1.0
 """For a program at rest to write its memory down once its input ends; then the runner's ladder."""
 WAKE_S = 2.0
 """Between the end of a background task and the program's own turn about it; seen: a few milliseconds."""
+AT_ONCE = Ladder(interrupt_s=0, terminate_s=0.3)
+"""For one that did not rest in time, or must not go on: it had its chance."""
 OWN = "palaver"
 """Our server of tools, as the program knows it."""
 OWN_TOOLS = (f"mcp__{OWN}__search_conversations", f"mcp__{OWN}__ask_user")
@@ -146,7 +148,8 @@ class ClaudeProgram:
     """It began a turn by itself, and what it says waits to be read."""
     stirred: bool = False
     """A background task ended while it rested: it is about to begin by itself."""
-    mode: str = "default"
+    raised: str | None = None
+    """A mode that a person let it take for the conversation."""
     broken: bool = False
     _room: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -283,24 +286,30 @@ async def started(
     from palaver.backends.claude.wire import Wire
 
     async with spawn(argv(spec, mode, resume), cwd=spec.cwd, environment=spec.environment, stdin=True) as child:
-        program = ClaudeProgram(spec, child.pid, mode=mode)
+        program = ClaudeProgram(spec, child.pid)
         options = ClaudeAgentOptions(
             can_use_tool=program.may_use,
             hooks={"PreToolUse": [HookMatcher(hooks=[program.before_use])]},
             mcp_servers={OWN: server(program)},
             verbatim_prompts=True,
         )
-        program.client = ClaudeSDKClient(options, Wire(child, program.deliver, program.ended))
+        wire = Wire(child, program.deliver, program.ended)
+        program.client = ClaudeSDKClient(options, wire)
         try:
             await _connect(program, resume)
             yield program
         finally:
+            at_rest = program.alive and not program.running
             program.broken = True
             program._room.set()
+            wire.leave()
+            if not at_rest:
+                await child.stop(AT_ONCE)
             await program.client.disconnect()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LEAVE_S):
-                    await child.ended()
+            if at_rest:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LEAVE_S):
+                        await child.ended()
             if not closing():
                 await program.forsake()
 
@@ -312,16 +321,13 @@ async def _connect(program: ClaudeProgram, resume: Resume | None) -> None:
     except TimeoutError:
         raise ProtocolBroken(f"Claude Code did not answer within {CONNECT_S:.0f} s.") from None
     except Exception as failure:
-        said = " ".join(map(str, _left(program.inbox))) + str(failure)
-        if resume is not None and "No conversation found" in said:
+        if resume is not None:
+            # Forgotten, pruned, or without the line to go on from. If it is something else, the next try will say so.
+            logger.info("claude cannot go on with a session", session=resume.session, reason=str(failure))
             raise SessionUnknown(f"Claude Code no longer knows the session {resume.session}.") from failure
         raise (
             failure if isinstance(failure, AgentError) else Exited(f"Claude Code could not start: {failure}")
         ) from None
-
-
-def _left(inbox: "asyncio.Queue[Item]") -> list[Item]:
-    return [inbox.get_nowait() for _ in range(inbox.qsize())]
 
 
 def _servers(servers: tuple[McpServer, ...]) -> dict[str, Any]:

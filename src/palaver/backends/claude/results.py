@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from palaver.backends.claude.installation import HOW_TO_LOG_IN
 from palaver.errors import AgentError, NotLoggedIn, ProviderRefused, ProviderUnavailable
-from palaver.schema.events import ToolFinished
-from palaver.schema.view import FileChange, ToolError
+from palaver.schema.base import Usage
+from palaver.schema.events import ContextMeasured, ToolFinished, TurnStatus
+from palaver.schema.view import FileChange, Retry, ToolError
 from palaver.tools.proposal import shortened
 
 EXIT_CODE = re.compile(r"^Exit code (\d+)\n?")
@@ -16,6 +18,7 @@ MESSAGE_CHARS = 2_000
 """Of an error in its one line; the output holds all of it."""
 LOGIN = frozenset({"authentication_failed", "oauth_org_not_allowed"})
 BUSY = frozenset({408, 429, 529})
+NOTHING_SPENT = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def text_of(content: Any) -> str:
     return "\n".join(str(part.get("text")) if part.get("type") == "text" else f"[{part.get('type')}]" for part in parts)
 
 
-def files_changed(result: Any) -> tuple[FileChange, ...]:
+def files_changed(result: Any, root: Path | None = None) -> tuple[FileChange, ...]:
     """What an edit did, from the patch that the program tells beside its result."""
     if not isinstance(result, dict) or not isinstance(result.get("filePath"), str):
         return ()
@@ -91,6 +94,8 @@ def files_changed(result: Any) -> tuple[FileChange, ...]:
     if not isinstance(hunks, list) or not (hunks or created):
         return ()
     path = result["filePath"]
+    if root is not None and PurePath(path).is_relative_to(root):
+        path = str(PurePath(path).relative_to(root))
     lines = [line for hunk in hunks if isinstance(hunk, dict) for line in _hunk(hunk)]
     if created and not lines:
         lines = [f"+{line}" for line in str(result.get("content") or "").splitlines()]
@@ -107,6 +112,55 @@ def files_changed(result: Any) -> tuple[FileChange, ...]:
     )
 
 
+def usage_of(usage: Mapping[str, Any], before: Usage = NOTHING_SPENT) -> Usage:
+    """Tokens of one answer. What is not said again stays as it was."""
+    cached = int(usage.get("cache_read_input_tokens") or 0)
+    fresh = usage.get("input_tokens")
+    written = int(usage.get("cache_creation_input_tokens") or 0)
+    thought = _dict(usage.get("output_tokens_details")).get("thinking_tokens")
+    return Usage(
+        input_tokens=int(fresh) + cached + written if fresh is not None else before.input_tokens,
+        output_tokens=int(usage.get("output_tokens") or before.output_tokens),
+        cached_tokens=cached if fresh is not None else before.cached_tokens,
+        reasoning_tokens=int(thought or before.reasoning_tokens),
+    )
+
+
+def exit_code_of(line: Mapping[str, Any]) -> int | None:
+    _, _, rest = str(line.get("summary") or "").rpartition("(exit code ")
+    number = rest.rstrip(")")
+    return int(number) if number.isdigit() else None
+
+
+def task_finished(call: str, line: Mapping[str, Any]) -> ToolFinished:
+    """The end of a subagent that worked in the background: its report is the call's result."""
+    report = str(line.get("summary") or "")
+    return finished(
+        call, "Agent", {"content": report, "is_error": line.get("status") != "completed"}, {"tool_use_result": None}
+    )
+
+
+def retry_of(line: Mapping[str, Any]) -> TurnStatus:
+    reason = str(line.get("error") or "the service did not answer")
+    if line.get("error_status"):
+        reason = f"{reason} ({line['error_status']})"
+    retry = Retry(
+        attempt=int(line.get("attempt") or 1),
+        of=int(line.get("max_retries") or 1),
+        after_s=float(line.get("retry_delay_ms") or 0) / 1000,
+        reason=reason,
+    )
+    return TurnStatus(status="thinking", detail=f"trying again: {reason}", retry=retry)
+
+
+def measured(line: Mapping[str, Any], model: str | None, used: Usage) -> list[ContextMeasured]:
+    """How full the program's window is, by its last answer."""
+    window = _dict(_dict(line.get("modelUsage")).get(model or "")).get("contextWindow")
+    if not isinstance(window, int) or used == NOTHING_SPENT:
+        return []
+    return [ContextMeasured(used_tokens=used.input_tokens + used.output_tokens, window_tokens=window, estimated=False)]
+
+
 def _hunk(hunk: Mapping[str, Any]) -> list[str]:
     head = f"@@ -{hunk.get('oldStart')},{hunk.get('oldLines')} +{hunk.get('newStart')},{hunk.get('newLines')} @@"
     lines = hunk.get("lines")
@@ -119,3 +173,7 @@ def _non_execution(theirs: str, line: Mapping[str, Any]) -> str | None:
         if isinstance(meta, dict) and meta.get("id") == theirs and meta.get("non_execution_kind"):
             return str(meta["non_execution_kind"])
     return None
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

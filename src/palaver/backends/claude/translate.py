@@ -10,9 +10,21 @@ message that goes on with it; an agent that runs in the background has its call 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from palaver.backends.claude.results import Result, files_changed, finished, text_of
+from palaver.backends.claude.results import (
+    NOTHING_SPENT,
+    Result,
+    exit_code_of,
+    files_changed,
+    finished,
+    measured,
+    retry_of,
+    task_finished,
+    text_of,
+    usage_of,
+)
 from palaver.backends.excerpts import pieces
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -27,13 +39,11 @@ from palaver.schema.events import (
     ThinkingDelta,
     ThinkingFinished,
     ToolCalled,
-    ToolFinished,
     ToolInputDelta,
     ToolOutputDelta,
     ToolStarted,
     TurnStatus,
 )
-from palaver.schema.view import Retry
 
 Line = Mapping[str, Any]
 
@@ -42,7 +52,6 @@ RULES_GRANT = "claude:rules"
 AGENTS = frozenset({"Agent", "Task"})
 SUBAGENT_CHARS = 2_000
 """Of one result a subagent got: enough to follow it. The subagent's own report is the call's result."""
-NOTHING_SPENT = Usage()
 SYNTHETIC = "<synthetic>"
 """The model of a message that the program wrote itself, about an error."""
 
@@ -89,9 +98,12 @@ class Reading:
         mark: Callable[[str | None, float | None], dict[str, Any]],
         tasks: dict[str, str] | None = None,
         cost_usd: float = 0.0,
+        root: Path | None = None,
     ) -> None:
         self._new_id = new_id
         self._mark = mark
+        self._root = root
+        self._retrying = False
         self._answer: _Answer | None = None
         self._parents: dict[str, str] = {}
         self._continues = False
@@ -176,6 +188,9 @@ class Reading:
             else:
                 events = self._end_answer()
         self._continues = False
+        if self._retrying:
+            self._retrying = False
+            events.append(TurnStatus(status="thinking"))
         answer = _Answer(self._new_id(), str(message.get("id") or ""), message.get("model"))
         answer.usage = usage_of(_dict(message.get("usage")))
         self._answer = answer
@@ -308,7 +323,7 @@ class Reading:
         ended = finished(call.id, call.name, block, line, denied=call.denied)
         events = self.started(theirs) if ended.effect != "none" else []
         call.ended = True
-        if changed := files_changed(line.get("tool_use_result")):
+        if changed := files_changed(line.get("tool_use_result"), self._root):
             events.append(FilesChanged(files=changed, call=call.id))
         return [*events, ended]
 
@@ -338,7 +353,8 @@ class Reading:
     def _told(self, line: Line) -> list[KnownEvent]:
         match line.get("subtype"):
             case "api_retry":
-                return [_retry(line)]
+                self._retrying = True
+                return [retry_of(line)]
             case "task_started":
                 return self._task_started(line)
             case "task_notification":
@@ -385,48 +401,9 @@ class Reading:
             self.cost_usd = float(total)
         if self._answer is not None and not self._answer.stopped and self._answer.whole == 0:
             return []
-        return self._end_answer(cost_usd or None)
-
-
-def usage_of(usage: Line, before: Usage = NOTHING_SPENT) -> Usage:
-    """Tokens of one answer. What is not said again stays as it was."""
-    cached = int(usage.get("cache_read_input_tokens") or 0)
-    fresh = usage.get("input_tokens")
-    written = int(usage.get("cache_creation_input_tokens") or 0)
-    thought = _dict(usage.get("output_tokens_details")).get("thinking_tokens")
-    return Usage(
-        input_tokens=int(fresh) + cached + written if fresh is not None else before.input_tokens,
-        output_tokens=int(usage.get("output_tokens") or before.output_tokens),
-        cached_tokens=cached if fresh is not None else before.cached_tokens,
-        reasoning_tokens=int(thought or before.reasoning_tokens),
-    )
-
-
-def exit_code_of(line: Line) -> int | None:
-    _, _, rest = str(line.get("summary") or "").rpartition("(exit code ")
-    number = rest.rstrip(")")
-    return int(number) if number.isdigit() else None
-
-
-def task_finished(call: str, line: Line) -> ToolFinished:
-    """The end of a subagent that worked in the background: its report is the call's result."""
-    report = str(line.get("summary") or "")
-    return finished(
-        call, "Agent", {"content": report, "is_error": line.get("status") != "completed"}, {"tool_use_result": None}
-    )
-
-
-def _retry(line: Line) -> TurnStatus:
-    reason = str(line.get("error") or "the service did not answer")
-    if line.get("error_status"):
-        reason = f"{reason} ({line['error_status']})"
-    retry = Retry(
-        attempt=int(line.get("attempt") or 1),
-        of=int(line.get("max_retries") or 1),
-        after_s=float(line.get("retry_delay_ms") or 0) / 1000,
-        reason=reason,
-    )
-    return TurnStatus(status="thinking", detail=f"trying again: {reason}", retry=retry)
+        model = self._answer.model if self._answer is not None else None
+        used = self._answer.usage if self._answer is not None else NOTHING_SPENT
+        return [*self._end_answer(cost_usd or None), *measured(line, model, used)]
 
 
 def _blocks(message: Line) -> list[Line]:

@@ -17,8 +17,6 @@ from palaver.backends.process import Child
 from palaver.errors import Exited
 
 CONTROL = "control_"
-LEAVE_S = 1.0
-"""For a program that rests to write its memory down once its input ends; then the runner's ladder."""
 
 Deliver = Callable[[dict[str, Any]], Awaitable[None]]
 logger = structlog.get_logger(__name__)
@@ -51,14 +49,20 @@ class Wire(Transport):
                 else:
                     await self._deliver(message)
         end = await self._child.ended()
+        if not self._open:
+            return
         failure = Exited(_why(self._child, end.code), exit_code=end.code)
         self._open = False
         self._ended(failure)
         # Raised for the SDK too, so that nothing of it waits for an answer that will not come.
         raise failure
 
-    async def close(self) -> None:
+    def leave(self) -> None:
+        """From here on its end is no surprise."""
         self._open = False
+
+    async def close(self) -> None:
+        self.leave()
         self._child.close_stdin()
 
     def is_ready(self) -> bool:

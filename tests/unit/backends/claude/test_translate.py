@@ -129,7 +129,8 @@ def test_denied_tool_did_nothing_and_was_never_started() -> None:
 
 def test_retry_is_told_with_its_number_and_reason() -> None:
     _, events = read("api error 529 once, retried")
-    (status,) = of(events, TurnStatus)
+    status, over = of(events, TurnStatus)
+    assert over.retry is None
     assert status.retry is not None
     assert (status.retry.attempt, status.retry.of) == (1, 1)
     assert "529" in status.retry.reason
