@@ -1,0 +1,65 @@
+"""Gemini CLI, through ACP."""
+
+import os
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from palaver.backends.acp import AcpBackend
+from palaver.backends.base import Backend
+from palaver.clock import SystemClock
+from palaver.schema.records import AgentRecord
+from tests.cli.from_npm import MODULES, missing, node_folder
+from tests.cli.rig import Place, Subject
+
+PROGRAM = MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js"
+MODEL = "gemini-2.5-flash"
+"""Named, or else a model is asked which model to ask."""
+START = f'set -a; . "$HOME/environment"; exec node "$0" --acp -m {MODEL}'
+"""Where the model is served is known only to the test, while an agent's record stands before it."""
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Backend]:
+    folder = place.home / ".gemini"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
+    }
+    (folder / "settings.json").write_bytes(msgspec.json.encode(settings))
+    told = {
+        "GEMINI_API_KEY": "x",
+        "GOOGLE_GEMINI_BASE_URL": place.service.url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    (place.home / "environment").write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+    environment = {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
+    backend = AcpBackend(SystemClock(), environment)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+def shell(command: str) -> str:
+    # It runs simple commands without asking and refuses "$(" outright; within quotes it does neither.
+    quoted = f"sh -c {shlex.quote(command)}"
+    return f"!tool run_shell_command {msgspec.json.encode({'command': quoted}).decode()}"
+
+
+SUBJECT = Subject(
+    name="gemini",
+    missing=lambda: missing("Gemini CLI", "@google", "gemini-cli", "bundle", "gemini.js"),
+    open=opened,
+    shell=shell,
+    agent=AgentRecord(
+        id="gemini",
+        name="Gemini CLI",
+        backend="acp",
+        command=("sh", "-c", START, str(PROGRAM)),
+    ),
+)

@@ -1,0 +1,280 @@
+"""The ACP backend with a small agent of our own as a real process: permissions, stops, sessions, and bad manners."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.backends.acp import AcpBackend, readiness
+from palaver.clock import SystemClock
+from palaver.errors import Exited, NotInstalled, ProviderRefused
+from palaver.schema.content import ImagePart, ImageUrl, TextPart
+from palaver.schema.events import AnswerFinished, RequestResolved, TextDelta, ToolOutputDelta, ToolStarted
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import Request, TextBlock, ToolBlock
+from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
+
+AGENT = Path(__file__).with_name("agent.py")
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+class Rig:
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.sessions = folder / "sessions"
+        self.sessions.mkdir(exist_ok=True)
+        self.project = folder
+        command = (sys.executable, str(AGENT), str(self.sessions), *flags)
+        self.agent = AgentRecord(id="tester", name="Tester", backend="acp", command=command)
+        self.backend = AcpBackend(SystemClock(), {"PATH": "/usr/bin:/bin"})
+
+    def turn(self, *said: Any, **more: Any) -> MemoryTurn:
+        return MemoryTurn(*said, project=self.project, **{"agent": self.agent, **more})
+
+    async def say(self, *said: Any, **more: Any) -> MemoryTurn:
+        return await drive(self.backend, self.turn(*said, **more))
+
+    async def stopped(self, turn: MemoryTurn, seen: Any) -> MemoryTurn:
+        running = asyncio.create_task(drive(self.backend, turn))
+        await (seen if asyncio.iscoroutine(seen) else turn.seen(seen))
+        turn.interrupt()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        return turn
+
+    def pids(self) -> list[int | None]:
+        return [row.pid for row in self.backend.table()]
+
+    async def restart(self) -> None:
+        await self.backend.close()
+        self.backend = AcpBackend(SystemClock(), {"PATH": "/usr/bin:/bin"})
+
+
+@asynccontextmanager
+async def rigged(folder: Path, *flags: str) -> AsyncIterator[Rig]:
+    rig = Rig(folder, *flags)
+    try:
+        yield rig
+    finally:
+        await rig.backend.close()
+
+
+def said(turn: MemoryTurn) -> str:
+    return "".join(
+        block.text
+        for message in turn.history
+        if message.turn == turn.id and message.role == "assistant"
+        for block in message.blocks
+        if isinstance(block, TextBlock)
+    )
+
+
+def tool(turn: MemoryTurn) -> ToolBlock:
+    (found,) = [block for message in turn.history for block in message.blocks if isinstance(block, ToolBlock)]
+    return found
+
+
+def deny_for_good(request: Request) -> RequestResolved:
+    return RequestResolved(request=request.id, status="answered", verdict="deny", scope="conversation")
+
+
+def deny_and_stop(request: Request) -> RequestResolved:
+    return RequestResolved(request=request.id, status="answered", verdict="deny", then="stop")
+
+
+def allow_something_else(request: Request) -> RequestResolved:
+    return RequestResolved(request=request.id, status="answered", verdict="allow", input={"command": "other"})
+
+
+@pytest.mark.parametrize(
+    ("decide", "option"),
+    [(allow, "o"), (allow_always, "a"), (deny, "r"), (deny_for_good, "n"), (allow_something_else, "r")],
+)
+async def test_permission_is_answered_by_kind(
+    decide: Callable[[Request], RequestResolved], option: str, tmp_path: Path
+) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("permission", decide=decide)
+    assert f'"optionId": "{option}"' in said(turn)
+    (request,) = turn.state.requests
+    assert request.scopes == ("once", "conversation")
+    assert [offer.label for offer in request.offers] == ["Always"]
+    assert request.preview == "do it"
+
+
+async def test_grant_is_on_disk_before_the_agent_is_told(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("permission", decide=allow)
+    (started,) = turn.of(ToolStarted)
+    assert started.request == turn.state.requests[0].id
+    assert turn.waited_for_seq >= started.seq
+
+
+async def test_declining_for_good_ends_the_turn(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("permission", decide=deny_and_stop)
+    assert turn.finished.outcome == "interrupted"
+    assert tool(turn).status == "denied"
+
+
+async def test_stop_answers_open_permissions_itself(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = rig.turn("permission", decide=leave_open)
+        await rig.stopped(turn, turn.opened(1))
+        before = rig.pids()
+        after = await rig.say("still there", state=turn.state)
+        assert rig.pids() == before
+    assert said(after).startswith("heard: ")
+
+
+async def test_stopped_agent_stays_and_its_late_words_are_lost(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = rig.turn("forever")
+        await rig.stopped(turn, TextDelta)
+        before = rig.pids()
+        after = await rig.say("next", state=turn.state)
+        assert rig.pids() == before
+    assert said(after) == "heard: next"
+    assert "late words" not in str(turn.events) + str(after.events)
+
+
+async def test_agent_that_does_not_stop_is_ended_and_resumed(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.say("one")
+        turn = rig.turn("deaf", state=first.state)
+        await rig.stopped(turn, TextDelta)
+        assert rig.pids() == []
+        after = await rig.say("next", state=turn.state)
+    assert after.history[-1].data["session"] == first.history[-1].data["session"]
+    assert "begun" in said(after), "what the session may not know is told"
+
+
+async def test_agent_that_leaves_a_tool_running_is_ended(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = rig.turn("abandon")
+        await rig.stopped(turn, ToolOutputDelta)
+        assert rig.pids() == []
+    assert tool(turn).status == "interrupted"
+
+
+async def test_noise_and_long_lines_do_no_harm(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("noise")
+    assert turn.error is None
+    assert len(said(turn)) == 300_000
+    assert max(len(event.text) for event in turn.of(TextDelta)) <= 16_000
+
+
+async def test_failure_is_told_in_words_and_the_next_turn_works(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("fail")
+        after = await rig.say("next", state=turn.state)
+    assert isinstance(turn.error, ProviderRefused)
+    assert turn.error.message == "tester could not answer: bad request"
+    assert said(after) == "heard: next"
+
+
+async def test_agent_that_dies_says_why(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("die")
+        after = await rig.say("next", state=turn.state)
+    assert isinstance(turn.error, Exited)
+    assert "out of luck" in turn.error.message
+    assert said(after).endswith("next")
+
+
+async def test_cost_is_of_the_turn_even_after_a_restart(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.say("one")
+        second = await rig.say("two", state=first.state)
+        await rig.restart()
+        third = await rig.say("three", state=second.state)
+    assert [turn.of(AnswerFinished)[-1].cost_usd for turn in (first, second, third)] == [1.0, 1.0, 1.0]
+
+
+async def test_restarted_server_resumes_and_tells_nothing_twice(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.say("one")
+        await rig.restart()
+        second = await rig.say("two", state=first.state)
+    assert said(second) == "heard: two"
+    assert second.history[-1].data["session"] == first.history[-1].data["session"]
+
+
+async def test_agent_without_load_is_told_the_whole_record(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "noload") as rig:
+        first = await rig.say("one")
+        await rig.restart()
+        second = await rig.say("two", state=first.state)
+    assert "Person: one" in said(second)
+    assert second.history[-1].data["session"] != first.history[-1].data["session"]
+
+
+async def test_session_that_is_gone_is_begun_anew(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.say("one")
+        (rig.sessions / first.history[-1].data["session"]).unlink()
+        await rig.restart()
+        second = await rig.say("two", state=first.state)
+    assert "Person: one" in said(second)
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_session_that_knows_what_was_taken_back_is_left(live: bool, tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.say("one")
+        second = await rig.say("a slip", state=first.state)
+        if not live:
+            await rig.restart()
+        taken_back = replace(second.state, messages=first.state.messages)
+        third = await rig.say("two", state=taken_back)
+    assert third.history[-1].data["session"] != first.history[-1].data["session"]
+    assert "Person: one" in said(third)
+    assert "slip" not in said(third)
+
+
+@pytest.mark.parametrize("flags", [("fork",), ()])
+async def test_branch_goes_on_with_a_copy_or_the_record(flags: tuple[str, ...], tmp_path: Path) -> None:
+    async with rigged(tmp_path, *flags) as rig:
+        first = await rig.say("one")
+        data = {**first.history[-1].data, "conversation": "another"}
+        *before, last = first.state.messages
+        branch = replace(first.state, messages=(*before, replace(last, data=data)))
+        await rig.restart()
+        second = await rig.say("two", state=branch)
+    session = second.history[-1].data["session"]
+    assert session != data["session"]
+    assert session.endswith("-copy") == bool(flags)
+    assert ("Person: one" in said(second)) != bool(flags)
+
+
+async def test_images_and_commands_reach_the_agent_as_they_are(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        content = (TextPart(text="/exit"), ImagePart(image_url=ImageUrl(url=PIXEL)))
+        turn = await rig.say(content)
+    assert said(turn) == "heard: [The person says:]\n/exit<image>"
+
+
+@pytest.mark.parametrize(("mode", "told"), [("plan", ["plan"]), ("ask", []), ("full", []), (None, [])])
+async def test_mode_is_the_agents_own_and_full_needs_the_server(
+    mode: str | None, told: list[str], tmp_path: Path
+) -> None:
+    async with rigged(tmp_path) as rig:
+        await rig.say("hello", params={"mode": mode} if mode else None)
+        modes = rig.sessions / "modes"
+        assert (modes.read_text().split() if modes.exists() else []) == told
+
+
+async def test_missing_program_is_said_with_what_to_do(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        agent = replace(rig.agent, command=("no-such-agent", "acp"))
+        turn = await rig.say("hello", agent=agent)
+    assert isinstance(turn.error, NotInstalled)
+    assert "no-such-agent was not found" in turn.error.message
+    assert not readiness(agent, {"PATH": "/usr/bin"}).ready
+    assert readiness(replace(agent, command=("sh",)), {"PATH": "/usr/bin:/bin"}).ready
