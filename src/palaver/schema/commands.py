@@ -79,7 +79,7 @@ class ToolDecision(Wire):
 
 
 class DecideTools(_Command, tag="decide_tools"):
-    """Decide waiting calls together, while paused. Those not named stay open; an empty list means all of them, `accepted`.
+    """Decide calls that wait for a person, together. Those not named stay open; an empty list means all of them, `accepted`.
 
     `then` says what follows a no: `stop` lets the accepted ones run and ends the turn.
     """
