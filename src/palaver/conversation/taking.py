@@ -24,7 +24,7 @@ from palaver.core.history import restored
 from palaver.core.state import message_count
 from palaver.errors import Invalid
 from palaver.history.parts import DEPTH
-from palaver.history.programs.foreign import ForeignConversation
+from palaver.history.programs.foreign import END_MS, ForeignConversation
 from palaver.log.base import Append, Used
 from palaver.schema.base import Shown
 from palaver.schema.events import (
@@ -168,7 +168,10 @@ def marked(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[M
 
 
 def check(foreign: ForeignConversation) -> None:
-    """Raises Invalid for what is nested so deep that reading it later would fail."""
+    """Raises Invalid for what would fail whoever reads it later: times that are none, arguments without a bottom."""
+    times = (foreign.created_at, foreign.updated_at, *(message.ts for message in foreign.messages))
+    if not all(0 <= ts < END_MS for ts in times):
+        raise Invalid(f"A time in {foreign.session} is none: milliseconds since 1970 are expected.")
     for message in foreign.messages:
         for block in message.blocks:
             loose: list[Any] = [message.data]

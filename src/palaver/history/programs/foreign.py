@@ -4,6 +4,7 @@ Made by the readers beside this file; taken over by `conversation/taking.py`. Pu
 conversation: with it the program can go on where it stopped, and a second import knows it again.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -32,8 +33,15 @@ PROGRAMS: tuple[Program, ...] = get_args(Program)
 
 TITLE_CHARS = 100
 """Of a title made from the first thing that was said: what a list shows of it."""
+END_MS = 4_102_444_800_000
+"""The year 2100: a later time is no time."""
 ERROR_CHARS = 4_000
 """What failed is said in the error; a longer text is output, which may lie beside the log."""
+
+# An escaped half of a character without its other half. An even number of backslashes before it escapes nothing.
+_HALF = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
 
 
 class ForeignConversation(Shown):
@@ -204,7 +212,19 @@ def objects(lines: Iterable[bytes], decoder: msgspec.json.Decoder[Any], telling:
         try:
             yield decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            telling.skipped_lines += 1
+            if (mended := _mended(line, decoder)) is not None:
+                yield mended
+            else:
+                telling.skipped_lines += 1
+
+
+def _mended(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """Programs that count in halves of characters cut some in two. That is no reason to lose what was said."""
+    whole = _HALF.sub(rb"\1\\ufffd", line)
+    try:
+        return decoder.decode(whole) if whole != line else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def on_path(parents: dict[str, str | None], order: dict[str, int], leaf: str) -> set[str]:
@@ -223,7 +243,12 @@ def on_path(parents: dict[str, str | None], order: dict[str, int], leaf: str) ->
 
 
 def milliseconds(written: Any) -> int:
-    """A time as these files write it; 0 when it says nothing."""
+    """A time as these files write it; 0 when it says nothing that could be one."""
+    found = _milliseconds(written)
+    return found if 0 < found < END_MS else 0
+
+
+def _milliseconds(written: Any) -> int:
     match written:
         case str():
             try:
@@ -233,7 +258,7 @@ def milliseconds(written: Any) -> int:
             return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000)
         case bool():
             return 0
-        case int() | float():
+        case int() | float() if abs(written) < END_MS:
             # Seconds or milliseconds: none of these programs is older than computers that keep them.
             return int(written if written > 1e11 else written * 1000)
         case _:

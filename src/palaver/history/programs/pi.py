@@ -85,7 +85,7 @@ def _path(entries: list[dict[str, Any]]) -> set[str] | None:
 
 def _take(telling: Telling, entry: dict[str, Any]) -> None:
     message = own(entry, "message")
-    ts = integer(message.get("timestamp")) or milliseconds(entry.get("timestamp"))
+    ts = milliseconds(message.get("timestamp")) or milliseconds(entry.get("timestamp"))
     match entry.get("type"), message.get("role"):
         case ("message", "user"):
             telling.say("user", ts, _blocks(message.get("content")))

@@ -90,6 +90,33 @@ def test_line_that_cannot_be_read_is_skipped_and_counted(broken: bytes) -> None:
     assert found.skipped_lines == (0 if not broken.strip(b"\x00") else 1)
 
 
+@pytest.mark.parametrize(
+    ("written_as", "read_as"),
+    [
+        (rb"cut \ud83d here", "cut � here"),
+        (rb"\ude00 cut", "� cut"),
+        (rb"whole \ud83d\ude00 and \ud83d cut", "whole 😀 and � cut"),
+    ],
+)
+def test_half_a_character_loses_nothing_else(written_as: bytes, read_as: str) -> None:
+    said = written([line("user", "1", None, "WORDS")])[0].replace(b"WORDS", written_as)
+
+    found = claude.read([said])
+
+    assert (texts(found), found.skipped_lines) == ([("user", read_as)], 0)
+
+
+def test_escaped_backslash_before_a_u_is_left_alone() -> None:
+    said = written([line("user", "1", None, "WORDS")])[0].replace(b"WORDS", rb"\\ud83d and \ud83d")
+
+    assert texts(claude.read([said])) == [("user", "\\ud83d and �")]
+
+
+@pytest.mark.parametrize("when", ["yesterday", -5, 10**30, None, True, "9999-12-31T00:00:00Z"])
+def test_time_that_is_none_is_unknown(when: Any) -> None:
+    assert claude.read(written([line("user", "1", None, "hi", timestamp=when)])).messages[0].ts == 0
+
+
 def test_conversation_goes_on_past_a_lost_line() -> None:
     lines = written(
         [
