@@ -152,6 +152,17 @@ async def test_mode_that_trusts_lets_a_command_write_without_asking(mode: str, t
     assert [event.grant for event in turn.of(ToolStarted)] == [f"mode:{mode}"]
 
 
+async def test_edit_through_a_link_out_of_the_project_is_asked_about(tmp_path: Path) -> None:
+    async with codex(tmp_path) as at_work:
+        outside = at_work.place.home / "outside"
+        outside.mkdir()
+        (at_work.place.project / "link").symlink_to(outside)
+        order = patch(ADD.replace("tide.txt", "link/tide.txt"))
+        turn = await at_work.say(order, decide=deny, params={"mode": "accept_edits"})
+        assert not (outside / "tide.txt").exists()
+    assert [request.tool for request in turn.state.requests] == ["apply_patch"]
+
+
 async def test_planning_reads_and_cannot_write(tmp_path: Path) -> None:
     async with codex(tmp_path) as at_work:
         (at_work.place.project / "tide.txt").write_text("low\n")

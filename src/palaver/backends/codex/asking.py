@@ -30,8 +30,8 @@ class Asked:
     """The answer that a standing yes gives."""
     call: ToolCall | None = None
     match: str | None = None
-    inside: bool = False
-    """A patch of nothing but the project's own files."""
+    paths: tuple[str, ...] = ()
+    """Of a patch: the files it changes, and where it moves them."""
 
 
 def asked(
@@ -118,8 +118,21 @@ def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpen
         scopes=("once", "conversation"),
         offers=(Offer(label=f"changes to {_line(', '.join(paths))}", match="\n".join(paths)),),
     )
-    inside = bool(paths) and not any(Path(path).is_absolute() or ".." in Path(path).parts for path in paths)
-    return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), inside=inside)
+    return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), paths=_touched(call))
+
+
+def _touched(call: ToolCall | None) -> tuple[str, ...]:
+    changes = call.item.get("changes") if call else None
+    found: list[str] = []
+    for change in changes if isinstance(changes, list) else ():
+        match change:
+            case {"path": str(path), "kind": {"move_path": str(target)}}:
+                found += [path, target]
+            case {"path": str(path)}:
+                found.append(path)
+            case _:
+                return ()
+    return tuple(found)
 
 
 def _permissions(params: Mapping[str, Any], opened: RequestOpened) -> Asked:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, assert_never
 
 import structlog
@@ -280,7 +281,7 @@ class CodexTurn:
 
     def _standing(self, question: Asked) -> str | None:
         """What a call runs under that was allowed before it was asked for."""
-        if self._conduct.mode == "accept_edits" and question.inside:
+        if self._conduct.mode == "accept_edits" and _all_beneath(self._turn.project, question.paths):
             return self._conduct.grant
         return "grant:conversation" if stands(question, self._turn.state.grants) else None
 
@@ -383,6 +384,12 @@ class CodexTurn:
 
 
 NOBODY = "Nobody answered in time; it was not run."
+
+
+def _all_beneath(project: Path, paths: tuple[str, ...]) -> bool:
+    """Where links lead counts: what was allowed, Codex may write outside of its sandbox."""
+    root = project.resolve()
+    return bool(paths) and all((project / path).resolve().is_relative_to(root) for path in paths)
 
 
 def _turn_id(result: Json) -> str:
