@@ -174,7 +174,8 @@ def preview_of(tool: str, given: Mapping[str, Any], root: Path) -> str | None:
         case "Write":
             return Change(path, _present(root / path), str(given.get("content") or "").encode()).preview()
         case "ExitPlanMode":
-            return shortened(visible(str(given.get("plan") or "")))
+            # Written to a file of its own, which the program reads in; a plan only spoken stands above.
+            return shortened(visible(str(given.get("plan") or ""))) or None
         case _:
             return shortened(visible(msgspec.json.format(msgspec.json.encode(given)).decode()))
 

@@ -9,8 +9,8 @@ one that does not rest in time, or has something of this turn left in the backgr
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,8 +93,7 @@ class Conduct:
         self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd, turn.project)
         self._redactor = Redactor(program.spec.environment)
         self._waiting: dict[int, tuple[Ask, RequestOpened, asyncio.Task[None]]] = {}
-        self._questions: set[asyncio.Task[None]] = set()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._sent: dict[str, str] = {}
         """What the program was told and has not done with, and how far it is."""
         self._declined: str | None = None
@@ -192,9 +191,7 @@ class Conduct:
                     for event in await self._asked(item):
                         yield event
                 case Hooked():
-                    runs = Signal(_Runs(item.call))
-                    loop = asyncio.get_running_loop()
-                    self._timers.append(loop.call_later(RULES_S, self._program.inbox.put_nowait, runs))
+                    self._hold(self._watch(item.call), f"call {item.call}")
                 case Withdrawn():
                     for event in self._withdrawn(item.ask):
                         yield event
@@ -351,14 +348,28 @@ class Conduct:
             call=call.id if call else None,
             agent=self._turn.agent.id,
         )
-        task = asyncio.create_task(self._ask(question, request), name=f"question {request.request}")
-        self._questions.add(task)
-        task.add_done_callback(self._questions.discard)
+        self._hold(self._ask(question, request), f"question {request.request}")
+
+    def _hold(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _ask(self, question: OwnQuestion, request: RequestOpened) -> None:
         resolved = await self._turn.request(request)
         if not question.answer.done():
             question.answer.set_result(resolved)
+
+    async def _watch(self, theirs: str) -> None:
+        """A call that its rules have before them: has the program asked by now, or does it run?"""
+        await asyncio.sleep(RULES_S)
+        call = self._reading.calls.get(theirs)
+        if call is None or call.asked or call.started or call.ended:
+            return
+        with suppress(Exception):
+            # A question that is on its way comes before this answer, however slow both of us are.
+            await self._program.connected.get_mcp_status()
+        self._program.inbox.put_nowait(Signal(_Runs(theirs)))
 
     # -- the end
 
@@ -381,9 +392,7 @@ class Conduct:
 
     async def _leave(self, settled: bool) -> None:
         """Bounded: waiting for cancelled tasks, then for the program to rest."""
-        for timer in self._timers:
-            timer.cancel()
-        tasks = [*(task for _, _, task in self._waiting.values()), *self._questions]
+        tasks = [*(task for _, _, task in self._waiting.values()), *self._tasks]
         for task in tasks:
             task.cancel()
         if tasks:
