@@ -34,6 +34,8 @@ from palaver.history.programs.places import (
 REQUEST_BYTES = 16 << 20
 """Of one request; a longer conversation goes alone."""
 PROBLEMS_SHOWN = 20
+SHOWN_EVERY = 500
+"""Conversations between two lines of a log: one in ten seconds or so."""
 
 WORDS = {
     "made": "new",
@@ -55,6 +57,7 @@ class Report:
     of: int
     dry: bool
     done: int = 0
+    shown: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     messages: int = 0
     elsewhere: int = 0
@@ -74,9 +77,12 @@ class Report:
             print(f"{taken.outcome}\t{taken.message_count} messages\t{size_kib} KiB\t{file.path}\t{taken.title}")
 
     def show(self) -> None:
-        """One line that moves, where somebody looks at it."""
+        """One line that moves where somebody looks at it, else a line now and then."""
         if sys.stderr.isatty():
             print(f"\r{self.done} of {self.of}", end="", file=sys.stderr, flush=True)
+        elif self.done >= self.shown + SHOWN_EVERY:
+            self.shown = self.done
+            print(f"{self.done} of {self.of}", file=sys.stderr, flush=True)
 
     def tell(self, program: Program) -> None:
         end = "\r" if sys.stderr.isatty() else ""
