@@ -25,7 +25,9 @@ COMMANDS = {
     "send": Place("palaver.cli.send", "send", "Send a message and stream the answer."),
     "list": Place("palaver.cli.list", "list_conversations", "List conversations, newest first."),
     "export": Place("palaver.cli.export", "export", "Write conversations to files: markdown, JSON lines, HTML."),
-    "import": Place("palaver.cli.import_", "import_files", "Make conversations from files or another program's history."),
+    "import": Place(
+        "palaver.cli.import_", "import_files", "Make conversations from files or another program's history."
+    ),
     "doctor": Place("palaver.cli.doctor", "doctor", "Say what was found here and what is missing."),
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
