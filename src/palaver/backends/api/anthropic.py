@@ -4,13 +4,13 @@ Used by the loop through the `Provider` seam. Also spoken by other services. Thi
 signature, because the service checks it.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
+from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import takes_both_samplings, takes_budget, takes_effort, takes_sampling
 from palaver.backends.api.provider import (
@@ -24,6 +24,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
+from palaver.backends.api.wire import Format, WireProvider
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -65,46 +66,27 @@ def anthropic_provider(
     *,
     headers: Mapping[str, str] | None = None,
     read_timeout_s: float = READ_TIMEOUT_S,
-) -> "AnthropicProvider":
-    return AnthropicProvider(base_url or DEFAULT_URL, api_key or "", model, headers or {}, read_timeout_s)
-
-
-class AnthropicProvider:
-    def __init__(
-        self, base_url: str, api_key: str, model: str | None, headers: Mapping[str, str], read_timeout_s: float
-    ) -> None:
-        own = {"anthropic-version": API_VERSION}
-        if api_key:
-            own["x-api-key"] = api_key
-        if base_url == DEFAULT_URL:
-            own["anthropic-beta"] = INTERLEAVED
-        self._endpoint = Endpoint(base_url, own, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
-        self._model = model
-
-    @property
-    def identity(self) -> str:
-        return f"anthropic@{self._endpoint.host}"
-
-    async def default_model(self) -> str:
-        if self._model is None:
-            listed = await self._endpoint.models()
-            if not listed:
-                return DEFAULT_MODEL
-            self._model = DEFAULT_MODEL if DEFAULT_MODEL in listed else listed[0]
-        return self._model
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        reader = AnthropicReader(self._endpoint.service)
-        return self._endpoint.answer("/messages", request_body(request), request.model, reader)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
+) -> WireProvider:
+    own = {"anthropic-version": API_VERSION}
+    if api_key:
+        own["x-api-key"] = api_key
+    if (base_url or DEFAULT_URL) == DEFAULT_URL:
+        own["anthropic-beta"] = INTERLEAVED
+    return WireProvider(
+        MESSAGES,
+        base_url or DEFAULT_URL,
+        own,
+        api_key=api_key or "",
+        model=model,
+        headers=headers or {},
+        read_timeout_s=read_timeout_s,
+    )
 
 
 # -- requests
 
 
-def request_body(request: ModelRequest) -> Json:
+def request_body(request: ModelRequest, host: str = "") -> Json:
     max_tokens = request.max_tokens or MAX_TOKENS
     thinking = _thinking(request)
     if thinking.get("type") == "enabled" and max_tokens <= thinking["budget_tokens"]:
@@ -362,3 +344,8 @@ def _delta(index: int, delta: _Delta) -> list[ModelEvent]:
             return [ThinkingPiece(index, "", delta.signature)]
         case _:
             return []
+
+
+MESSAGES = Format(
+    name="anthropic", path="/messages", default_model=DEFAULT_MODEL, body=request_body, reader=AnthropicReader
+)

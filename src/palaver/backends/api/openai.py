@@ -4,14 +4,14 @@ Used by the loop through the `Provider` seam. Spoken by nearly every local and h
 is read here is lenient, what is sent is what they all take.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
+from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import reasons
 from palaver.backends.api.provider import (
@@ -25,6 +25,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
+from palaver.backends.api.wire import Format, WireProvider
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -53,45 +54,26 @@ def openai_provider(
     *,
     headers: Mapping[str, str] | None = None,
     read_timeout_s: float = READ_TIMEOUT_S,
-) -> "OpenAiProvider":
-    return OpenAiProvider(base_url or DEFAULT_URL, api_key or "", model, headers or {}, read_timeout_s)
-
-
-class OpenAiProvider:
-    def __init__(
-        self, base_url: str, api_key: str, model: str | None, headers: Mapping[str, str], read_timeout_s: float
-    ) -> None:
-        own = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._endpoint = Endpoint(base_url, own, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
-        self._model = model
-
-    @property
-    def identity(self) -> str:
-        return f"openai@{self._endpoint.host}"
-
-    async def default_model(self) -> str:
-        if self._model is None:
-            listed = await self._endpoint.models()
-            if not listed:
-                return DEFAULT_MODEL
-            self._model = DEFAULT_MODEL if DEFAULT_MODEL in listed else listed[0]
-        return self._model
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        reader = OpenAiReader(self._endpoint.service)
-        # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
-        is_openai = self._endpoint.host.endswith(("openai.com", "azure.com"))
-        body = request_body(request, "max_completion_tokens" if is_openai else "max_tokens")
-        return self._endpoint.answer("/chat/completions", body, request.model, reader)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
+) -> WireProvider:
+    """Who gives no key says no name: not every server has keys."""
+    own = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    return WireProvider(
+        CHAT_COMPLETIONS,
+        base_url or DEFAULT_URL,
+        own,
+        api_key=api_key or "",
+        model=model,
+        headers=headers or {},
+        read_timeout_s=read_timeout_s,
+    )
 
 
 # -- requests
 
 
-def request_body(request: ModelRequest, bound: str = "max_tokens") -> Json:
+def request_body(request: ModelRequest, host: str = "") -> Json:
+    # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
+    bound = "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
     messages: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
     for message in request.messages:
         messages.extend(_messages(message))
@@ -328,3 +310,8 @@ def _usage(counts: _Counts) -> UsageSeen:
             reasoning_tokens=(spent.reasoning_tokens or 0) if spent else 0,
         )
     )
+
+
+CHAT_COMPLETIONS = Format(
+    name="openai", path="/chat/completions", default_model=DEFAULT_MODEL, body=request_body, reader=OpenAiReader
+)

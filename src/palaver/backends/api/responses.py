@@ -4,13 +4,13 @@ Used by the loop through the `Provider` seam. Nothing is kept at the service: ea
 and reasoning goes back as the very bytes that came, because the service reads what is encrypted in them.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint
+from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import bare, reasons, takes_sampling
 from palaver.backends.api.openai import DEFAULT_MODEL, DEFAULT_URL
@@ -25,6 +25,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
+from palaver.backends.api.wire import Format, WireProvider
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -45,42 +46,23 @@ def responses_provider(
     *,
     headers: Mapping[str, str] | None = None,
     read_timeout_s: float = READ_TIMEOUT_S,
-) -> "ResponsesProvider":
-    return ResponsesProvider(base_url or DEFAULT_URL, api_key or "", model, headers or {}, read_timeout_s)
-
-
-class ResponsesProvider:
-    def __init__(
-        self, base_url: str, api_key: str, model: str | None, headers: Mapping[str, str], read_timeout_s: float
-    ) -> None:
-        own = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._endpoint = Endpoint(base_url, own, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
-        self._model = model
-
-    @property
-    def identity(self) -> str:
-        return f"openai-responses@{self._endpoint.host}"
-
-    async def default_model(self) -> str:
-        if self._model is None:
-            listed = await self._endpoint.models()
-            if not listed:
-                return DEFAULT_MODEL
-            self._model = DEFAULT_MODEL if DEFAULT_MODEL in listed else listed[0]
-        return self._model
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        reader = ResponsesReader(self._endpoint.service)
-        return self._endpoint.answer("/responses", request_body(request), request.model, reader)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
+) -> WireProvider:
+    own = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    return WireProvider(
+        RESPONSES,
+        base_url or DEFAULT_URL,
+        own,
+        api_key=api_key or "",
+        model=model,
+        headers=headers or {},
+        read_timeout_s=read_timeout_s,
+    )
 
 
 # -- requests
 
 
-def request_body(request: ModelRequest) -> Json:
+def request_body(request: ModelRequest, host: str = "") -> Json:
     body: Json = {
         "model": request.model,
         "input": [item for message in request.messages for item in _items(message)],
@@ -304,3 +286,8 @@ def _usage(counts: _Counts) -> UsageSeen:
         reasoning_tokens=spent.reasoning_tokens or 0,
     )
     return UsageSeen(usage, details.cache_write_tokens or 0)
+
+
+RESPONSES = Format(
+    name="openai-responses", path="/responses", default_model=DEFAULT_MODEL, body=request_body, reader=ResponsesReader
+)
