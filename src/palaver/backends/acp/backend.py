@@ -14,11 +14,13 @@ from typing import Any
 import structlog
 
 from palaver.backends.acp.link import HANDSHAKE_S, Heard, Link, Over, Permission, Update, linked
-from palaver.backends.acp.permission import Answered, Choice, answer_of, by_mode, mode_of, request_of
+from palaver.backends.acp.permission import Answered, Choice, answer_of, by_mode, choice_of
 from palaver.backends.acp.translate import Translation, usage_of
+from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Readiness, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
+from palaver.backends.judging import Judging, mode_of
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
@@ -28,11 +30,17 @@ from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestResolved, ToolFinished, TurnFinished, TurnStatus
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.schema.view import Outcome
+from palaver.tools.policy import Mode, Policy
+from palaver.tools.standing import StandingGrants
 
 SETTLE_S = 1.5
 """For an agent to end a cancelled turn; then its process is ended."""
+LET_GO_S = 0.5
+"""For a question that is withdrawn. All clean-up together must end before the conversation goes on without it."""
 TURN_S = 24 * 3600.0
 """Of one prompt: a turn may wait for a person over night. A stop ends it at any time."""
+PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
+"""For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""
 SILENT_S = 0.15
 """opencode calls a tool in progress an instant before it asks for permission: only after this does it count as begun."""
 
@@ -42,10 +50,17 @@ logger = structlog.get_logger(__name__)
 class AcpBackend:
     name = "acp"
 
-    def __init__(self, clock: Clock, environment: Mapping[str, str], *, full_enabled: bool = False) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        environment: Mapping[str, str],
+        *,
+        policy: Policy | None = None,
+        standing: StandingGrants | None = None,
+    ) -> None:
         """`environment` is the server's own; agents see what is allowed of it, and what their records add."""
         self._environment = environment
-        self._full_enabled = full_enabled
+        self._judging = Judging(policy, Grants(standing))
         self._programs: Programs[Link] = Programs("acp", clock)
 
     @property
@@ -72,7 +87,7 @@ class AcpBackend:
             lambda link: link.identity == identity and still_said(link.known, turn.state),
         )
         try:
-            async with program as link, aclosing(_Conduct(turn, link, self._full_enabled).events()) as events:
+            async with program as link, aclosing(_Conduct(turn, link, self._judging).events()) as events:
                 async for event in events:
                     yield event
         except NotInstalled as missing:
@@ -87,11 +102,14 @@ class AcpBackend:
 class _Conduct:
     """One turn."""
 
-    def __init__(self, turn: Turn, link: Link, full_enabled: bool) -> None:
+    def __init__(self, turn: Turn, link: Link, judging: Judging) -> None:
         self._turn = turn
         self._link = link
         self._by = f"acp:{turn.agent.id}"
-        self._mode = mode_of(turn, full_enabled)
+        self._judging = judging
+        mode = mode_of(turn)
+        self._mode: Mode = "ask" if mode == "full" and not judging.policy.full_enabled else mode
+        self._decided: list[Choice] = []
         self._began_ms = turn.now_ms()
         self._asked: dict[asyncio.Task[RequestResolved], Choice] = {}
         self._said = Translation(turn.new_id, turn.agent.model, link.past)
@@ -102,6 +120,8 @@ class _Conduct:
         brief = briefing(turn, self._by)
         record = await self._session(brief)
         await self._set_mode()
+        if self._mode == "plan" and by_mode("plan", link.modes) is None:
+            record = f"{record}\n\n{PLAN_ONLY}".lstrip()
         words = (await words_of(turn, brief.asked)).after(record)
         images = words.images if link.can("promptCapabilities", "image") else ()
         if len(images) < len(words.images):
@@ -144,7 +164,9 @@ class _Conduct:
                     return
 
     async def _next(self, inbox: "asyncio.Queue[Heard]") -> Heard | Answered | None:
-        """What happens next: the agent says something, a person answers, or a tool has been at work for a while."""
+        """What happens next: the policy or a person decided, the agent says something, or a tool has been at work a while."""
+        if self._decided:
+            return Answered(self._decided.pop(0), None)
         hearing = asyncio.ensure_future(self._link.heard(inbox))
         try:
             limit_s = SILENT_S if self._said.silent else None
@@ -243,28 +265,29 @@ class _Conduct:
     def _permission(self, heard: Permission) -> list[KnownEvent]:
         told = heard.told.get("toolCall")
         call, events = self._said.asking(told if isinstance(told, Mapping) else {})
-        choice = request_of(heard, call, self._turn, self._mode)
-        # Asked even where the mode answers, so that the grant is on disk before the agent is told.
-        work = self._by_mode(choice) if choice.granted else self._turn.request(choice.request)
-        self._asked[asyncio.create_task(work, name=f"permission {call.id}")] = choice
+        choice = choice_of(heard, call, self._turn, self._judging)
+        if choice.verdict.decision == "ask":
+            task = asyncio.create_task(self._turn.request(choice.request), name=f"permission {call.id}")
+            self._asked[task] = choice
+        else:
+            self._decided.append(choice)
         return events
-
-    async def _by_mode(self, choice: Choice) -> RequestResolved:
-        return RequestResolved(request="", status="answered", verdict="allow")
 
     async def _answered(self, answered: Answered) -> AsyncGenerator[KnownEvent, None]:
         choice, resolved = answered.choice, answered.resolved
         option, refusal = answer_of(choice, resolved)
         if refusal is None:
-            grant = choice.granted or f"request:{resolved.request}"
-            for event in self._said.start(choice.call, grant, None if choice.granted else resolved.request):
+            request = resolved.request if resolved else None
+            grant = f"request:{request}" if request else choice.verdict.grant
+            for event in self._said.start(choice.call, grant, request):
                 yield event
             # On disk before the agent may begin: whatever happens now, the log knows under which grant.
             await self._turn.committed()
         else:
             for event in self._said.refuse(choice.call, refusal):
                 yield event
-            if resolved.then == "stop":
+            stops = resolved.then == "stop" if resolved else choice.verdict.decision == "deny_abort"
+            if stops:
                 self._stopped = f"{choice.request.title or choice.call.name} was declined."
         if not choice.answer.done():
             choice.answer.set_result(option)
@@ -325,7 +348,7 @@ class _Conduct:
         for task in self._asked:
             task.cancel()
         if self._asked:
-            await asyncio.wait(self._asked, timeout=SETTLE_S)
+            await asyncio.wait(self._asked, timeout=LET_GO_S)
         if not settled:
             ended = await link.cancel(SETTLE_S)
             while not inbox.empty():

@@ -50,6 +50,10 @@ def exit_code(update: Mapping[str, Any]) -> int | None:
             return None
 
 
+def paths_of(locations: list[Any]) -> tuple[str, ...]:
+    return tuple(one["path"] for one in locations if isinstance(one, Mapping) and isinstance(one.get("path"), str))
+
+
 def changes(content: list[Any]) -> tuple[FileChange, ...]:
     return tuple(change.file_change() for change in _diffs(content))
 

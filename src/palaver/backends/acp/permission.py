@@ -1,21 +1,24 @@
-"""Permissions of ACP agents: an agent's options by their kind, a person's answer by its scope, and what a mode answers.
+"""Permissions of ACP agents: an agent's options by their kind, a person's answer by its scope, and what our policy says.
 
 Pure but for the ids of a turn. Options are picked by kind, never by name: each agent names them differently.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from palaver.backends.acp.content import preview_of
 from palaver.backends.acp.link import CANCELLED, Permission
 from palaver.backends.acp.translate import Call, shown_input
 from palaver.backends.base import Turn
+from palaver.backends.judging import Judging, inside, proposal_of
 from palaver.schema.base import Scope
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer
-from palaver.tools.policy import Mode, as_mode
+from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.policy import Mode, Verdict
 from palaver.tools.proposal import shortened, visible
 
 MODES: dict[Mode, tuple[str, ...]] = {
@@ -28,6 +31,9 @@ MODES: dict[Mode, tuple[str, ...]] = {
 """What agents call our modes, the best first. Modes in which a model decides are none of ours."""
 
 TITLE_CHARS = 200
+PATHS = ("path", "file_path", "filePath", "filepath", "abs_path")
+OURS = {"execute": "shell", "edit": "edit", "delete": "edit", "read": "read", "search": "grep", "fetch": "fetch"}
+"""By its kind, the tool of ours that does the same: rules and grants mean the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,7 @@ class Choice:
     request: RequestOpened
     options: tuple[Mapping[str, Any], ...]
     answer: "asyncio.Future[Mapping[str, Any]]"
-    granted: str | None = None
-    """What allows it without a person."""
+    verdict: Verdict
 
     def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
         return [option for option in self.options if option.get("kind") == kind]
@@ -48,26 +53,20 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Answered:
     choice: Choice
-    resolved: RequestResolved
-
-
-def mode_of(turn: Turn, full_enabled: bool) -> Mode:
-    """The message's own mode first, then the conversation's, then the agent's."""
-    active = turn.state.turn
-    given = turn.params.get("mode")
-    mode = as_mode((active.mode if active else None) or (given if isinstance(given, str) else None) or turn.agent.mode)
-    return "ask" if mode == "full" and not full_enabled else mode
+    resolved: RequestResolved | None
+    """None: the policy itself decided."""
 
 
 def by_mode(mode: Mode, known: Sequence[str]) -> str | None:
     return next((name for name in MODES[mode] if name in known), None)
 
 
-def request_of(heard: Permission, call: Call, turn: Turn, mode: Mode) -> Choice:
+def choice_of(heard: Permission, call: Call, turn: Turn, judging: Judging) -> Choice:
     told = heard.told.get("options")
     options = tuple(option for option in (told if isinstance(told, list) else ()) if isinstance(option, Mapping))
     lasting = [option for option in options if option.get("kind") == "allow_always"]
     scopes: tuple[Scope, ...] = ("once", "conversation") if lasting else ("once",)
+    judged = judging.judge(turn, *describe(call, turn.project))
     preview = preview_of(call.content) or visible(shown_input(call))
     request = RequestOpened(
         request=turn.new_id(),
@@ -76,21 +75,23 @@ def request_of(heard: Permission, call: Call, turn: Turn, mode: Mode) -> Choice:
         agent=turn.agent.id,
         tool=call.name,
         input=call.input or {"title": call.title},
-        title=(call.title or call.name)[:TITLE_CHARS],
+        hash=judged.proposal.hash,
+        title=judged.proposal.title,
         preview=shortened(preview),
+        risk=judged.verdict.why,
         scopes=scopes,
         offers=tuple(Offer(label=str(option.get("name") or "Always allow")) for option in lasting),
     )
-    return Choice(call, request, options, heard.answer, _granted(mode, call.kind))
+    return Choice(call, request, options, heard.answer, judged.verdict)
 
 
-def answer_of(choice: Choice, resolved: RequestResolved) -> tuple[Mapping[str, Any], str | None]:
+def answer_of(choice: Choice, resolved: RequestResolved | None) -> tuple[Mapping[str, Any], str | None]:
     """What the agent is told, and why the call does not run; None when it may."""
     refusal = _refusal(choice, resolved)
-    lasts = resolved.scope != "once"
+    lasts = resolved is not None and resolved.scope != "once"
     if refusal is None:
         always = choice.of_kind("allow_always")
-        if lasts and always:
+        if resolved is not None and lasts and always:
             return _selected(always[resolved.offer] if 0 <= resolved.offer < len(always) else always[0]), None
         once = [*choice.of_kind("allow_once"), *always]
         return (_selected(once[0]), None) if once else (CANCELLED, "The agent offered no way to allow this.")
@@ -99,7 +100,9 @@ def answer_of(choice: Choice, resolved: RequestResolved) -> tuple[Mapping[str, A
     return (_selected(rejecting[0]) if rejecting else CANCELLED), refusal
 
 
-def _refusal(choice: Choice, resolved: RequestResolved) -> str | None:
+def _refusal(choice: Choice, resolved: RequestResolved | None) -> str | None:
+    if resolved is None:
+        return None if choice.verdict.decision == "allow" else choice.verdict.why
     said = f" They said: {resolved.text}" if resolved.text else ""
     if resolved.status == "expired":
         return "Nobody answered in time; it was not run."
@@ -116,10 +119,14 @@ def _selected(option: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
 
-def _granted(mode: Mode, kind: str) -> str | None:
-    """Where an agent has no such mode of its own and asks all the same."""
-    if mode == "full":
-        return "mode:full"
-    if mode in ("accept_edits", "auto") and kind == "edit":
-        return f"mode:{mode}"
-    return "mode:read" if kind in ("read", "search") and mode != "plan" and mode != "ask" else None
+def describe(call: Call, project: Path) -> tuple[ToolSpec, Proposal]:
+    """What a call would do, in the terms of our policy. What an agent calls harmless must also lie in the project."""
+    paths = [value for name in PATHS if isinstance(value := call.input.get(name), str)] or list(call.paths)
+    path = paths[0] if paths else None
+    here = bool(paths) and all(inside(project, one) for one in paths)
+    reads, edits = call.kind in ("read", "search") and here, call.kind == "edit" and here
+    name = OURS.get(call.kind, call.name)
+    given = call.input or {"command" if call.kind == "execute" else "title": call.title}
+    spec = ToolSpec(name=name, description="", parameters={}, reads_only=reads, edits_only=edits)
+    proposal = proposal_of("acp", call.name, given, project, path=path, edits=call.kind == "edit", reads=reads)
+    return spec, replace(proposal, title=(call.title or call.name)[:TITLE_CHARS])

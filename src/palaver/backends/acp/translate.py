@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from palaver.backends.acp.content import changes, exit_code, output_of, plan_of, text_of
+from palaver.backends.acp.content import changes, exit_code, output_of, paths_of, plan_of, text_of
 from palaver.backends.excerpts import grown, pieces
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -66,6 +66,7 @@ class Call:
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     output: str = ""
     content: list[Any] = field(default_factory=list[Any])
+    paths: tuple[str, ...] = ()
     called: bool = False
     at_work: bool = False
     """The agent says so; it may still ask."""
@@ -264,6 +265,8 @@ class Translation:
             call.input |= told["rawInput"]
         if isinstance(told.get("content"), list):
             call.content = told["content"]
+        if isinstance(told.get("locations"), list) and told["locations"]:
+            call.paths = paths_of(told["locations"])
 
     def _call(self, call: Call) -> list[KnownEvent]:
         if call.called:

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import MsgspecError
 
-from palaver.backends.api.grants import Grants
 from palaver.backends.base import Turn
-from palaver.backends.pi.judging import Judged, Judging
+from palaver.backends.judging import Judged, Judging
+from palaver.backends.pi.judging import describe, request_of
 from palaver.backends.pi.link import Line, Link
 from palaver.backends.pi.translate import Call, Translation
 from palaver.schema.events import GrantAdded, KnownEvent, RequestOpened, RequestResolved
@@ -42,10 +42,9 @@ class Answered:
 
 
 class Asking:
-    def __init__(self, turn: Turn, judging: Judging, grants: Grants) -> None:
+    def __init__(self, turn: Turn, judging: Judging) -> None:
         self._turn = turn
         self._judging = judging
-        self._grants = grants
         self._asked: dict[asyncio.Task[RequestResolved], Waiting] = {}
         self._decided: list[Waiting] = []
         self.stopped: str | None = None
@@ -77,8 +76,8 @@ class Asking:
         arguments = given if isinstance(given, Mapping) else {}
         name = str(permission.get("tool") or "tool")
         call, events = said.asking(str(permission.get("call")), name, arguments)
-        judged = self._judging.judge(self._turn, name, arguments)
-        waiting = Waiting(known, self._judging.request(self._turn, call, judged), call, judged)
+        judged = self._judging.judge(self._turn, *describe(name, arguments, self._turn.project))
+        waiting = Waiting(known, request_of(self._judging, self._turn, call, judged), call, judged)
         if judged.verdict.decision == "ask":
             self._ask(waiting)
         else:
@@ -98,7 +97,7 @@ class Asking:
             if resolved is not None and isinstance(resolved.input, dict) and resolved.input != waiting.call.input:
                 answer["input"] = resolved.input
             elif resolved is not None and resolved.scope != "once" and (grant := self._lasting(waiting, resolved)):
-                yield await self._grants.keep(self._turn, grant)
+                yield await self._judging.grants.keep(self._turn, grant)
             grant_name = waiting.judged.verdict.grant if resolved is None else f"request:{resolved.request}"
             for event in said.start(waiting.call, grant_name, resolved.request if resolved else None):
                 yield event

@@ -18,8 +18,8 @@ from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Readiness, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
+from palaver.backends.judging import Judging
 from palaver.backends.pi.asking import Asking
-from palaver.backends.pi.judging import Judging
 from palaver.backends.pi.link import Line, Link, linked
 from palaver.backends.pi.translate import Translation
 from palaver.backends.process import allowed_environment, to_the_end
@@ -55,8 +55,7 @@ class PiBackend:
     ) -> None:
         """`environment` is the server's own; Pi sees what is allowed of it, and what its record adds."""
         self._environment = environment
-        self._judging = Judging(policy or Policy(), Grants(standing))
-        self._grants = Grants(standing)
+        self._judging = Judging(policy, Grants(standing))
         self._programs: Programs[Link] = Programs("pi", clock)
 
     @property
@@ -85,7 +84,7 @@ class PiBackend:
         try:
             async with (
                 program as link,
-                aclosing(_Conduct(turn, link, brief, Asking(turn, self._judging, self._grants)).events()) as events,
+                aclosing(_Conduct(turn, link, brief, Asking(turn, self._judging)).events()) as events,
             ):
                 async for event in events:
                     yield event

@@ -15,7 +15,7 @@ from palaver.clock import SystemClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, RequestResolved, TextDelta, ToolOutputDelta, ToolStarted
-from palaver.schema.records import AgentRecord
+from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.schema.view import Request, TextBlock, ToolBlock
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
 
@@ -278,3 +278,27 @@ async def test_missing_program_is_said_with_what_to_do(tmp_path: Path) -> None:
     assert "no-such-agent was not found" in turn.error.message
     assert not readiness(agent, {"PATH": "/usr/bin"}).ready
     assert readiness(replace(agent, command=("sh",)), {"PATH": "/usr/bin:/bin"}).ready
+
+
+@pytest.mark.parametrize(
+    ("rule", "option", "status"),
+    [
+        (PolicyRule(tool="shell", decision="allow", match="do it"), "o", "error"),
+        (PolicyRule(tool="shell", decision="deny_continue", match="do *"), "r", "denied"),
+    ],
+)
+async def test_rules_of_the_record_decide_without_a_person(
+    rule: PolicyRule, option: str, status: str, tmp_path: Path
+) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("permission", agent=replace(rig.agent, policy=(rule,)))
+    assert f'"optionId": "{option}"' in said(turn)
+    assert not turn.state.requests
+    assert tool(turn).status == status
+
+
+async def test_plan_mode_refuses_what_is_more_than_reading(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        turn = await rig.say("permission", params={"mode": "plan"}, decide=allow)
+    assert tool(turn).status == "denied"
+    assert not turn.state.requests

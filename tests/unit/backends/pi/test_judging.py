@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from palaver.backends.api.grants import Grants
-from palaver.backends.pi.judging import Judging
+from palaver.backends.judging import Judging
+from palaver.backends.pi.judging import describe
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.tools.policy import Policy
 from tests.provider.turn import MemoryTurn
@@ -15,7 +16,7 @@ from tests.provider.turn import MemoryTurn
 def judged(name: str, given: dict[str, Any], project: Path, mode: str | None = None, *rules: PolicyRule) -> str:
     agent = AgentRecord(id="pi", name="Pi", backend="pi", mode=mode, policy=rules)
     turn = MemoryTurn("said", project=project, agent=agent)
-    return Judging(Policy(), Grants()).judge(turn, name, given).verdict.decision
+    return Judging(Policy(), Grants()).judge(turn, *describe(name, given, project)).verdict.decision
 
 
 @pytest.mark.parametrize(
