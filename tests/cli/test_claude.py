@@ -28,6 +28,7 @@ from palaver.schema.events import (
     RequestOpened,
     RequestResolved,
     TextDelta,
+    ToolFinished,
     ToolOutputDelta,
     ToolStarted,
     TurnStatus,
@@ -86,6 +87,16 @@ async def test_lasting_yes_holds_for_the_conversation_and_through_a_restart(tmp_
     assert [started.grant for started in again.of(ToolStarted)] == [RULES_GRANT]
     assert [started.grant for started in after.of(ToolStarted)] == ["grant:conversation"]
     assert not list(at_work.place.project.glob(".claude/settings*"))
+
+
+async def test_call_that_its_rules_let_through_is_on_record_while_it_runs(tmp_path: Path) -> None:
+    async with stand(SUBJECT, tmp_path) as at_work:
+        turn = at_work.turn(order("Bash", {"command": "sleep 1.9; echo slept"}), decide=leave_open)
+        await at_work.interrupted(turn, lambda: turn.seen(ToolStarted))
+    assert not turn.of(RequestOpened)
+    assert [started.grant for started in turn.of(ToolStarted)] == [RULES_GRANT]
+    (finished,) = turn.of(ToolFinished)
+    assert (finished.ok, finished.effect) == (False, "unknown")
 
 
 async def test_no_that_stops_ends_the_turn(tmp_path: Path) -> None:

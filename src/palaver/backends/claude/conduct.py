@@ -9,7 +9,7 @@ one that does not rest in time, or has something of this turn left in the backgr
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -30,18 +30,18 @@ from palaver.backends.claude.asking import (
     request_of,
 )
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
-from palaver.backends.claude.results import Result
+from palaver.backends.claude.results import redacted
 from palaver.backends.claude.translate import Call, Reading
 from palaver.backends.excerpts import fitting
 from palaver.backends.process import to_the_end
 from palaver.context.handover import mark
-from palaver.errors import AgentError, Exited
+from palaver.errors import AgentError, Exited, PalaverError
+from palaver.schema.errors import WireError
 from palaver.schema.events import (
     KnownEvent,
     RequestOpened,
     RequestResolved,
     ToolFinished,
-    ToolOutputDelta,
     ToolStarted,
     TurnFinished,
 )
@@ -54,8 +54,7 @@ RULES_S = 0.25
 """After a call was put to the program's rules: by then it has asked, or it runs."""
 
 WAITS = frozenset({"sent", "queued"})
-UNDER_WAY = frozenset({*WAITS, "started"})
-"""Of a message: the program has not done with it."""
+"""Of a message: the program has not begun with it."""
 
 logger = structlog.get_logger(__name__)
 
@@ -113,7 +112,9 @@ class Conduct:
             raise
         finally:
             program.cost_usd = self._reading.cost_usd
-            program.known.update(self._reading.answers)
+            there = {message.id for message in self._turn.history}
+            # Of a stopped turn an empty answer may be gone a moment later.
+            program.known.update(one for one in self._reading.answers if settled or one in there)
             await to_the_end(self._leave(settled))
             program.resting = True
 
@@ -127,7 +128,7 @@ class Conduct:
             self._program.forget()
         words = await self._words()
         while words is not None:
-            self._reading.result = None
+            self._reading.begin()
             await self._send(words)
             async with aclosing(self._until_rest()) as events:
                 async for event in events:
@@ -152,26 +153,11 @@ class Conduct:
         return Words("\n".join(told) or "Go on.").after(self._record)
 
     async def _send(self, words: Words) -> None:
-        images = [
-            {"type": "image", "source": {"type": "base64", "media_type": image.mime, "data": image.base64}}
-            for image in words.images
-        ]
-        content = [*images, {"type": "text", "text": words.text or "(no text)"}]
         told = str(uuid.uuid4())
-        message = {
-            "type": "user",
-            "uuid": told,
-            "message": {"role": "user", "content": content},
-            "parent_tool_use_id": None,
-        }
-
-        async def one() -> AsyncIterator[dict[str, Any]]:
-            yield message
-
-        self._program.running = True
         self._sent[told] = "sent"
-        await self._program.connected.query(one())
-        self._program.known.update(message.id for message in self._turn.history if not message.hidden)
+        await self._program.say(words, told)
+        said = [message.id for message in self._turn.history if not message.hidden and message.status != "superseded"]
+        self._program.known.update(said)
 
     # -- reading
 
@@ -182,7 +168,8 @@ class Conduct:
             match item:
                 case dict():
                     for event in self._reading.read(item):
-                        yield await self._shown(event)
+                        shown = redacted(event, self._redactor)
+                        yield await fitting(shown, self._turn) if isinstance(shown, ToolFinished) else shown
                         if isinstance(event, ToolStarted | ToolFinished):
                             await self._steer()
                     if self._is_rest(item):
@@ -216,33 +203,22 @@ class Conduct:
                 case _:
                     pass
 
-    async def _shown(self, event: KnownEvent) -> KnownEvent:
-        """What tools say, without the secrets that the program was given, and no longer than an event may be."""
-        match event:
-            case ToolOutputDelta():
-                return replace(event, text=self._redactor.redact(event.text))
-            case ToolFinished():
-                error = event.error and replace(event.error, message=self._redactor.redact(event.error.message))
-                return await fitting(
-                    replace(event, output=self._redactor.redact(event.output), error=error), self._turn
-                )
-            case _:
-                return event
-
     def _is_rest(self, line: dict[str, Any]) -> bool:
         result = self._reading.result
         if line.get("type") == "command_lifecycle":
+            self._program.tells_messages = True
             self._follow(str(line.get("command_uuid")), str(line.get("state")))
         if result is None:
             return False
         if self._program.tells_state:
             idle = line.get("subtype") == "session_state_changed" and line.get("state") == "idle"
-            return idle and not any(state in UNDER_WAY for state in self._sent.values())
+            # One that was sent as it came to rest is taken up next.
+            return idle and not (self._program.tells_messages and WAITS & set(self._sent.values()))
         return line.get("type") == "result" and not result.own
 
     def _follow(self, told: str, state: str) -> None:
         if told in self._sent:
-            if state in UNDER_WAY:
+            if state in (*WAITS, "started"):
                 self._sent[told] = state
             else:
                 del self._sent[told]
@@ -295,7 +271,12 @@ class Conduct:
         return "grant:conversation", again
 
     async def _wait(self, ask: Ask, request: RequestOpened) -> None:
-        resolved = await self._turn.request(request)
+        try:
+            resolved = await self._turn.request(request)
+        except PalaverError as failure:
+            # It could not even be asked; the program must not wait for ever.
+            logger.warning("a request could not be opened", request=request.request, reason=failure.message)
+            resolved = RequestResolved(request=request.request, status="cancelled")
         self._program.inbox.put_nowait(Signal(_Answered(ask, request, resolved)))
 
     def _resolved(self, told: _Answered) -> list[KnownEvent]:
@@ -375,20 +356,19 @@ class Conduct:
 
     def _finished(self) -> TurnFinished:
         result = self._reading.result
-        if result is not None and result.failed and not self._declined:
+        outcome: Outcome = "yielded" if self._program.tasks else "completed"
+        if self._declined:
+            outcome = "interrupted"
+        elif result is not None and result.limited:
+            outcome = "limited"
+        elif result is not None and result.failed:
             raise result.error(self._reading.failure)
         return TurnFinished(
-            outcome=self._outcome(result),
+            outcome=outcome,
             duration_ms=max(0, self._turn.now_ms() - self._began_ms),
+            error=WireError(code="limit_reached", message=result.text) if result and outcome == "limited" else None,
             summary=self._declined,
         )
-
-    def _outcome(self, result: Result | None) -> Outcome:
-        if self._declined:
-            return "interrupted"
-        if result is not None and result.reason in ("max_turns", "error_max_turns", "max_budget"):
-            return "limited"
-        return "yielded" if self._program.tasks else "completed"
 
     async def _leave(self, settled: bool) -> None:
         """Bounded: waiting for cancelled tasks, then for the program to rest."""

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from palaver.backends.base import Turn
+from palaver.backends.briefing import Words
 from palaver.backends.claude.results import exit_code_of
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, Exited, ProtocolBroken
@@ -144,6 +145,8 @@ class ClaudeProgram:
     running: bool = False
     """By its own word."""
     tells_state: bool = False
+    tells_messages: bool = False
+    """How far it is with each message."""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     """It began a turn by itself, and what it says waits to be read."""
     stirred: bool = False
@@ -161,6 +164,21 @@ class ClaudeProgram:
     def connected(self) -> "ClaudeSDKClient":
         assert self.client is not None
         return self.client
+
+    async def say(self, words: Words, told: str) -> None:
+        """A message, under an id by which the program tells how far it is with it."""
+        images = [
+            {"type": "image", "source": {"type": "base64", "media_type": image.mime, "data": image.base64}}
+            for image in words.images
+        ]
+        content = [*images, {"type": "text", "text": words.text or "(no text)"}]
+        message = {"type": "user", "uuid": told, "message": {"role": "user", "content": content}}
+
+        async def one() -> AsyncIterator[dict[str, Any]]:
+            yield {**message, "parent_tool_use_id": None}
+
+        self.running = True
+        await self.connected.query(one())
 
     async def next(self) -> Item:
         item = await self.inbox.get()

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from palaver.backends.claude.installation import HOW_TO_LOG_IN
 from palaver.errors import AgentError, NotLoggedIn, ProviderRefused, ProviderUnavailable
 from palaver.schema.base import Usage
-from palaver.schema.events import ContextMeasured, ToolFinished, TurnStatus
+from palaver.schema.events import ContextMeasured, KnownEvent, ToolFinished, ToolOutputDelta, TurnStatus
 from palaver.schema.view import FileChange, Retry, ToolError
 from palaver.tools.proposal import shortened
+from palaver.tools.redact import Redactor
 
 EXIT_CODE = re.compile(r"^Exit code (\d+)\n?")
 MESSAGE_CHARS = 2_000
@@ -46,6 +49,11 @@ class Result:
             status=status if isinstance(status, int) else None,
             own=isinstance(origin, dict) and origin.get("kind") not in (None, "human"),
         )
+
+    @property
+    def limited(self) -> bool:
+        """It met a limit that somebody set: of steps, or of money."""
+        return self.failed and self.reason.removeprefix("error_").startswith(("max_turns", "max_budget"))
 
     def error(self, kind: str | None) -> AgentError:
         """Why the turn failed, for a person."""
@@ -159,6 +167,18 @@ def measured(line: Mapping[str, Any], model: str | None, used: Usage) -> list[Co
     if not isinstance(window, int) or used == NOTHING_SPENT:
         return []
     return [ContextMeasured(used_tokens=used.input_tokens + used.output_tokens, window_tokens=window, estimated=False)]
+
+
+def redacted(event: KnownEvent, redactor: Redactor) -> KnownEvent:
+    """What tools say, without the secrets that the program was given."""
+    match event:
+        case ToolOutputDelta():
+            return replace(event, text=redactor.redact(event.text))
+        case ToolFinished():
+            error = event.error and replace(event.error, message=redactor.redact(event.error.message))
+            return replace(event, output=redactor.redact(event.output), error=error)
+        case _:
+            return event
 
 
 def _hunk(hunk: Mapping[str, Any]) -> list[str]:

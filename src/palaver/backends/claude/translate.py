@@ -118,6 +118,10 @@ class Reading:
         """The kind of error that the program itself reported."""
         self.answers: list[str] = []
 
+    def begin(self) -> None:
+        """A message follows: how the one before it went is past."""
+        self.result = self.failure = None
+
     def read(self, line: Line) -> list[KnownEvent]:
         parent = line.get("parent_tool_use_id")
         match line.get("type"):
@@ -184,6 +188,7 @@ class Reading:
             if not before.stopped and before.whole == 0 and not self._continues:
                 # Cut before any block of it was whole: the program starts over, and so does the answer.
                 replaced = before.message
+                self.answers.remove(replaced)
                 self._answer = None
             else:
                 events = self._end_answer()

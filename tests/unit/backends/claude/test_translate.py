@@ -160,6 +160,7 @@ def test_answer_that_starts_over_takes_the_place_of_the_cut_one() -> None:
     events = [event for line in given for event in one.read(line)]
     first, second = of(events, AnswerStarted)
     assert second.replaces == first.message
+    assert one.answers == [second.message]
     shown = [message for message in folded(events).messages if message.status != "superseded"]
     assert [block.text for message in shown for block in message.blocks if isinstance(block, TextBlock)] == [
         "The tide."
