@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.backends.codex import CodexBackend
 from palaver.errors import Exited
@@ -26,6 +27,7 @@ from palaver.schema.events import (
     ToolStarted,
     TurnStatus,
 )
+from palaver.schema.records import McpServer
 from palaver.schema.view import Request, TextBlock
 from tests.cli.rig import Stand, said, stand, tools, until
 from tests.cli.subjects.codex import SUBJECT, patch, shell
@@ -227,6 +229,19 @@ async def test_cut_attempt_is_replaced_by_the_next(tmp_path: Path) -> None:
     assert [message.status for message in attempts] == ["superseded", "done"]
     assert said(turn) == text
     assert [event.retry.attempt for event in turn.of(TurnStatus) if event.retry] == [2]
+
+
+async def test_tool_servers_of_the_agent_are_started_for_its_conversations(tmp_path: Path) -> None:
+    async with codex(tmp_path) as at_work:
+        told = at_work.place.project / "told"
+        server = McpServer(
+            name="tides", command=("sh", "-c", 'echo "$TIDE" > "$0"', str(told)), environment={"TIDE": "ebb"}
+        )
+        agent = replace(SUBJECT.agent, mcp_servers=(server,))
+        turn = MemoryTurn("!say Hi.", project=at_work.place.project, agent=agent)
+        await drive(at_work.backend, turn)
+        await until(lambda: told.exists() and told.read_text() == "ebb\n")
+    assert turn.error is None
 
 
 async def test_image_reaches_the_model(tmp_path: Path) -> None:

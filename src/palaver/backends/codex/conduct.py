@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from palaver.backends.base import Turn
+from palaver.schema.records import McpServer
 from palaver.tools.policy import Mode, as_mode
 
 Policy = Literal["untrusted", "on-request", "never"]
@@ -42,6 +43,7 @@ class Conduct:
     model: str | None = None
     effort: str | None = None
     instructions: str | None = None
+    servers: tuple[McpServer, ...] = ()
 
     @property
     def grant(self) -> str:
@@ -66,6 +68,7 @@ class Conduct:
             "approvalPolicy": self.policy,
             "sandbox": self.sandbox,
             **{name: value for name, value in given.items() if value},
+            **({"config": {"mcp_servers": dict(map(_server, self.servers))}} if self.servers else {}),
         }
 
     def of_turn(self, before: object, model: str | None) -> dict[str, Any]:
@@ -102,7 +105,16 @@ def conduct_of(turn: Turn) -> Conduct:
         model=_word(params.get("model")) or agent.model,
         effort=effort if effort in _EFFORTS else None,
         instructions=agent.system_prompt or None,
+        servers=agent.mcp_servers,
     )
+
+
+def _server(server: McpServer) -> tuple[str, dict[str, Any]]:
+    """In the words of Codex's own settings."""
+    if server.url:
+        return server.name, {"url": server.url, "http_headers": server.headers}
+    program, *arguments = server.command or ("",)
+    return server.name, {"command": program, "args": arguments, "env": server.environment}
 
 
 def _word(value: object) -> str | None:
