@@ -133,6 +133,8 @@ class Trajectories:
             await asyncio.to_thread(remove_file, project, row.id)
         elif row.message_count:
             state = await self._directory.whole(row.id)
+            if state.last_turn is None:
+                return  # Imported or branched, and nobody has gone on with it: a project is not strewn with copies.
             messages = [await with_whole_texts(message, self._log.blobs) for message in state.messages]
             await asyncio.to_thread(
                 write_file, project, replace(state, messages=tuple(messages)), f".{row.id[:64]}.{self._ids.new()}"

@@ -24,8 +24,15 @@ from palaver.conversation.trajectories import (
     trajectory_in,
     write_file,
 )
-from palaver.schema.commands import CreateConversation, DeleteConversation, EditMessage, SendMessage, SetParams
-from palaver.schema.view import State
+from palaver.schema.commands import (
+    CreateConversation,
+    DeleteConversation,
+    EditMessage,
+    RestoreMessages,
+    SendMessage,
+    SetParams,
+)
+from palaver.schema.view import Message, State, TextBlock
 from tests.unit.conversation.house import WAIT_S, House, open_house
 from tests.unit.history.sample import asked, conversation, everything, said
 
@@ -221,6 +228,19 @@ async def test_what_is_left_is_written_when_the_server_ends(project: Path) -> No
         await house.at_rest(talk)
 
     assert len(document(project)["messages"]) == 2
+
+
+async def test_imported_conversation_is_written_down_once_somebody_goes_on_with_it(project: Path) -> None:
+    async with writing(project) as (house, writer):
+        talk = await begin(house, project)
+        old = Message(id="x", role="user", seq=1, updated_seq=1, ts=1, blocks=(TextBlock(index=0, text="long ago"),))
+        await house.do(talk, RestoreMessages(messages=(old,)))
+        await writer.catch_up()
+        assert not path_in(project).exists()
+        await house.do(talk, SendMessage(content="hello"))
+        await house.at_rest(talk)
+        await writer.catch_up()
+    assert [one["content"] for one in document(project)["messages"]] == ["long ago", "hello", "ok"]
 
 
 async def test_empty_conversation_and_a_home_leave_no_trace(project: Path) -> None:
