@@ -363,20 +363,22 @@ class _Conduct:
         link.past |= self._said.seen
 
 
-def readiness(agent: AgentRecord, environment: Mapping[str, str]) -> Readiness:
-    """What doctor says of one agent's record."""
-    if not agent.command:
-        return Readiness(
-            False, f"{agent.name} has no command.", "Give its record a `command`, for instance `opencode acp`."
-        )
-    path = allowed_environment(environment, agent.environment)["PATH"]
-    found = shutil.which(agent.command[0], path=path)
-    if found is None:
-        return Readiness(False, f"{agent.command[0]} was not found.", "Install it, or put its folder on the PATH.")
+def readiness(environment: Mapping[str, str], agent: AgentRecord | None = None) -> Readiness:
+    """What doctor says: of the protocol itself, or of one agent's record."""
     try:
         import acp.meta
     except ImportError:
-        return Readiness(False, "The ACP library is missing.", "Install palaver[acp].")
-    return Readiness(
-        True, f"{agent.name} is installed.", details={"path": found, "protocol": acp.meta.PROTOCOL_VERSION}
-    )
+        return Readiness(False, "The library for ACP agents is missing.", "Install palaver[acp].")
+    details: dict[str, Any] = {"protocol": acp.meta.PROTOCOL_VERSION}
+    if agent is None:
+        return Readiness(
+            True, "Agents that speak ACP can be used: give an agent's record a `command`.", details=details
+        )
+    if not agent.command:
+        fix = "Give its record a `command`, for instance `opencode acp`."
+        return Readiness(False, f"{agent.name} has no command.", fix, details)
+    found = shutil.which(agent.command[0], path=allowed_environment(environment, agent.environment)["PATH"])
+    if found is None:
+        fix = "Install it, or put its folder on the PATH."
+        return Readiness(False, f"{agent.command[0]} was not found.", fix, details)
+    return Readiness(True, f"{agent.name} is installed.", details={**details, "path": found})

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -134,7 +133,7 @@ class _Conduct:
             kind = heard.get("type")
             for event in asking.heard(heard, said) if kind == "extension_ui_request" else said.line(heard):
                 yield event
-            if kind == "tool_execution_start":
+            if kind in ("tool_execution_start", "tool_execution_end"):
                 await self._steer()
             elif kind == "agent_settled":
                 if await self._again():
@@ -182,7 +181,8 @@ class _Conduct:
             images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
             self._sent()
             self._link.known.add(message.id)
-            await self._link.command("steer", message=words.plain, images=images)
+            # Its response is not waited for: it stands in line behind what this very loop has yet to read.
+            await self._link.send({"type": "steer", "message": words.plain, "images": images})
 
     async def _again(self) -> bool:
         """Whether something came in after the last boundary; it is answered in this turn too."""
@@ -283,14 +283,22 @@ def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> 
     found = shutil.which(command[0] if command else "pi", path=allowed_environment(environment)["PATH"])
     if found is None:
         return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}")
-    details: dict[str, Any] = {"path": found}
-    package = next((p / "package.json" for p in Path(found).resolve().parents if (p / "package.json").is_file()), None)
-    if package is not None and not command:
-        with_version = msgspec.json.decode(package.read_bytes())
-        details["version"] = with_version.get("version")
+    version = None if command else _version(Path(found))
+    details = {"path": found, "version": version}
     folder = Path(environment.get("PI_CODING_AGENT_DIR") or Path(environment.get("HOME") or "/") / ".pi" / "agent")
     if not any((folder / name).is_file() for name in ("auth.json", "models.json")):
         return Readiness(
             False, "Pi is installed, but knows no model.", "Start pi in a terminal and use /login.", details
         )
-    return Readiness(True, f"Pi {details.get('version') or ''} is ready.".replace("  ", " "), details=details)
+    return Readiness(True, f"Pi {version} is ready." if version else "Pi is ready.", details=details)
+
+
+def _version(program: Path) -> str | None:
+    for folder in program.resolve().parents:
+        try:
+            package = msgspec.json.decode((folder / "package.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            continue
+        if isinstance(package, dict) and package.get("name") == PACKAGE:
+            return str(package.get("version"))
+    return None

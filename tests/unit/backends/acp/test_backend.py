@@ -276,8 +276,11 @@ async def test_missing_program_is_said_with_what_to_do(tmp_path: Path) -> None:
         turn = await rig.say("hello", agent=agent)
     assert isinstance(turn.error, NotInstalled)
     assert "no-such-agent was not found" in turn.error.message
-    assert not readiness(agent, {"PATH": "/usr/bin"}).ready
-    assert readiness(replace(agent, command=("sh",)), {"PATH": "/usr/bin:/bin"}).ready
+    path = {"PATH": "/usr/bin:/bin"}
+    assert not readiness(path, agent).ready
+    assert not readiness(path, replace(agent, command=())).ready
+    assert readiness(path, replace(agent, command=("sh",))).ready
+    assert readiness(path).ready
 
 
 @pytest.mark.parametrize(
