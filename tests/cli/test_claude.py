@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import shlex
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -246,6 +247,19 @@ async def test_stop_ends_what_the_turn_left_in_the_background(tmp_path: Path) ->
             await until(lambda: not process.exists())
         after = await at_work.say("!say Again.", state=turn.state)
     assert [event.end for event in turn.of(ProcessFinished)] == ["stopped"]
+    assert said(after).endswith("Again.")
+
+
+async def test_stop_reaches_a_process_that_left_its_group_and_ignores_signals(tmp_path: Path) -> None:
+    hidden = "(trap '' TERM INT HUP; echo $BASHPID > pid; sleep 300; sleep 300)"
+    async with stand(SUBJECT, tmp_path) as at_work:
+        pid = at_work.place.project / "pid"
+        command = f"export -n X; setsid bash -c {shlex.quote(hidden)} & wait"
+        turn = at_work.turn(order("Bash", {"command": command}), decide=allow)
+        await at_work.interrupted(turn, lambda: until(lambda: pid.exists() and bool(pid.read_text().strip())))
+        # The stop has returned: nothing of the turn is left.
+        assert not (Path("/proc") / pid.read_text().strip()).exists()
+        after = await at_work.say("!say Again.", state=turn.state)
     assert said(after).endswith("Again.")
 
 

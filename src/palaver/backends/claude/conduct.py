@@ -29,6 +29,7 @@ from palaver.backends.claude.asking import (
     mode_taken,
     request_of,
 )
+from palaver.backends.claude.family import family
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
 from palaver.backends.claude.results import redacted
 from palaver.backends.claude.translate import Call, Reading
@@ -50,6 +51,7 @@ from palaver.tools.redact import Redactor
 
 STOP_S = 1.5
 """For an interrupted program to rest; the runner's ladder must still fit into the 2 s after which nothing may be left."""
+LOOK_S = 0.02
 RULES_S = 0.25
 """After a call was put to the program's rules: by then it has asked, or it runs."""
 
@@ -96,10 +98,13 @@ class Conduct:
         self._sent: dict[str, str] = {}
         """What the program was told and has not done with, and how far it is."""
         self._declined: str | None = None
+        self._before: set[int] = set()
+        """Processes that the program had when the turn began."""
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         program = self._program
         program.turn, program.resting = self._turn, False
+        self._before = family(program.pid)
         settled = False
         try:
             async with aclosing(self._all()) as events:
@@ -396,8 +401,14 @@ class Conduct:
                     await program.connected.interrupt()
                 while program.running or not program.inbox.empty():
                     await program.next()
+                while family(program.pid, self._before):  # noqa: ASYNC110 - a process tells nobody that it ends
+                    await asyncio.sleep(LOOK_S)
         except Exception as failure:  # noqa: BLE001 - whatever the SDK raises, the program is let go
-            logger.warning("claude did not rest after a stop", pid=program.pid, reason=str(failure) or "too slow")
+            logger.info(
+                "claude is let go after a stop: something would go on",
+                pid=program.pid,
+                reason=str(failure) or "too slow",
+            )
             program.broken = True
 
     def _mark(self, at: str | None, cost_usd: float | None) -> dict[str, Any]:

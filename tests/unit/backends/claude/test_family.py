@@ -1,0 +1,29 @@
+"""Who lives below a program, whatever it did to hide."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.backends.claude.family import family
+from palaver.backends.process import spawn
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seen through /proc")
+
+
+async def test_process_that_left_its_session_is_seen_and_a_known_one_is_not(tmp_path: Path) -> None:
+    script = "setsid sleep 60 & echo ready; read line"
+    environment = {"PATH": os.environ["PATH"]}
+    async with spawn(["sh", "-c", script], cwd=tmp_path, environment=environment, stdin=True) as child:
+        async with asyncio.timeout(10):
+            assert await anext(child.lines()) == b"ready"
+        seen = family(child.pid)
+        assert seen
+        assert child.pid not in seen
+        assert not family(child.pid, seen)
+
+
+def test_nobody_is_below_a_program_that_is_not_there() -> None:
+    assert family(None) == set()
