@@ -1,0 +1,60 @@
+"""What ACP agents can that not every program can, with the real ones: images, copies of a session, the meter, lasting words."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.schema.content import ImagePart, ImageUrl, TextPart
+from palaver.schema.events import ContextMeasured, ToolOutputDelta
+from tests.cli.rig import Subject, said, stand, tools
+from tests.cli.subjects.gemini import SUBJECT as GEMINI
+from tests.cli.subjects.opencode import SUBJECT as OPENCODE
+from tests.provider.turn import allow, allow_always, leave_open
+
+pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # one pixel
+
+both = pytest.mark.parametrize("subject", [OPENCODE, GEMINI], ids=lambda subject: subject.name)
+
+
+@both
+async def test_image_reaches_the_model(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        image = ImagePart(image_url=ImageUrl(url=f"data:image/png;base64,{PIXEL}"))
+        turn = await at_work.say((TextPart(text="!say Seen."), image))  # type: ignore[arg-type]
+        assert "image/png" in str(at_work.place.service.bodies)
+    assert said(turn).strip() == "Seen."
+
+
+@both
+async def test_lasting_yes_asks_no_more(subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        first = await at_work.say(subject.shell("touch one.txt"), decide=allow_always)
+        second = await at_work.say(subject.shell("touch one.txt"), decide=leave_open, state=first.state)
+    assert first.state.requests[0].scopes == ("once", "conversation")
+    assert tools(second)[0].status == "ok"
+
+
+async def test_meter_and_output_of_opencode_are_shown(tmp_path: Path) -> None:
+    async with stand(OPENCODE, tmp_path) as at_work:
+        turn = await at_work.say(OPENCODE.shell("echo one; sleep 0.5; echo two"), decide=allow)
+    assert turn.of(ContextMeasured)[-1].window_tokens == 100_000
+    assert "".join(event.text for event in turn.of(ToolOutputDelta)).startswith("one\n")
+    assert turn.state.usage.input_tokens > 0
+
+
+async def test_branch_goes_on_with_a_copy_in_opencode(tmp_path: Path) -> None:
+    async with stand(OPENCODE, tmp_path) as at_work:
+        first = await at_work.say("!say The neap tide.")
+        *before, last = first.state.messages
+        elsewhere = replace(last, data={**last.data, "conversation": "another"})
+        await at_work.restart()
+        count = len(at_work.place.service.requests)
+        branch = await at_work.say("!say Copied.", state=replace(first.state, messages=(*before, elsewhere)))
+        told = str(at_work.place.service.bodies[count:])
+    assert branch.history[-1].data["session"] != last.data["session"]
+    assert "The neap tide." in told
+    assert "went on elsewhere" not in told
+    assert said(branch).strip() == "Copied."
