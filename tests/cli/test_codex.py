@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from palaver.backends.codex import CodexBackend
 from palaver.errors import Exited
-from palaver.schema.base import Usage
+from palaver.schema.base import Decision, Usage
 from palaver.schema.commands import Answer as Answered
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import (
@@ -27,7 +27,7 @@ from palaver.schema.events import (
     ToolStarted,
     TurnStatus,
 )
-from palaver.schema.records import McpServer
+from palaver.schema.records import McpServer, PolicyRule
 from palaver.schema.view import Request, TextBlock
 from tests.cli.rig import Stand, said, stand, tools, until
 from tests.cli.subjects.codex import SUBJECT, patch, shell
@@ -132,8 +132,21 @@ async def test_yes_for_the_conversation_holds_through_a_restart(tmp_path: Path) 
         other = await at_work.say(shell("echo flow"), decide=deny, state=third.state)
     assert [(grant.tool, grant.match) for grant in first.of(GrantAdded)] == [("shell", "echo ebb")]
     assert [[tool.status for tool in tools(turn)] for turn in (first, second, third)] == [["ok"], ["ok"], ["ok"]]
-    assert [event.grant for event in third.of(ToolStarted)] == ["grant:conversation"]
+    assert [event.grant for event in third.of(ToolStarted)] == ["conversation"]
     assert [tool.status for tool in tools(other)] == ["denied"], "another command is asked about"
+
+
+@pytest.mark.parametrize(("decision", "outcome"), [("deny_continue", "completed"), ("deny_abort", "interrupted")])
+async def test_rule_that_forbids_a_command_is_obeyed_unasked(decision: Decision, outcome: str, tmp_path: Path) -> None:
+    async with codex(tmp_path) as at_work:
+        rule = PolicyRule(tool="shell", decision=decision, match="touch *")
+        agent = replace(SUBJECT.agent, policy=(rule,))
+        turn = MemoryTurn(shell("touch no.txt"), project=at_work.place.project, agent=agent, decide=leave_open)
+        await drive(at_work.backend, turn)
+        assert not (at_work.place.project / "no.txt").exists()
+    assert not turn.state.requests
+    assert [tool.status for tool in tools(turn)] == ["denied"]
+    assert turn.finished.outcome == outcome
 
 
 async def test_accepted_edits_are_not_asked_about_but_commands_are(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from palaver.backends.base import Backend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
+from palaver.tools.policy import Policy
 from tests.cli.rig import Place, Subject
 
 CONFIG = """
@@ -50,7 +51,7 @@ def environment_of(place: Place) -> dict[str, str]:
 async def open_codex(place: Place) -> AsyncIterator[Backend]:
     from palaver.backends.codex import CodexBackend
 
-    backend = CodexBackend(SystemClock(), environment_of(place))
+    backend = CodexBackend(SystemClock(), environment_of(place), policy=Policy(full_enabled=True))
     try:
         yield backend
     finally:

@@ -4,8 +4,8 @@ Used by the turn for every request of the program. Commands and patches are appr
 its questions are questions. What this release does not know is refused, never waited for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 from palaver.backends.codex.items import COMMAND, PATCH, file_changes, tool_of
 from palaver.backends.codex.translate import ToolCall
 from palaver.schema.events import RequestOpened, RequestResolved
-from palaver.schema.view import Grant, Offer, Question, QuestionOption
+from palaver.schema.view import Offer, Question, QuestionOption
 from palaver.tools.proposal import fingerprint, shortened, visible
 
 TITLE_CHARS = 120
@@ -32,6 +32,9 @@ class Asked:
     match: str | None = None
     paths: tuple[str, ...] = ()
     """Of a patch: the files it changes, and where it moves them."""
+
+    def with_(self, opened: RequestOpened) -> "Asked":
+        return replace(self, opened=opened)
 
 
 def asked(
@@ -63,14 +66,6 @@ def asked(
             return None
 
 
-def stands(asked: Asked, grants: Sequence[Grant]) -> bool:
-    """Whether a person's earlier yes in this conversation covers it."""
-    tool = asked.opened.tool
-    return asked.match is not None and any(
-        grant.decision == "allow" and grant.tool == tool and grant.match in (None, asked.match) for grant in grants
-    )
-
-
 def is_allowed(resolved: RequestResolved) -> bool:
     return resolved.status == "answered" and resolved.verdict == "allow"
 
@@ -81,7 +76,8 @@ def _with(opened: RequestOpened, **fields: Any) -> RequestOpened:
 
 def _decision(resolved: RequestResolved) -> dict[str, Any]:
     if is_allowed(resolved):
-        return {"decision": "accept" if resolved.scope == "once" else "acceptForSession"}
+        # Never for the session: a lasting yes is kept in our own log, where it can be taken back.
+        return {"decision": "accept"}
     return {"decision": "cancel" if resolved.then == "stop" else "decline"}
 
 
@@ -97,8 +93,6 @@ def _command(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOp
         title=f"Run {_line(command)}",
         preview=shortened(visible(command)),
         risk=_word(params.get("reason")),
-        scopes=("once", "conversation"),
-        offers=(Offer(label=f"exactly this: {_line(command)}", match=command),),
     )
     return Asked(opened, _decision, {"decision": "accept"}, call, match=command)
 
@@ -115,8 +109,6 @@ def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpen
         title=f"Change {_line(', '.join(paths)) or 'files'}",
         preview=shortened(visible(diff)),
         risk=_word(params.get("reason")),
-        scopes=("once", "conversation"),
-        offers=(Offer(label=f"changes to {_line(', '.join(paths))}", match="\n".join(paths)),),
     )
     return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), paths=_touched(call))
 

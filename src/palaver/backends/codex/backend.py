@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.codex.conduct import conduct_of
 from palaver.backends.codex.program import codex_environment, find_codex
@@ -19,18 +20,30 @@ from palaver.backends.codex.shared import Shared
 from palaver.backends.codex.threads import open_thread
 from palaver.backends.codex.translate import NAME
 from palaver.backends.codex.turn import CodexTurn
+from palaver.backends.judging import Judging
 from palaver.backends.programs import IDLE_S, Programs, Row
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
+from palaver.tools.policy import Policy
+from palaver.tools.standing import StandingGrants
 
 
 class CodexBackend:
     name = NAME
 
-    def __init__(self, clock: Clock, environment: Mapping[str, str], idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        environment: Mapping[str, str],
+        *,
+        policy: Policy | None = None,
+        standing: StandingGrants | None = None,
+        idle_s: float = IDLE_S,
+    ) -> None:
         """`environment` is the server's own; the program sees only what it may."""
         self._environment = environment
+        self._judging = Judging(policy, Grants(standing))
         self._programs: Programs[AppServer] = Programs(NAME, clock, idle_s)
         self._shared: dict[str, Shared] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -46,10 +59,10 @@ class CodexBackend:
         shared = self._program_of(turn.agent)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
-            conduct = conduct_of(turn)
+            conduct = conduct_of(turn, self._judging.policy.full_enabled)
             opened = await open_thread(server, turn, conduct)
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
-            running = CodexTurn(turn, server, opened.thread, conduct, partial(shared.drop, server))
+            running = CodexTurn(turn, server, opened.thread, conduct, self._judging, partial(shared.drop, server))
             async with aclosing(running.events(opened.record)) as events:
                 async for event in events:
                     yield event

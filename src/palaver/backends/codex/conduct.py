@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from palaver.backends.base import Turn
+from palaver.backends.judging import mode_of
 from palaver.schema.records import McpServer
-from palaver.tools.policy import Mode, as_mode
+from palaver.tools.policy import Mode
 
 Policy = Literal["untrusted", "on-request", "never"]
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
@@ -90,11 +91,12 @@ class Conduct:
         return given
 
 
-def conduct_of(turn: Turn) -> Conduct:
-    """The message's own mode first, then the conversation's, then the agent's."""
-    active, agent = turn.state.turn, turn.agent
+def conduct_of(turn: Turn, full_enabled: bool) -> Conduct:
+    """`full_enabled`: this server allows that mode; where it does not, it asks."""
+    agent = turn.agent
     params = {**agent.params, **turn.params}
-    mode = as_mode((active.mode if active else None) or _word(params.get("mode")) or agent.mode)
+    wished = mode_of(turn)
+    mode: Mode = "ask" if wished == "full" and not full_enabled else wished
     policy, sandbox = _CONDUCT[mode]
     effort = _word(params.get("reasoning_effort"))
     return Conduct(

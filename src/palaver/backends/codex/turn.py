@@ -11,19 +11,20 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, assert_never
 
 import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
-from palaver.backends.codex.asking import Asked, asked, is_allowed, stands
+from palaver.backends.codex.asking import Asked, asked, is_allowed
 from palaver.backends.codex.conduct import Conduct
 from palaver.backends.codex.failure import failure_of
+from palaver.backends.codex.judging import judged, offered
 from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refused, Thread
 from palaver.backends.codex.spoken import opening, spoken
 from palaver.backends.codex.translate import DECLINED, Translator
+from palaver.backends.judging import Judging
 from palaver.backends.process import to_the_end
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
@@ -39,6 +40,7 @@ from palaver.schema.events import (
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
+from palaver.tools.policy import Verdict
 
 SETTLE_S = 1.5
 """It answers an interrupt within milliseconds. One that has not come to rest by then is stuck, and serves nobody."""
@@ -66,12 +68,19 @@ class _Open:
 
 class CodexTurn:
     def __init__(
-        self, turn: Turn, server: AppServer, thread: Thread, conduct: Conduct, give_up: Callable[[], Awaitable[None]]
+        self,
+        turn: Turn,
+        server: AppServer,
+        thread: Thread,
+        conduct: Conduct,
+        judging: Judging,
+        give_up: Callable[[], Awaitable[None]],
     ) -> None:
         self._turn = turn
         self._server = server
         self._thread = thread
         self._conduct = conduct
+        self._judging = judging
         self._give_up = give_up
         self._inbox: asyncio.Queue[Line | Gone | _Answered] = thread.listen()
         self._translator = Translator(
@@ -269,21 +278,31 @@ class CodexTurn:
         if question is None:
             logger.info("codex asked what nobody can answer", method=line.method)
             await self._server.refuse(line.id, f"This client cannot answer {line.method}.")
-        elif grant := self._standing(question):
-            if call is not None:
-                for event in self._translator.started(call, grant, hash=question.opened.hash):
-                    yield event
+            return
+        # In mode auto it asks only for what its sandbox does not let it do.
+        leaves = self._conduct.mode == "auto"
+        found = judged(self._judging, self._turn, question, leaves_sandbox=leaves)
+        if found is not None and found.verdict.decision != "ask":
+            for event in self._ruled(question, found.verdict):
+                yield event
             await self._turn.committed()
-            await self._server.reply(line.id, question.accepted)
-        else:
-            waiting = asyncio.create_task(self._ask(line.id, question.opened), name=f"request {line.id} of codex")
-            self._open[line.id] = _Open(question, waiting)
+            await self._server.reply(line.id, _by_rule(question, found.verdict))
+            return
+        if found is not None:
+            question = offered(self._judging, self._turn, question, found)
+        waiting = asyncio.create_task(self._ask(line.id, question.opened), name=f"request {line.id} of codex")
+        self._open[line.id] = _Open(question, waiting)
 
-    def _standing(self, question: Asked) -> str | None:
-        """What a call runs under that was allowed before it was asked for."""
-        if self._conduct.mode == "accept_edits" and _all_beneath(self._turn.project, question.paths):
-            return self._conduct.grant
-        return "grant:conversation" if stands(question, self._turn.state.grants) else None
+    def _ruled(self, question: Asked, verdict: Verdict) -> list[KnownEvent]:
+        """A rule, a grant or the mode decides; nobody is asked."""
+        call = question.call
+        if verdict.decision == "deny_abort":
+            self._declined = verdict.why
+        if call is not None and verdict.decision != "allow":
+            call.declined = verdict.why
+        return (
+            self._translator.started(call, verdict.grant, hash=question.opened.hash) if call and verdict.grant else []
+        )
 
     async def _ask(self, request: int | str, opened: RequestOpened) -> None:
         resolved = await self._turn.request(opened)
@@ -299,14 +318,15 @@ class CodexTurn:
             if call is not None:
                 for event in self._translator.started(call, f"request:{opened.request}", opened.request, opened.hash):
                     yield event
-            if resolved.scope == "conversation" and question.match is not None:
-                yield GrantAdded(
+            if resolved.scope != "once" and 0 <= resolved.offer < len(opened.offers) and question.match is not None:
+                grant = GrantAdded(
                     tool=opened.tool or "",
-                    scope="conversation",
-                    match=question.match,
+                    scope=resolved.scope,
+                    match=opened.offers[resolved.offer].match,
                     agent=opened.agent,
                     request=opened.request,
                 )
+                yield await self._judging.grants.keep(self._turn, grant)
             # The grant is on disk before the first effect.
             await self._turn.committed()
         await self._server.reply(answered.request, question.answer(resolved))
@@ -386,10 +406,10 @@ class CodexTurn:
 NOBODY = "Nobody answered in time; it was not run."
 
 
-def _all_beneath(project: Path, paths: tuple[str, ...]) -> bool:
-    """Where links lead counts: what was allowed, Codex may write outside of its sandbox."""
-    root = project.resolve()
-    return bool(paths) and all((project / path).resolve().is_relative_to(root) for path in paths)
+def _by_rule(question: Asked, verdict: Verdict) -> Json:
+    if verdict.decision == "allow":
+        return question.accepted
+    return {"decision": "cancel" if verdict.decision == "deny_abort" else "decline"}
 
 
 def _turn_id(result: Json) -> str:
