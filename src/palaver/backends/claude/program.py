@@ -52,7 +52,8 @@ PASSED_ON = (
 )
 """How it logs in and where: what a person who starts it in a terminal would give it."""
 ALWAYS = {
-    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    # On each line of its session files, so that an import of its history leaves our own conversations out.
+    "CLAUDE_CODE_ENTRYPOINT": "palaver",
     # By "idle" the program says that nothing more comes by itself; a result alone ends only one of its own turns.
     "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
     "DISABLE_AUTOUPDATER": "1",
