@@ -12,16 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.codex import CodexBackend
+from palaver.core.evolve import fold
 from palaver.errors import Exited
 from palaver.schema.base import Decision, Usage
 from palaver.schema.commands import Answer as Answered
-from palaver.schema.content import ImagePart, ImageUrl, TextPart
+from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     ContextMeasured,
     FilesChanged,
     GrantAdded,
+    MessageEdited,
     RequestResolved,
     TextDelta,
     ToolStarted,
@@ -288,6 +290,20 @@ async def test_history_that_was_taken_back_is_forgotten(tmp_path: Path) -> None:
         shown = await bodies_of(at_work, MemoryTurn("!say Anew.", state=kept.state, **place))
     assert "Kept." in shown
     assert "Taken back." not in shown
+
+
+async def test_message_that_was_edited_is_known_as_it_reads_now(tmp_path: Path) -> None:
+    async with codex(tmp_path) as at_work:
+        place: dict[str, Any] = {"project": at_work.place.project, "agent": SUBJECT.agent}
+        first = await at_work.say("The harbour is open.")
+        said_first = next(message for message in first.history if message.role == "user")
+        edit = MessageEdited(
+            message=said_first.id, content=as_content("The harbour is closed."), seq=first.state.seq + 1
+        )
+        turn = MemoryTurn("!say Noted.", state=fold(first.state, [edit]), **place)
+        shown = await bodies_of(at_work, turn)
+    assert "The harbour is closed." in shown
+    assert "'text': 'The harbour is open.'" not in shown
 
 
 async def test_thread_that_codex_lost_is_told_anew(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from palaver.backends.codex.conduct import Conduct
 from palaver.backends.codex.rpc import AppServer, Json, Refused, Thread
 from palaver.backends.codex.translate import NAME
 from palaver.context.handover import handover
+from palaver.schema.view import Message
 
 logger = structlog.get_logger(__name__)
 
@@ -36,6 +37,8 @@ async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened
     told = handover(turn.state, NAME, turn.id)
     if told.session is None:
         return Opened(await _start(server, conduct), told.record)
+    if _said_differently(turn, told.session):
+        return Opened(await _start(server, conduct), handover(turn.state, _NOBODY, turn.id).record)
     try:
         thread = _live(server, told.session) or await _resume(server, told.session, conduct)
         place = _place(turn, told.session)
@@ -63,12 +66,23 @@ def _went_on(thread: Thread, place: Mapping[str, Any], conversation: str) -> boo
     return elsewhere or (place.get("turn") is not None and thread.last_turn not in (None, place["turn"]))
 
 
+def _said_differently(turn: Turn, session: str) -> bool:
+    """Whether a message was edited since the thread wrote its last part: it would go on from the old words."""
+    last = _last_own(turn, session)
+    return last is not None and any(one.edited and one.seq < last.seq < one.updated_seq for one in turn.history)
+
+
 def _place(turn: Turn, session: str) -> Mapping[str, Any]:
+    last = _last_own(turn, session)
+    return last.data if last is not None and isinstance(last.data, dict) else {}
+
+
+def _last_own(turn: Turn, session: str) -> Message | None:
     for message in reversed(turn.history):
         data = message.data
         if message.turn != turn.id and isinstance(data, dict) and data.get("session") == session:
-            return data
-    return {}
+            return message
+    return None
 
 
 async def _start(server: AppServer, conduct: Conduct) -> Thread:
