@@ -21,7 +21,7 @@ PROGRAMS = (
 
 
 def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
-    full_enabled = toolbox.policy.full_enabled
+    policy, standing = toolbox.policy, toolbox.standing
 
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
@@ -36,7 +36,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def codex() -> Backend:
         from palaver.backends.codex import CodexBackend
 
-        return CodexBackend(clock, environment)
+        return CodexBackend(clock, environment, policy=policy, standing=standing)
 
     def codex_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.codex import readiness
@@ -46,7 +46,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def pi() -> Backend:
         from palaver.backends.pi import PiBackend
 
-        return PiBackend(clock, environment, policy=toolbox.policy, standing=toolbox.standing)
+        return PiBackend(clock, environment, policy=policy, standing=standing)
 
     def pi_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.pi import readiness
@@ -56,12 +56,12 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def acp() -> Backend:
         from palaver.backends.acp import AcpBackend
 
-        return AcpBackend(clock, environment, full_enabled=full_enabled)
+        return AcpBackend(clock, environment, policy=policy, standing=standing)
 
     def acp_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.acp import readiness
 
-        return readiness(record, environment)
+        return readiness(environment, record)
 
     return {
         "claude": Source(claude, claude_readiness),
