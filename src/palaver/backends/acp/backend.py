@@ -120,7 +120,8 @@ class _Conduct:
         brief = briefing(turn, self._by)
         record = await self._session(brief)
         await self._set_mode()
-        if self._mode == "plan" and by_mode("plan", link.modes) is None:
+        await self._set_model()
+        if self._mode == "plan" and by_mode("plan", link.offered("mode")) is None:
             record = f"{record}\n\n{PLAN_ONLY}".lstrip()
         words = (await words_of(turn, brief.asked)).after(record)
         images = words.images if link.can("promptCapabilities", "image") else ()
@@ -236,17 +237,26 @@ class _Conduct:
 
     async def _set_mode(self) -> None:
         link = self._link
-        wanted = by_mode(self._mode, link.modes)
-        if wanted is None or wanted == link.mode:
+        wanted = by_mode(self._mode, link.offered("mode"))
+        if wanted is None:
             return
         try:
-            await link.ask("session/set_mode", {"sessionId": link.session, "modeId": wanted}, HANDSHAKE_S)
-            link.mode = wanted
+            await link.choose("mode", wanted)
         except AgentError as failure:
             # It then asks more often than wished, or works where it was only to plan.
             if self._mode == "plan":
                 raise ProviderRefused(f"{link.name} would not go into plan mode: {failure.message}") from failure
             logger.warning("an agent refused a mode", agent=link.name, mode=wanted, reason=failure.message)
+
+    async def _set_model(self) -> None:
+        link, given = self._link, self._turn.params.get("model")
+        wanted = given if isinstance(given, str) and given else self._turn.agent.model
+        if wanted is None or "model" not in link.settings:
+            return
+        known = link.offered("model")
+        if wanted not in known:
+            raise ProviderRefused(f"{link.name} has no model {wanted}. It has: {', '.join(known[:20])}.")
+        await link.choose("model", wanted)
 
     def _server(self, server: McpServer) -> Mapping[str, Any] | None:
         if server.url:

@@ -8,13 +8,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
 
+from palaver.backends.acp.settings import Choosable, Setting, settings_of
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable, TimedOut
 
@@ -70,8 +71,7 @@ class Link:
         self.turns = 0
         self.cost_usd = 0.0
         self.agent: Mapping[str, Any] = {}
-        self.modes: tuple[str, ...] = ()
-        self.mode: str | None = None
+        self.settings: dict[Choosable, Setting] = {}
         self.spoiled = False
         """It did not end its turn when asked to, so it takes no other."""
         self._child = child
@@ -164,16 +164,16 @@ class Link:
 
     def opened(self, session: str, said: Mapping[str, Any]) -> None:
         self.session = session
-        modes = said.get("modes")
-        if isinstance(modes, Mapping):
-            known = modes.get("availableModes")
-            self.modes = tuple(
-                mode["id"]
-                for mode in (known if isinstance(known, list) else ())
-                if isinstance(mode, dict) and isinstance(mode.get("id"), str)
-            )
-            current = modes.get("currentModeId")
-            self.mode = current if isinstance(current, str) else None
+        self.settings = settings_of(said)
+
+    def offered(self, what: Choosable) -> tuple[str, ...]:
+        return self.settings[what].values if what in self.settings else ()
+
+    async def choose(self, what: Choosable, value: str) -> None:
+        setting = self.settings[what]
+        if setting.current != value:
+            await self.ask(*setting.request(what, self.session, value), HANDSHAKE_S)
+            self.settings[what] = replace(setting, current=value)
 
     # -- a turn
 
@@ -244,6 +244,9 @@ class Link:
             return
         if self._replayed is not None:
             self._replay(update)
+        elif update.get("sessionUpdate") == "current_mode_update" and "mode" in self.settings:
+            # The agent left its mode by itself; the next turn must not take it for what was chosen.
+            self.settings["mode"] = replace(self.settings["mode"], current=None)
         elif self._inbox is not None and told.get("sessionId") == self.session:
             self._inbox.put_nowait(Update(update))
 
