@@ -150,6 +150,18 @@ def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:
     return [event for event in events if type(event).__name__ == name]
 
 
+def running(mark: str) -> list[int]:
+    """Processes that sleep with this mark in their command line."""
+    found: list[int] = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal():
+            with suppress(OSError):
+                words = (place / "cmdline").read_bytes().split(b"\0")
+                if words[0].endswith(b"sleep") and mark.encode() in words:
+                    found.append(int(place.name))
+    return found
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Looks again and again; the caller bounds it."""
     while not condition():  # noqa: ASYNC110 - a file or a process tells nobody

@@ -1,12 +1,13 @@
 """The same scenarios over every program, real and against a scripted model: what a person sees is the same everywhere."""
 
+import secrets
 from pathlib import Path
 
 import pytest
 
 from palaver.schema.events import TextDelta, ToolStarted, TurnFinished
 from palaver.schema.view import TextBlock, ThinkingBlock
-from tests.cli.rig import Subject, of_kind, said, stand, tools, until
+from tests.cli.rig import Subject, of_kind, running, said, stand, tools, until
 from tests.cli.subjects import SUBJECTS
 from tests.provider import Answer, Status
 from tests.provider.turn import MemoryTurn, allow, deny, drive, leave_open
@@ -117,11 +118,11 @@ async def test_stop_in_text_keeps_the_part_and_the_next_message_works(subject: S
 @every_program
 async def test_stop_in_a_tool_ends_its_process(subject: Subject, tmp_path: Path) -> None:
     async with stand(subject, tmp_path) as at_work:
-        pid_file = at_work.place.project / "pid"
-        turn = at_work.turn(subject.shell("sleep 300 & echo $! > pid; wait"), decide=allow)
-        await at_work.interrupted(turn, lambda: until(lambda: pid_file.exists() and bool(pid_file.read_text().strip())))
-        process = Path("/proc") / pid_file.read_text().strip()
-        await until(lambda: not process.exists())
+        # Known by its command line: a program may run commands where processes have other numbers.
+        mark = f"300.{secrets.randbelow(10**9):09}"
+        turn = at_work.turn(subject.shell(f"sleep {mark} & wait"), decide=allow)
+        await at_work.interrupted(turn, lambda: until(lambda: bool(running(mark))))
+        await until(lambda: not running(mark))
         after = await at_work.say("!say Again.", state=turn.state)
     assert [tool.status for tool in tools(turn)] == ["interrupted"]
     assert said(after).strip() == "Again."

@@ -184,7 +184,8 @@ class Child:
         if await self._gone_within(ladder.interrupt_s + ladder.terminate_s + LATE_S):
             return
         # Late: a loaded machine, a process stuck in the kernel, or a warden that its own run has stopped.
-        self._warden.send_signal(signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            self._warden.send_signal(signal.SIGCONT)
         left = await asyncio.to_thread(_sweep, self._mark, self._warden.get_pid())
         if not await self._gone_within(GIVE_UP_S):
             logger.warning("a process could not be stopped so far", program=self.name, pids=left)

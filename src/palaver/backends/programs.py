@@ -70,6 +70,7 @@ class Programs(Generic[P]):
         self._idle_s = idle_s
         self._held: dict[str, _Held[P]] = {}
         self._starting: dict[str, asyncio.Lock] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -121,6 +122,9 @@ class Programs(Generic[P]):
             self._sweeper.cancel()
             await asyncio.wait({self._sweeper})
         await asyncio.gather(*(self._end(conversation) for conversation in list(self._held)))
+        # What somebody else was ending when they were cancelled: the program is not gone before it is gone.
+        if self._ending:
+            await asyncio.wait(self._ending)
 
     # -- how it works
 
@@ -147,6 +151,12 @@ class Programs(Generic[P]):
         held = self._held.pop(conversation, None)
         if held is None:
             return
+        ending = asyncio.create_task(self._let_go(held), name=f"end {self._name} of {conversation}")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        await asyncio.shield(ending)
+
+    async def _let_go(self, held: _Held[P]) -> None:
         held.letting_go.set()
         _, left = await asyncio.wait({held.task}, timeout=END_S)
         if left:
