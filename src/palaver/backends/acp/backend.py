@@ -41,8 +41,9 @@ TURN_S = 24 * 3600.0
 """Of one prompt: a turn may wait for a person over night. A stop ends it at any time."""
 PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
 """For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""
-SILENT_S = 0.15
-"""opencode calls a tool in progress an instant before it asks for permission: only after this does it count as begun."""
+SILENT_S = 1.0
+"""opencode calls a tool in progress before it asks for permission, a fifth of a second before on a busy machine: only after
+this, or its first output, does a call count as begun that nobody was asked about."""
 
 logger = structlog.get_logger(__name__)
 
@@ -114,6 +115,7 @@ class _Conduct:
         self._asked: dict[asyncio.Task[RequestResolved], Choice] = {}
         self._said = Translation(turn.new_id, turn.agent.model, link.past)
         self._stopped: str | None = None
+        self._silent_since_s: float | None = None
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         turn, link = self._turn, self._link
@@ -168,9 +170,11 @@ class _Conduct:
         """What happens next: the policy or a person decided, the agent says something, or a tool has been at work a while."""
         if self._decided:
             return Answered(self._decided.pop(0), None)
+        limit_s = self._silence_left_s()
+        if limit_s == 0.0:
+            return None
         hearing = asyncio.ensure_future(self._link.heard(inbox))
         try:
-            limit_s = SILENT_S if self._said.silent else None
             await asyncio.wait({hearing, *self._asked}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
                 return hearing.result()
@@ -181,6 +185,15 @@ class _Conduct:
                 del self._asked[task]
                 return Answered(choice, task.result())
         return None
+
+    def _silence_left_s(self) -> float | None:
+        now_s = asyncio.get_running_loop().time()
+        if not self._said.silent:
+            self._silent_since_s = None
+            return None
+        if self._silent_since_s is None:
+            self._silent_since_s = now_s
+        return max(0.0, self._silent_since_s + SILENT_S - now_s)
 
     # -- the session
 
