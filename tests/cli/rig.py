@@ -43,14 +43,8 @@ class Subject:
     shell: Callable[[str], str]
     """The order by which its model runs a shell command, one line."""
     agent: AgentRecord
-    asks: bool = True
-    """It asks before a command runs."""
-    skips: dict[str, str] = field(default_factory=dict[str, str])
-    """Scenarios it cannot do, by name, and why: what is absent is said."""
-
-    def can(self, scenario: str) -> None:
-        if scenario in self.skips:
-            pytest.skip(f"{self.name}: {self.skips[scenario]}")
+    lacks: dict[str, str] = field(default_factory=dict[str, str])
+    """Scenarios it cannot do, by name, and why: what is absent is said. `ask` means that it never asks."""
 
 
 def needed(subject: Subject) -> None:

@@ -17,6 +17,12 @@ pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
 every_program = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 
 
+def able(scenario: str) -> pytest.MarkDecorator:
+    """The programs that can do this; why another cannot is said in its `lacks`, and in the documentation."""
+    those = [subject for subject in SUBJECTS if scenario not in subject.lacks]
+    return pytest.mark.parametrize("subject", those, ids=lambda subject: subject.name)
+
+
 def _session(turn: MemoryTurn) -> str:
     marked = [message.data for message in turn.history if isinstance(message.data, dict) and "session" in message.data]
     assert marked, "no answer says which session it belongs to"
@@ -35,21 +41,19 @@ async def test_text_streams_and_is_there_once(subject: Subject, tmp_path: Path) 
     assert _session(turn)
 
 
-@every_program
+@able("odd text")
 @pytest.mark.parametrize("first", ["-rf", "/", "--help", "/exit"])
 async def test_text_that_looks_like_an_option_or_a_command_is_text(
     first: str, subject: Subject, tmp_path: Path
 ) -> None:
-    subject.can("odd text")
     async with stand(subject, tmp_path) as at_work:
         turn = await at_work.say(f"{first} is what I typed\n!say Understood.")
     assert turn.error is None
     assert "Understood." in said(turn)
 
 
-@every_program
+@able("thinking")
 async def test_thinking_is_kept_apart_from_text(subject: Subject, tmp_path: Path) -> None:
-    subject.can("thinking")
     async with stand(subject, tmp_path) as at_work:
         turn = await at_work.say("!think Which tide?\n!say The spring tide.")
     thoughts = [b.text for m in turn.history for b in m.blocks if isinstance(b, ThinkingBlock)]
@@ -67,12 +71,11 @@ async def test_allowed_tool_runs_and_gives_its_result(subject: Subject, tmp_path
     (tool,) = tools(turn)
     assert tool.status == "ok"
     assert "tide-42" in tool.output
-    assert bool(turn.state.requests) == subject.asks
+    assert bool(turn.state.requests) == ("ask" not in subject.lacks)
 
 
-@every_program
+@able("deny")
 async def test_denied_tool_does_not_run_and_the_turn_goes_on_or_ends_cleanly(subject: Subject, tmp_path: Path) -> None:
-    subject.can("deny")
     async with stand(subject, tmp_path) as at_work:
         turn = await at_work.say(subject.shell("touch forbidden.txt"), decide=deny)
         assert not (at_work.place.project / "forbidden.txt").exists()
@@ -128,10 +131,8 @@ async def test_stop_in_a_tool_ends_its_process(subject: Subject, tmp_path: Path)
     assert said(after).strip() == "Again."
 
 
-@every_program
+@able("ask")
 async def test_stop_while_it_asks_withdraws_the_question(subject: Subject, tmp_path: Path) -> None:
-    if not subject.asks:
-        pytest.skip(f"{subject.name} never asks")
     async with stand(subject, tmp_path) as at_work:
         turn = at_work.turn(subject.shell("touch never.txt"), decide=leave_open)
         await at_work.interrupted(turn, lambda: turn.opened(1))
@@ -141,9 +142,8 @@ async def test_stop_while_it_asks_withdraws_the_question(subject: Subject, tmp_p
     assert said(after).strip() == "Again."
 
 
-@every_program
+@able("api error")
 async def test_refused_request_fails_the_turn_with_words_and_the_next_works(subject: Subject, tmp_path: Path) -> None:
-    subject.can("api error")
     async with stand(subject, tmp_path) as at_work:
         turn = await at_work.say("!status 400")
         failed = turn.error is not None or turn.finished.outcome == "failed"
@@ -152,9 +152,8 @@ async def test_refused_request_fails_the_turn_with_words_and_the_next_works(subj
     assert said(after).strip() == "Again."
 
 
-@every_program
+@able("retry")
 async def test_overloaded_service_is_tried_again(subject: Subject, tmp_path: Path) -> None:
-    subject.can("retry")
     busy = Answer.of(fault=Status(status=529, message="Overloaded"), when="Be patient")
     async with stand(subject, tmp_path, busy) as at_work:
         turn = await at_work.say("Be patient\n!say Here at last.")
@@ -162,9 +161,8 @@ async def test_overloaded_service_is_tried_again(subject: Subject, tmp_path: Pat
     assert said(turn).strip() == "Here at last."
 
 
-@every_program
+@able("cut")
 async def test_cut_stream_never_doubles_text(subject: Subject, tmp_path: Path) -> None:
-    subject.can("cut")
     async with stand(subject, tmp_path) as at_work:
         turn = await at_work.say("!cut 700\n!long 60")
         after = await at_work.say("!say Again.", state=turn.state)
@@ -196,11 +194,10 @@ async def test_conversation_that_another_agent_began_is_handed_over(subject: Sub
     assert "closed on Mondays" in told
 
 
-@every_program
+@able("steer")
 async def test_steered_message_joins_the_running_turn(subject: Subject, tmp_path: Path) -> None:
     async with stand(subject, tmp_path) as at_work:
-        if not at_work.backend.capabilities.steer:
-            pytest.skip(f"{subject.name} cannot be steered")
+        assert at_work.backend.capabilities.steer
         turn = at_work.turn(f"{subject.shell('sleep 1; echo slept')}", decide=allow)
         turn.deliver("!say Steered.")
         await drive(at_work.backend, turn)
@@ -215,6 +212,6 @@ async def test_grant_is_on_record_before_a_tool_runs(subject: Subject, tmp_path:
     names = [type(event).__name__ for event in turn.events]
     assert names.index("ToolStarted") < names.index("ToolFinished")
     assert len(turn.of(ToolStarted)) == 1
-    if subject.asks:
+    if "ask" not in subject.lacks:
         assert names.index("RequestResolved") < names.index("ToolStarted")
     assert not of_kind(turn.events[names.index("TurnFinished") + 1 :], "TextDelta")
