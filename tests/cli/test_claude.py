@@ -13,8 +13,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from palaver.backends.api.grants import Grants
 from palaver.backends.claude import ClaudeBackend
 from palaver.backends.claude.translate import RULES_GRANT
+from palaver.backends.judging import Judging
 from palaver.core.evolve import fold
 from palaver.errors import NotLoggedIn
 from palaver.schema.base import Then
@@ -36,6 +38,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Request, State, Trigger
 from palaver.tools.base import Passage
+from palaver.tools.policy import Policy, Rule
 from tests.cli.rig import said, stand, tools, until
 from tests.cli.subjects.claude import SUBJECT
 from tests.provider import Answer, Call, Gate, Status
@@ -378,6 +381,7 @@ async def test_written_file_is_told_with_its_diff(tmp_path: Path) -> None:
 
 async def test_mode_full_asks_nobody_and_plan_mode_changes_nothing(tmp_path: Path) -> None:
     async with stand(SUBJECT, tmp_path) as at_work:
+        at_work.backend._judging = Judging(Policy(full_enabled=True), Grants(None))  # type: ignore[attr-defined]
         turn = await at_work.say(SUBJECT.shell("touch a.txt"), params={"mode": "full"}, decide=leave_open)
         assert (at_work.place.project / "a.txt").exists()
         planned = await at_work.say(
@@ -424,3 +428,30 @@ async def test_program_that_dies_fails_the_turn_and_the_next_resumes(tmp_path: P
     # It is told again what was asked when it died, and the obedient model takes that for orders too.
     assert said(after).endswith("Again.")
     assert session_of(after.state) == session_of(first.state)
+
+
+def _grants(turn: MemoryTurn) -> list[str]:
+    return [event.grant for event in turn.of(ToolStarted)]
+
+
+async def test_full_mode_is_no_more_than_asking_without_the_servers_flag(tmp_path: Path) -> None:
+    async with stand(SUBJECT, tmp_path) as at_work:
+        turn = await at_work.say(SUBJECT.shell("touch asked.txt"), params={"mode": "full"}, decide=deny)
+        assert not (at_work.place.project / "asked.txt").exists()
+    assert len(turn.state.requests) == 1
+
+
+async def test_rules_of_the_server_hold_for_it(tmp_path: Path) -> None:
+    rules = (
+        Rule(tool="shell", decision="deny_continue", match="touch forbidden*"),
+        Rule(tool="shell", decision="allow", match="touch allowed.txt"),
+    )
+    async with stand(SUBJECT, tmp_path) as at_work:
+        at_work.backend._judging = Judging(Policy(rules=rules), Grants(None))  # type: ignore[attr-defined]
+        denied = await at_work.say(order("Bash", {"command": "touch forbidden.txt"}))
+        allowed = await at_work.say(order("Bash", {"command": "touch allowed.txt"}), state=denied.state)
+        files = sorted(path.name for path in at_work.place.project.glob("*.txt"))
+    assert files == ["allowed.txt"]
+    assert [tool.status for tool in tools(denied)] == ["denied"]
+    assert (denied.state.requests, allowed.state.requests) == ((), ())
+    assert _grants(allowed) == ["rule"]

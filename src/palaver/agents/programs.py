@@ -26,7 +26,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
 
-        return ClaudeBackend(environment, clock)
+        return ClaudeBackend(environment, clock, policy=policy, standing=standing)
 
     def claude_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.claude import readiness

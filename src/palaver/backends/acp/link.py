@@ -6,6 +6,7 @@ agent says while no turn listens is dropped: nothing of a turn that is over may 
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -359,7 +360,8 @@ async def linked(
 ) -> AsyncIterator[Link]:
     """An agent that runs and has greeted us. Raises NotInstalled when the extra or the program is missing."""
     try:
-        import acp.connection  # noqa: F401 - asked for before anything is started
+        # A second of importing, in which others stream.
+        await asyncio.to_thread(importlib.import_module, "acp.connection")
     except ImportError as missing:
         raise NotInstalled("Agents that speak ACP need an extra: install palaver[acp].") from missing
     async with spawn(argv, cwd=cwd, environment=environment, stdin=True, ladder=LADDER) as child:

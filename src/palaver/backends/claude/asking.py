@@ -222,6 +222,8 @@ def _answers(given: Mapping[str, Any], resolved: RequestResolved) -> dict[str, s
 
 
 def _refusal(ask: Ask, resolved: RequestResolved) -> str:
+    if not resolved.request and resolved.text:
+        return resolved.text  # A rule's word: nobody was asked.
     said = f" They said: {resolved.text}" if resolved.text else ""
     if ask.tool == QUESTION:
         return f"The person gave no answer. Assume none.{said}"

@@ -11,17 +11,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
 
+from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said
 from palaver.backends.claude.conduct import Conduct
 from palaver.backends.claude.installation import executable
 from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
+from palaver.backends.judging import Judging
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import PolicyRule
-from palaver.tools.policy import Mode, as_mode
+from palaver.tools.policy import Mode, Policy, as_mode
+from palaver.tools.standing import StandingGrants
 
 NAME = "claude"
 
@@ -44,8 +47,16 @@ MODES: Mapping[Mode, str] = {
 class ClaudeBackend:
     name = NAME
 
-    def __init__(self, environment: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        clock: Clock,
+        *,
+        policy: Policy | None = None,
+        standing: StandingGrants | None = None,
+    ) -> None:
         self._environment = environment
+        self._judging = Judging(policy, Grants(standing))
         self._programs: Programs[ClaudeProgram] = Programs(NAME, clock)
         self._closing = False
 
@@ -62,7 +73,7 @@ class ClaudeBackend:
         async with AsyncExitStack() as stack:
             program, record = await self._program(stack, turn, brief, MODES[mode])
             await _set_mode(program, MODES[mode])
-            conduct = Conduct(turn, program, brief, record, allow_all=mode == "full")
+            conduct = Conduct(turn, program, brief, record, self._judging)
             async with aclosing(conduct.events()) as events:
                 async for event in events:
                     yield event

@@ -30,10 +30,12 @@ from palaver.backends.claude.asking import (
     request_of,
 )
 from palaver.backends.claude.family import family
+from palaver.backends.claude.judging import judged
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
 from palaver.backends.claude.results import redacted
 from palaver.backends.claude.translate import Call, Reading
 from palaver.backends.excerpts import fitting
+from palaver.backends.judging import Judging
 from palaver.backends.process import to_the_end
 from palaver.context.handover import mark
 from palaver.errors import AgentError, Exited, PalaverError
@@ -69,8 +71,8 @@ class _Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
-    """Nobody need be asked: it holds already, and is on record."""
+class _Decided:
+    """Nobody need be asked: a rule, a grant or the mode says it already."""
 
     ask: Ask
     resolved: RequestResolved
@@ -82,14 +84,12 @@ class _Runs:
 
 
 class Conduct:
-    def __init__(
-        self, turn: Turn, program: ClaudeProgram, brief: Briefing, record: str, *, allow_all: bool = False
-    ) -> None:
+    def __init__(self, turn: Turn, program: ClaudeProgram, brief: Briefing, record: str, judging: Judging) -> None:
         self._turn = turn
         self._program = program
         self._brief = brief
         self._record = record
-        self._allow_all = allow_all
+        self._judging = judging
         self._began_ms = turn.now_ms()
         self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd, turn.project)
         self._redactor = Redactor(program.spec.environment)
@@ -194,9 +194,9 @@ class Conduct:
                     await self._turn.committed()
                     self._answer(told.ask, told.resolved)
                     await self._steer()
-                case Signal(what=_Allowed() as allowed):
+                case Signal(what=_Decided() as decided):
                     await self._turn.committed()
-                    self._answer(allowed.ask, allowed.resolved)
+                    self._answer(decided.ask, decided.resolved)
                 case Signal(what=_Runs() as running):
                     for event in self._reading.started(running.call):
                         yield event
@@ -242,10 +242,15 @@ class Conduct:
         own = self._reading.calls.get(theirs or "")
         if own is not None:
             own.asked = True
-        if (grant := self._standing(ask)) is not None:
-            events: list[KnownEvent] = [self._start(own, grant[0])] if own is not None else []
-            self._program.inbox.put_nowait(Signal(_Allowed(ask, grant[1])))
-            return events
+        if (decided := self._decided(ask)) is not None:
+            grant, resolved = decided
+            self._program.inbox.put_nowait(Signal(_Decided(ask, resolved)))
+            if own is None:
+                return []
+            if resolved.verdict == "allow":
+                return [self._start(own, grant)]
+            own.denied = True
+            return []
         call = self._reading.call_of(theirs)
         request = request_of(
             ask,
@@ -261,12 +266,21 @@ class Conduct:
         self._waiting[id(ask)] = ask, request, task
         return []
 
-    def _standing(self, ask: Ask) -> tuple[str, RequestResolved] | None:
-        """A yes that holds already: the mode's, or one given for the conversation."""
+    def _decided(self, ask: Ask) -> tuple[str, RequestResolved] | None:
+        """What holds already, and under which grant: the policy's word, or a yes given for the conversation."""
         if ask.tool in (QUESTION, PLAN):
             return None
-        if self._allow_all:
-            return "mode:full", RequestResolved(request="", status="answered", verdict="allow")
+        verdict = judged(self._judging, self._turn, ask.tool, ask.input).verdict
+        match verdict.decision:
+            case "allow":
+                return verdict.grant, RequestResolved(request="", status="answered", verdict="allow")
+            case "deny_continue":
+                return "", RequestResolved(request="", status="answered", verdict="deny", text=verdict.why)
+            case "deny_abort":
+                self._declined = verdict.why
+                return "", RequestResolved(request="", status="answered", verdict="deny", then="stop", text=verdict.why)
+            case "ask":
+                pass
         granted = {(grant.tool, grant.match) for grant in self._turn.state.grants if grant.scope == "conversation"}
         place = covered_by(ask, granted)
         if place is None:

@@ -9,6 +9,7 @@ Must never start a program outside the runner, or hand it more of our environmen
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -299,6 +300,8 @@ async def started(
     closing: Callable[[], bool],
 ) -> AsyncIterator[ClaudeProgram]:
     """The program for the length of a block. Raises SessionUnknown when it cannot go on with the session."""
+    # A second of importing, in which others stream.
+    await asyncio.to_thread(importlib.import_module, "palaver.backends.claude.wire")
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
 
     from palaver.backends.claude.tools import server

@@ -38,6 +38,8 @@ SETTLE_S = 1.5
 """For Pi to become still after an abort; then its process is ended."""
 QUIET = {"PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
 """Started by a server, it has nobody to tell of updates, and nothing to report."""
+FOLDER = "PI_CODING_AGENT_DIR"
+"""Where a person has put Pi's own settings and logins, when not in the usual place."""
 THINKING = frozenset({"off", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
@@ -71,7 +73,8 @@ class PiBackend:
         agent = turn.agent
         argv = _argv(turn)
         identity = (argv, tuple(sorted(agent.environment.items())), turn.project)
-        environment = allowed_environment(self._environment, {**QUIET, **agent.environment})
+        own = {name: self._environment[name] for name in (FOLDER,) if name in self._environment}
+        environment = allowed_environment(self._environment, {**QUIET, **own, **agent.environment})
         brief = briefing(turn, self.name)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail="Starting Pi")
@@ -285,7 +288,7 @@ def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> 
         return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}")
     version = None if command else _version(Path(found))
     details = {"path": found, "version": version}
-    folder = Path(environment.get("PI_CODING_AGENT_DIR") or Path(environment.get("HOME") or "/") / ".pi" / "agent")
+    folder = Path(environment.get(FOLDER) or Path(environment.get("HOME") or "/") / ".pi" / "agent")
     if not any((folder / name).is_file() for name in ("auth.json", "models.json")):
         return Readiness(
             False, "Pi is installed, but knows no model.", "Start pi in a terminal and use /login.", details

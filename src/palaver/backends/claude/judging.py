@@ -1,0 +1,46 @@
+"""What Claude Code asks leave for, in the terms of our policy: rules, grants and modes hold for it as for our own tools."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from palaver.backends.base import Turn
+from palaver.backends.judging import Judged, Judging, inside, proposal_of
+from palaver.tools.base import Proposal, ToolSpec
+
+READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
+EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+OURS = {
+    "Bash": "shell",
+    "Read": "read",
+    "LS": "list",
+    "Glob": "glob",
+    "Grep": "grep",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "NotebookEdit": "edit",
+    "Write": "write",
+    "WebFetch": "fetch",
+}
+"""Its tools under the names of ours that do the same, so that a rule means the same everywhere."""
+
+
+def judged(judging: Judging, turn: Turn, tool: str, given: Mapping[str, Any]) -> Judged:
+    return judging.judge(turn, *describe(tool, given, turn.project))
+
+
+def describe(tool: str, given: Mapping[str, Any], project: Path) -> tuple[ToolSpec, Proposal]:
+    told = next((given[name] for name in ("file_path", "path", "notebook_path", "url") if name in given), None)
+    path = told if isinstance(told, str) else None
+    here = path is None or (tool != "WebFetch" and inside(project, path))
+    reads, edits = tool in READS and here, tool in EDITS and here and path is not None
+    spec = ToolSpec(
+        name=OURS.get(tool, tool),
+        description="",
+        parameters={},
+        reads_only=reads,
+        edits_only=edits,
+        # No sandbox of ours holds this program: what mode `auto` lets run inside one is asked for here.
+        outside=not (reads or edits),
+    )
+    return spec, proposal_of("claude", tool, given, project, path=path, edits=tool in EDITS, reads=reads)
