@@ -77,7 +77,7 @@ async def test_printed_link_signs_in_and_the_token_file_is_private(tmp_path: Pat
 
     assert address == f"http://127.0.0.1:{port}"
     assert (signed_in.status_code, who.json()["user"]) == (200, "owner")
-    assert [agent["id"] for agent in by_token.json()["items"]] == ["default", "demo"]
+    assert [agent["id"] for agent in by_token.json()["items"]] == ["default", "claude", "codex", "pi", "demo"]
     assert (tmp_path / "data/token").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 

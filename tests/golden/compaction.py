@@ -23,7 +23,7 @@ Key = tuple[str, str, int]
 
 
 def compacted(events: Sequence[Event]) -> list[Event]:
-    finished = {key for event in events if (key := _finishes(event))}
+    finished = {key for event in events if (key := _finishes(event))} - _contended(events)
     kept: list[Event] = []
     run: list[Event] = []
     for event in events:
@@ -35,6 +35,13 @@ def compacted(events: Sequence[Event]) -> list[Event]:
             run = []
         kept.append(event)
     return kept if not run else [*kept, _standing_for(run)]
+
+
+def _contended(events: Sequence[Event]) -> set[Key]:
+    """Blocks that text and thinking both claim: which of them has it depends on their fragments, so those stay."""
+    claims = {key for event in events if (key := _fragment_of(event) or _finishes(event))}
+    other = {"text": "thinking", "thinking": "text"}
+    return {key for key in claims if (other.get(key[0]), *key[1:]) in claims}
 
 
 def _finishes(event: Event) -> Key | None:
