@@ -46,7 +46,8 @@ async def _measure() -> list[Row]:
                     found = len(await log.recall(text, project=None, limit=12, but="c0"))
                     times.append((time.perf_counter() - begun) * 1000)
                 spread = Spread.of(times)
-                rows.append(Row(what=f"recall for “{text}” in 1,000,000 messages", measured=f"{spread}, {found} found"))
+                asked = text if len(text) <= 60 else f"{text[:20]}… ({len(text.split())} words)"
+                rows.append(Row(what=f"recall for “{asked}” in 1,000,000 messages", measured=f"{spread}, {found} found"))
             return rows
 
 
