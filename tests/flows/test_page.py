@@ -1,11 +1,12 @@
 """The page and the description of the API, as a browser gets them."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from palaver.faces.page import Page
+from palaver.faces.page import SCREENS, Page
 from tests.flows.served import Served
 
 pytestmark = pytest.mark.anyio
@@ -85,6 +86,17 @@ async def test_only_the_pages_own_files_are_served(built: Path) -> None:
     assert not page.serves("/secret")
     assert (await fetch(page, "/assets/../../secret"))[0] == 404
     assert (await fetch(page, "/c/../../secret"))[2] == b"<title>one</title>"
+
+
+async def test_every_screen_of_the_page_has_an_address(built: Path) -> None:
+    source = Path(__file__).parents[2] / "web/src/view/screens.ts"
+    words = re.findall(r"^  (\w+): screen\(", source.read_text(), re.MULTILINE)
+
+    assert {"c", *words} == SCREENS
+    for word in words:
+        assert (await fetch(Page(built), f"/{word}"))[2] == b"<title>one</title>"
+        assert Page(built).serves(f"/{word}/and/more")
+    assert not Page(built).serves("")
 
 
 async def test_page_that_is_not_built_says_how_to_build_it(tmp_path: Path) -> None:

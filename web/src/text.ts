@@ -639,6 +639,12 @@ export const text = {
     olderHint: "Older messages are not loaded yet.",
   },
 
+  screens: {
+    backends: "Backends",
+    processes: "Running processes",
+    import: "Earlier conversations",
+  },
+
   palette: {
     label: "Commands",
     placeholder: "Type a command or a conversation",

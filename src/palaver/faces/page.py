@@ -16,6 +16,9 @@ from litestar.types import Receive, Scope, Send
 IMMUTABLE = b"public, max-age=31536000, immutable"
 REVALIDATE = b"no-cache"
 
+SCREENS = frozenset({"c", "backends", "processes", "import"})
+"""The first words of the page's addresses: a conversation's, and those of web/src/view/screens.ts."""
+
 _NOT_BUILT = b"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -53,7 +56,8 @@ class Page:
         self._refresh()
 
     def serves(self, path: str) -> bool:
-        return path == "/" or path.startswith(("/c/", "/assets/")) or path in self._files
+        word = path[1:].partition("/")[0]
+        return path == "/" or word in SCREENS or path.startswith("/assets/") or path in self._files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An ASGI application for what `serves` claims. An asset that is not there is a 404, never the index."""

@@ -18,6 +18,7 @@ import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
+import { screens } from "./screens";
 import { usePick, useStore } from "./store";
 import { ActionsContext, type PageActions } from "./actions";
 
@@ -55,9 +56,11 @@ function Page() {
   const me = useMemo(() => ({ user, client: store.client }), [store, user]);
   const close = useCallback(() => setLayer(null), []);
 
+  const screen = route.screen && screens[route.screen];
+  const name = screen ? screen.name : (title ?? null);
   useEffect(() => {
-    document.title = text.title(waiting, title ?? null);
-  }, [waiting, title]);
+    document.title = text.title(waiting, name);
+  }, [waiting, name]);
 
   useEffect(() => void store.loadAgents(), [store]);
   useEffect(fetchTheRest, []);
@@ -106,6 +109,7 @@ function Page() {
     showKeys: () => setLayer("keys"),
   }));
 
+  const Stage = screen ? screen.View : Home;
   const list = <ConversationList current={route.conversation} onChosen={close} />;
   return (
     <MeContext value={me}>
@@ -116,7 +120,7 @@ function Page() {
             <ConnectionBanner />
             {route.conversation === null ? (
               <Suspense fallback={null}>
-                <Home onShowList={toggleList} listShown={sideShown && !narrow} />
+                <Stage rest={route.rest} onShowList={toggleList} listShown={sideShown && !narrow} />
               </Suspense>
             ) : (
               <Conversation

@@ -4,6 +4,7 @@
  */
 
 import { lazy } from "react";
+import { screens } from "./screens";
 
 const parts = {
   requests: () => import("./dock/RequestDock"),
@@ -45,6 +46,7 @@ export function fetchTheRest(): void {
   const fetchAll = (): void => {
     // A part that cannot be fetched now is fetched when it is wanted; failing there is visible, failing here is not news.
     for (const part of Object.values(parts)) part().catch(() => undefined);
+    for (const { load } of Object.values(screens)) load().catch(() => undefined);
   };
   if ("requestIdleCallback" in window) requestIdleCallback(fetchAll, { timeout: SOON_MS });
   else setTimeout(fetchAll, SOON_MS);

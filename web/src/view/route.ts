@@ -1,8 +1,10 @@
 /**
- * Where the page is: `/` or `/c/{id}`, with `?at=seq` to open a conversation at a place. The address is the truth.
+ * Where the page is: `/`, `/c/{id}` with `?at=seq` to open a conversation at a place, or `/{screen}` with whatever the screen
+ * makes of the rest. The address is the truth.
  */
 
 import { useSyncExternalStore } from "react";
+import { isScreen, type ScreenName } from "./screens";
 
 export interface Route {
   conversation: string | null;
@@ -10,6 +12,9 @@ export interface Route {
   at: number | null;
   /** The message to show. */
   message: string | null;
+  /** A screen beside conversations, and what follows it in the address. */
+  screen: ScreenName | null;
+  rest: string;
 }
 
 const listeners = new Set<() => void>();
@@ -17,10 +22,12 @@ let shown = location.href;
 let route = read();
 
 function read(): Route {
-  const conversation = /^\/c\/([A-Za-z0-9_-]{1,128})\/?$/.exec(location.pathname)?.[1] ?? null;
+  const [word = "", ...parts] = location.pathname.split("/").filter(Boolean);
+  const rest = parts.join("/");
+  const conversation = word === "c" && /^[\w-]{1,128}$/.test(rest) ? rest : null;
   const at = Number.parseInt(new URLSearchParams(location.search).get("at") ?? "", 10);
   const message = new URLSearchParams(location.hash.slice(1)).get("m");
-  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message };
+  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message, screen: isScreen(word) ? word : null, rest };
 }
 
 function current(): Route {

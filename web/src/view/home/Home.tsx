@@ -13,16 +13,12 @@ import { Menu } from "../controls/Menu";
 import { HeaderFrame } from "../header/Header";
 import { onAsked } from "../keys";
 import { addressOf, goTo } from "../route";
+import type { ScreenProps } from "../screens";
 import type { Params } from "../settings/params";
 import { SettingsForm } from "../settings/Settings";
 import { usePick, useStore } from "../store";
 
-interface HomeProps {
-  listShown: boolean;
-  onShowList: () => void;
-}
-
-export default function Home({ listShown, onShowList }: HomeProps) {
+export default function Home({ listShown, onShowList }: ScreenProps) {
   const store = useStore();
   const agents = usePick((snapshot) => snapshot.agents);
   const isEmpty = usePick(({ list }) => list.phase === "ready" && list.byId.size === 0);

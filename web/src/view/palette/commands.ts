@@ -6,6 +6,8 @@ import { usePageActions } from "../actions";
 import { announcesSentences, announceSentences } from "../announcer/setting";
 import { copyText } from "../controls/Copy";
 import { ask, commandKey } from "../keys";
+import { goTo } from "../route";
+import { screens } from "../screens";
 import { usePick, usePicked, useStore } from "../store";
 import { chooseTheme, THEMES } from "../theme";
 
@@ -31,6 +33,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       ...here,
       { name: text.commands.searchAll, run: () => ask("search") },
       { name: text.commands.list, run: onToggleList },
+      ...Object.entries(screens).map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
       ...THEMES.map((theme) => ({ name: text.commands.theme(theme), run: () => chooseTheme(theme) })),
       { name: text.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
       { name: text.commands.keys, key: "?", run: actions.showKeys },
