@@ -1,6 +1,6 @@
 /** The words of what is opened on demand: dialogs and boxes that are loaded later. The rest is in text.ts. */
 
-import { money, percent, tokens } from "./text";
+import { count, money, percent, tokens } from "./text";
 
 export const later = {
   fresh: {
@@ -153,5 +153,95 @@ export const later = {
     },
     tokens: (before: number, after: number) => `${tokens(before)} to ${tokens(after)} tokens`,
     summary: "Summary",
+  },
+
+  approval: {
+    label: "Approval needed",
+    asks: (agent: string, what: string) => `${agent} wants to ${what}`,
+    kinds: {
+      shell: "run a command",
+      edit: "change a file",
+      write: "write a file",
+      patch: "change files",
+      fetch: "fetch a web page",
+      other: (tool: string) => `use ${tool}`,
+    },
+    together: (n: number) => `${n} calls wait for you`,
+    togetherLabel: "Decide together",
+    allowAll: (n: number) => `Allow all ${n}`,
+    denyAll: "Deny all",
+    always: "Always …",
+    alwaysYes: "Always allow",
+    alwaysWhat: "Always allow",
+    alwaysWhere: "Where",
+    where: {
+      once: "this once",
+      conversation: "in this conversation",
+      agent: "for this agent, everywhere",
+      project: "in this project",
+    },
+    back: "Back",
+    spendLabel: "Spending limit reached",
+    spendYes: "Go on",
+    spendNo: "Stop here",
+    place: (at: number, of: number) => `${at} of ${of}`,
+    earlier: "Previous request",
+    later: "Next request",
+    once: "Allow once",
+    scope: {
+      once: "Allow once",
+      conversation: "Allow in this conversation",
+      agent: "Always allow for this agent",
+      project: "Always allow in this project",
+    },
+    deny: "Deny",
+    denyNote: "Deny with a note …",
+    denyStop: "Deny and stop",
+    more: "More choices",
+    noteLabel: "What should it do instead?",
+    noteSend: "Deny and tell",
+    cancel: "Cancel",
+    resolving: "Sending your answer …",
+    failed: "Your answer did not arrive. Try again.",
+    sandbox: (words: string) => `Sandbox: ${words.replace(": ", ", ")}`,
+    expires: (time: string) => `expires in ${time}`,
+    input: "Exactly what will run",
+  },
+
+  question: {
+    label: "A question for you",
+    asks: (agent: string) => `${agent} asks`,
+    other: "Something else",
+    otherLabel: "Your own answer",
+    send: "Answer",
+    many: "Choose any",
+    missing: "Choose an answer or write your own.",
+    skip: "Skip",
+    skipHint: "Let the agent go on without an answer",
+  },
+
+  queue: {
+    label: "Queued messages",
+    nextUp: "next",
+    steer: "steers the running turn",
+    held: "held",
+    edit: "Edit queued message",
+    remove: "Remove from queue",
+    removed: "Removed from the queue.",
+    putBack: "Put back",
+    editing: "Editing; it waits for you",
+    save: "Save",
+    cancel: "Cancel",
+    image: (n: number) => count(n, "image"),
+  },
+
+  planRequest: {
+    ask: "The agent proposes a plan",
+    approve: "Approve",
+    revise: "Revise …",
+    reject: "Reject",
+    mode: "Carry it out in mode",
+    reviseLabel: "What should change?",
+    reviseSend: "Ask for changes",
   },
 } as const;

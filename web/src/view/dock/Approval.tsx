@@ -3,6 +3,7 @@
 import { useEffect, useState } from "react";
 import type { Offer, Request, Scope } from "../../protocol/events.gen";
 import { elapsed, text } from "../../text";
+import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useSeconds } from "../controls/now";
@@ -41,26 +42,26 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
   }, [reply, narrowest, isPlain, hearing]);
 
   const more: MenuAction[] = [
-    { label: text.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
-    { label: text.approval.denyStop, icon: "stop", danger: true, onSelect: () => reply({ verdict: "deny", then: "stop" }) },
+    { label: later.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
+    { label: later.approval.denyStop, icon: "stop", danger: true, onSelect: () => reply({ verdict: "deny", then: "stop" }) },
   ];
 
   return (
     <>
       <h2 className="request-heading">
         <Icon name="shield" />
-        <span>{text.approval.asks(agent, whatOf(request))}</span>
+        <span>{later.approval.asks(agent, whatOf(request))}</span>
       </h2>
       <Exactly request={request} />
       <p className="request-meta">
         {request.risk && <span className="is-wait">{request.risk}</span>}
-        {request.sandbox && <span>{text.approval.sandbox(request.sandbox)}</span>}
+        {request.sandbox && <span>{later.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       {stage === "noting" && (
         <NoteForm
-          label={text.approval.noteLabel}
-          submit={text.approval.noteSend}
+          label={later.approval.noteLabel}
+          submit={later.approval.noteSend}
           onSubmit={(note) => reply({ verdict: "deny", text: note })}
           onCancel={() => setStage("choosing")}
         />
@@ -76,7 +77,7 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
       {stage === "choosing" && (
         <div className="request-bar">
           <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
-            {text.approval.once}
+            {later.approval.once}
           </AnswerButton>
           {narrowest && (
             <AnswerButton
@@ -84,13 +85,13 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
               hearing={hearing}
               onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
             >
-              {isPlain ? text.approval.scope[narrowest] : text.approval.always}
+              {isPlain ? later.approval.scope[narrowest] : later.approval.always}
             </AnswerButton>
           )}
           <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
-            {text.approval.deny}
+            {later.approval.deny}
           </AnswerButton>
-          <Menu label={text.approval.more} actions={more} disabled={hearing !== "open"}>
+          <Menu label={later.approval.more} actions={more} disabled={hearing !== "open"}>
             <Icon name="more" />
           </Menu>
         </div>
@@ -127,7 +128,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
     >
       {offers.length > 0 && (
         <fieldset className="question">
-          <legend>{text.approval.alwaysWhat}</legend>
+          <legend>{later.approval.alwaysWhat}</legend>
           {offers.map(({ label }, at) => (
             <label key={label} className="option">
               <input type="radio" name="offer" autoFocus={at === 0} checked={at === offer} onChange={() => setOffer(at)} />
@@ -137,7 +138,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
         </fieldset>
       )}
       <fieldset className="question">
-        <legend>{text.approval.alwaysWhere}</legend>
+        <legend>{later.approval.alwaysWhere}</legend>
         {scopes.map((one, at) => (
           <label key={one} className="option">
             <input
@@ -147,16 +148,16 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
               checked={one === scope}
               onChange={() => setScope(one)}
             />
-            <span className="option-label">{text.approval.where[one]}</span>
+            <span className="option-label">{later.approval.where[one]}</span>
           </label>
         ))}
       </fieldset>
       <div className="request-bar">
         <button type="submit" className="button primary">
-          {text.approval.alwaysYes}
+          {later.approval.alwaysYes}
         </button>
         <button type="button" className="button quiet" onClick={onCancel}>
-          {text.approval.back}
+          {later.approval.back}
         </button>
       </div>
     </form>
@@ -171,14 +172,14 @@ function Exactly({ request }: { request: Request }) {
   if (diff) return <DiffView label={diff.path} lines={diff.lines} />;
   const exact = preview ?? argument(input, "command", "cmd", "url") ?? JSON.stringify(input, null, 2);
   return (
-    <pre className="request-exact" tabIndex={0} aria-label={text.approval.input}>
+    <pre className="request-exact" tabIndex={0} aria-label={later.approval.input}>
       {visible(exact)}
     </pre>
   );
 }
 
 export function whatOf(request: Request): string {
-  const { kinds } = text.approval;
+  const { kinds } = later.approval;
   if (request.tool === null) return request.title ?? text.tool.unknown;
   const kind = kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
@@ -191,5 +192,5 @@ export function whatOf(request: Request): string {
 
 export function Expiry({ at }: { at: number }) {
   const now = useSeconds();
-  return <span className="request-expiry tabular">{text.approval.expires(elapsed(at - now))}</span>;
+  return <span className="request-expiry tabular">{later.approval.expires(elapsed(at - now))}</span>;
 }

@@ -1,7 +1,7 @@
 /** A limit of spending is reached: how much it was, how far a yes goes, and the two answers. */
 
 import { useEffect } from "react";
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
@@ -24,7 +24,7 @@ export function MoneyCard({ request, hearing, reply }: RequestProps) {
     <>
       <h2 className="request-heading">
         <Icon name="coin" />
-        <span>{request.title ?? text.approval.spendLabel}</span>
+        <span>{request.title ?? later.approval.spendLabel}</span>
       </h2>
       {request.preview && <p className="money-words">{request.preview}</p>}
       <p className="request-meta">
@@ -33,10 +33,10 @@ export function MoneyCard({ request, hearing, reply }: RequestProps) {
       </p>
       <div className="request-bar">
         <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
-          {text.approval.spendYes}
+          {later.approval.spendYes}
         </AnswerButton>
         <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
-          {text.approval.spendNo}
+          {later.approval.spendNo}
         </AnswerButton>
       </div>
     </>

@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useState } from "react";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
 import { usePicked } from "../store";
@@ -38,7 +39,7 @@ export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
     <>
       <h2 className="request-heading">
         <Icon name="plan" />
-        <span>{text.plan.ask}</span>
+        <span>{later.planRequest.ask}</span>
       </h2>
       <div className="request-scroll" tabIndex={0} role="group" aria-label={text.plan.heading}>
         {plan && <p className="plan-summary">{plan.summary}</p>}
@@ -48,7 +49,7 @@ export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
       </div>
       {resting && !revising && (
         <fieldset className="choice-line">
-          <legend>{text.plan.mode}</legend>
+          <legend>{later.planRequest.mode}</legend>
           {GOING_ON.map((one) => (
             <label key={one} className="choice">
               <input type="radio" name="mode" checked={one === mode} onChange={() => setMode(one)} />
@@ -59,21 +60,21 @@ export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
       )}
       {revising ? (
         <NoteForm
-          label={text.plan.reviseLabel}
-          submit={text.plan.reviseSend}
+          label={later.planRequest.reviseLabel}
+          submit={later.planRequest.reviseSend}
           onSubmit={(note) => reply({ verdict: "deny", text: note })}
           onCancel={() => setRevising(false)}
         />
       ) : (
         <div className="request-bar">
           <AnswerButton primary digit={1} hearing={hearing} onClick={approve}>
-            {text.plan.approve}
+            {later.planRequest.approve}
           </AnswerButton>
           <AnswerButton digit={2} hearing={hearing} onClick={() => setRevising(true)}>
-            {text.plan.revise}
+            {later.planRequest.revise}
           </AnswerButton>
           <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny", then: "stop" })}>
-            {text.plan.reject}
+            {later.planRequest.reject}
           </AnswerButton>
         </div>
       )}

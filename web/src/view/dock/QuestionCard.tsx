@@ -2,7 +2,7 @@
 
 import { useId, useState } from "react";
 import type { Question } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { Expiry } from "./Approval";
 import type { RequestProps } from "./RequestDock";
@@ -45,7 +45,7 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
     >
       <h2 className="request-heading">
         <Icon name="question" />
-        <span>{text.question.asks(agent)}</span>
+        <span>{later.question.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
       <div className="request-scroll">
@@ -60,18 +60,18 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
       </div>
       <div className="request-bar">
         <button type="submit" className="button primary" disabled={!complete || hearing !== "open"}>
-          {text.question.send}
+          {later.question.send}
         </button>
         <button
           type="button"
           className="button quiet"
-          title={text.question.skipHint}
+          title={later.question.skipHint}
           disabled={hearing !== "open"}
           onClick={() => reply({ verdict: "deny" })}
         >
-          {text.question.skip}
+          {later.question.skip}
         </button>
-        {!complete && <span className="hint">{text.question.missing}</span>}
+        {!complete && <span className="hint">{later.question.missing}</span>}
       </div>
     </form>
   );
@@ -96,7 +96,7 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
       <legend>
         {question.header && <span className="question-header">{question.header}</span>}
         {question.question}
-        {many && <span className="hint"> {text.question.many}</span>}
+        {many && <span className="hint"> {later.question.many}</span>}
       </legend>
       {question.options.map((option) => (
         <label key={option.label} className="option">
@@ -123,7 +123,7 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
               onChange({ selected: many ? choice.selected : [], own: event.target.checked ? (choice.own ?? "") : null })
             }
           />
-          <span className="option-label">{text.question.other}</span>
+          <span className="option-label">{later.question.other}</span>
         </label>
       )}
       {choice.own !== null && (
@@ -131,8 +131,8 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
           className="field"
           // Whoever chose to write goes on writing; a question that came by itself takes no focus.
           autoFocus={question.options.length > 0}
-          aria-label={text.question.otherLabel}
-          placeholder={text.question.otherLabel}
+          aria-label={later.question.otherLabel}
+          placeholder={later.question.otherLabel}
           value={choice.own}
           onChange={(event) => onChange({ ...choice, own: event.target.value })}
         />

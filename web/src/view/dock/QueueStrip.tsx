@@ -6,6 +6,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Part, QueueItem } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import type { OutboxEntry } from "../../transport/commands";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
@@ -42,7 +43,7 @@ export default function QueueStrip({ id }: { id: string }) {
 
   if (queue.length === 0 && pending.length === 0 && removed === null) return null;
   return (
-    <section className="queue" aria-label={text.queue.label} data-region tabIndex={-1}>
+    <section className="queue" aria-label={later.queue.label} data-region tabIndex={-1}>
       <ol className="queue-list">
         {queue.map((item, at) => (
           <li key={item.id} className={item.held ? "queue-item is-held" : "queue-item"}>
@@ -70,7 +71,7 @@ export default function QueueStrip({ id }: { id: string }) {
       </ol>
       {removed && (
         <p className="queue-undo" role="status">
-          {text.queue.removed}
+          {later.queue.removed}
           <button
             type="button"
             className="link-button"
@@ -80,7 +81,7 @@ export default function QueueStrip({ id }: { id: string }) {
               setRemoved(null);
             }}
           >
-            {text.queue.putBack}
+            {later.queue.putBack}
           </button>
         </p>
       )}
@@ -103,8 +104,8 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
   const images = item.content.filter((part) => part.type === "image_url").length;
   const face = faceOf(item.origin);
   const words = text.join(
-    item.held ? text.queue.held : item.delivery === "boundary" ? text.queue.steer : first && text.queue.nextUp,
-    images > 0 && text.queue.image(images),
+    item.held ? later.queue.held : item.delivery === "boundary" ? later.queue.steer : first && later.queue.nextUp,
+    images > 0 && later.queue.image(images),
     face && text.message.via(face),
   );
   return (
@@ -114,10 +115,10 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
       </span>
       <span className="queue-text ellipsis">{wordsOf(item.content)}</span>
       <span className="queue-state">{words}</span>
-      <button type="button" className="icon-button small" aria-label={text.queue.edit} title={text.queue.edit} onClick={onEdit}>
+      <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
         <Icon name="edit" />
       </button>
-      <button type="button" className="icon-button small" aria-label={text.queue.remove} title={text.queue.remove} onClick={onRemove}>
+      <button type="button" className="icon-button small" aria-label={later.queue.remove} title={later.queue.remove} onClick={onRemove}>
         <Icon name="close" />
       </button>
     </>
@@ -177,7 +178,7 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
         className="bare-field"
         rows={1}
         autoFocus
-        aria-label={text.queue.edit}
+        aria-label={later.queue.edit}
         value={value}
         onChange={(event) => setValue(event.target.value)}
         onKeyDown={(event) => {
@@ -193,12 +194,12 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
         }}
       />
       <div className="edit-bar">
-        <span className="hint">{text.queue.editing}</span>
+        <span className="hint">{later.queue.editing}</span>
         <button type="button" className="button quiet small" onClick={() => finish(null)}>
-          {text.queue.cancel}
+          {later.queue.cancel}
         </button>
         <button type="button" className="button primary small" disabled={value.trim() === ""} onClick={() => finish(value)}>
-          {text.queue.save}
+          {later.queue.save}
         </button>
       </div>
     </div>

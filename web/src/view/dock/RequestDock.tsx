@@ -6,7 +6,8 @@
 import { useCallback, useEffect, useState } from "react";
 import type { CommandBody } from "../../model/store";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../text";
+import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ask } from "../keys";
@@ -63,11 +64,11 @@ export default function RequestDock({ id }: { id: string }) {
     <section className="request" aria-label={labelOf(request)} data-region tabIndex={-1}>
       {open.length > 1 && (
         <div className="request-place">
-          <button type="button" className="icon-button small" aria-label={text.approval.earlier} onClick={() => turn(-1)}>
+          <button type="button" className="icon-button small" aria-label={later.approval.earlier} onClick={() => turn(-1)}>
             <Icon name="back" />
           </button>
-          <span className="tabular">{text.approval.place(at + 1, open.length)}</span>
-          <button type="button" className="icon-button small" aria-label={text.approval.later} onClick={() => turn(1)}>
+          <span className="tabular">{later.approval.place(at + 1, open.length)}</span>
+          <button type="button" className="icon-button small" aria-label={later.approval.later} onClick={() => turn(1)}>
             <Icon name="chevron" />
           </button>
         </div>
@@ -81,8 +82,8 @@ export default function RequestDock({ id }: { id: string }) {
 }
 
 function labelOf({ kind, tool }: Request): string {
-  if (kind === "approval") return tool === null ? text.approval.spendLabel : text.approval.label;
-  return kind === "plan" ? text.plan.ask : text.question.label;
+  if (kind === "approval") return tool === null ? later.approval.spendLabel : later.approval.label;
+  return kind === "plan" ? later.planRequest.ask : later.question.label;
 }
 
 function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
@@ -93,7 +94,7 @@ function Card({ id, agent, request }: { id: string; agent: string; request: Requ
       {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
-      {hearing === "sending" && <p className="request-note" role="status">{text.approval.resolving}</p>}
+      {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}
@@ -134,7 +135,7 @@ export function useAnswer(id: string) {
       store.answered(command).catch((error: unknown) => {
         store.discard(command);
         setHearing("open");
-        setFailed(error instanceof Error && error.message ? said(error.message) : text.approval.failed);
+        setFailed(error instanceof Error && error.message ? said(error.message) : later.approval.failed);
       });
     },
     [store, id, hearing],

@@ -1,7 +1,7 @@
 /** Several calls that wait, decided at once. Each is named, and an answer covers exactly those that were shown. */
 
 import type { Request } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
@@ -23,10 +23,10 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
     send({ type: "decide_tools", decisions, accepted, then: "continue" });
   };
   return (
-    <div className="together" role="group" aria-label={text.approval.togetherLabel}>
+    <div className="together" role="group" aria-label={later.approval.togetherLabel}>
       <p className="request-heading">
         <Icon name="shield" />
-        <span>{text.approval.together(requests.length)}</span>
+        <span>{later.approval.together(requests.length)}</span>
       </p>
       <ol className="together-list">
         {requests.map((request) => (
@@ -50,7 +50,7 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           disabled={hearing === "sending"}
           onClick={() => decide(true)}
         >
-          {text.approval.allowAll(requests.length)}
+          {later.approval.allowAll(requests.length)}
         </button>
         <button
           type="button"
@@ -59,7 +59,7 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           disabled={hearing === "sending"}
           onClick={() => decide(false)}
         >
-          {text.approval.denyAll}
+          {later.approval.denyAll}
         </button>
       </div>
       {failed !== null && (
