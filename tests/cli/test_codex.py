@@ -19,7 +19,6 @@ from palaver.schema.commands import Answer as Answered
 from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
 from palaver.schema.events import (
     AnswerFinished,
-    AnswerStarted,
     ContextMeasured,
     FilesChanged,
     GrantAdded,
@@ -31,7 +30,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import McpServer, PolicyRule
 from palaver.schema.view import Request, TextBlock
-from tests.cli.rig import Stand, said, stand, tools, until
+from tests.cli.rig import START_S, Stand, said, stand, tools, until
 from tests.cli.subjects.codex import SUBJECT, patch, shell
 from tests.provider import Answer, Cut, Gate
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
@@ -381,12 +380,17 @@ async def test_program_that_dies_fails_the_turn_in_words_and_the_next_resumes(tm
 async def test_message_that_comes_with_the_last_word_is_still_answered(tmp_path: Path) -> None:
     async with codex(tmp_path) as at_work:
         turn = at_work.turn("!say First.")
-        async with asyncio.timeout(30), aclosing(cast(Any, at_work.backend.run(turn))) as events:
+        # Counted as they come: what was accepted is committed only later, when many lines arrive at once.
+        answers = 0
+        async with asyncio.timeout(START_S), aclosing(cast(Any, at_work.backend.run(turn))) as events:
             async for event in events:
                 turn.accept(event)
-                if isinstance(event, AnswerFinished) and len(turn.of(AnswerStarted)) == 1:
-                    turn.deliver("!say Second.")
+                if isinstance(event, AnswerFinished):
+                    answers += 1
+                    if answers == 1:
+                        turn.deliver("!say Second.")
         await turn.committed()
+    assert answers == 2
     assert "First." in said(turn)
     assert "Second." in said(turn)
     assert turn.finished.outcome == "completed"
