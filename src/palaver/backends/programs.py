@@ -1,17 +1,17 @@
 """Programs that serve conversations: at most one live one each, kept between turns, let go when nobody talks to it.
 
 Used by the backends that drive other programs. A backend says how to start its program and whether a live one still fits;
-here is who runs, since when and for whom. Each is held by a task of its own, so it may be started in one turn and ended
+here is who runs, since when and for whom, which a person sees in the process table. Each is held by a task of its own, so it may be started in one turn and ended
 in another. Losing a program loses nothing: the next turn starts it again and resumes.
 
 Must never run two programs for one conversation, or leave one running when `close` returns.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import structlog
 
@@ -37,6 +37,15 @@ class Program(Protocol):
         """It can take another turn."""
         ...
 
+    @property
+    def started_as(self) -> str:
+        """What was started, in a word or two. No more of its command line: that may hold keys and instructions."""
+        ...
+
+    async def has_background_work(self) -> bool:
+        """Something that it started is still at work, and would end with it."""
+        ...
+
 
 P = TypeVar("P", bound=Program)
 Start = Callable[[], AbstractAsyncContextManager[P]]
@@ -51,6 +60,20 @@ class Row:
     started_ms: int
     busy: bool
     idle_s: float
+    command: str = ""
+    agent: str | None = None
+    """Whose turn started it. None: any may use it."""
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """A backend whose work is done by processes. One without them need not say so."""
+
+    def table(self) -> Sequence[Row]: ...
+
+    async def let_go(self, conversation: str) -> bool:
+        """End the program under this name in the table unless a turn runs in it. Whether it was ended, or was not there."""
+        ...
 
 
 @dataclass(slots=True)
@@ -60,6 +83,7 @@ class _Held(Generic[P]):
     letting_go: asyncio.Event
     started_ms: int
     used_s: float
+    agent: str | None
     users: int = 0
 
 
@@ -75,7 +99,9 @@ class Programs(Generic[P]):
         self._closed = False
 
     @asynccontextmanager
-    async def use(self, conversation: str, start: Start[P], fits: Callable[[P], bool]) -> AsyncIterator[P]:
+    async def use(
+        self, conversation: str, start: Start[P], fits: Callable[[P], bool], agent: str | None = None
+    ) -> AsyncIterator[P]:
         """The program of a conversation for one turn: the live one when it fits, else a new one in its place."""
         # One at a time: a turn that was stopped may still be leaving when the next one comes.
         async with self._starting.setdefault(conversation, asyncio.Lock()):
@@ -84,7 +110,7 @@ class Programs(Generic[P]):
                 await self._end(conversation)
                 held = None
             if held is None:
-                held = await self._start(conversation, start)
+                held = await self._start(conversation, start, agent)
             held.users += 1
             try:
                 yield held.program
@@ -98,23 +124,40 @@ class Programs(Generic[P]):
         """End the program of a conversation, whatever it does. Nothing happens when there is none."""
         await self._end(conversation)
 
+    async def let_go(self, conversation: str) -> bool:
+        """As `drop`, unless a turn runs in it. What it still does in the background ends with it."""
+        held = self._held.get(conversation)
+        if held is not None and held.users:
+            return False
+        await self._end(conversation)
+        return True
+
     def table(self) -> list[Row]:
         now_s = self._clock.monotonic_s()
         return [
-            Row(conversation, held.program.pid, held.started_ms, held.users > 0, max(0.0, now_s - held.used_s))
+            Row(
+                conversation,
+                held.program.pid,
+                held.started_ms,
+                held.users > 0,
+                0.0 if held.users else max(0.0, now_s - held.used_s),
+                held.program.started_as,
+                held.agent,
+            )
             for conversation, held in self._held.items()
         ]
 
     async def let_idle_go(self) -> int:
-        now_s = self._clock.monotonic_s()
-        idle = [
-            conversation
-            for conversation, held in self._held.items()
-            if not held.users and now_s - held.used_s >= self._idle_s
-        ]
-        for conversation in idle:
-            await self._end(conversation)
-        return len(idle)
+        """End those that nobody has talked to for a while and that do nothing by themselves; answers how many went."""
+        gone = 0
+        for conversation, held in list(self._held.items()):
+            if not self._is_idle(held) or await held.program.has_background_work():
+                continue
+            # A turn may have come while it was asked.
+            if self._held.get(conversation) is held and self._is_idle(held):
+                await self._end(conversation)
+                gone += 1
+        return gone
 
     async def close(self) -> None:
         self._closed = True
@@ -128,7 +171,10 @@ class Programs(Generic[P]):
 
     # -- how it works
 
-    async def _start(self, conversation: str, start: Start[P]) -> _Held[P]:
+    def _is_idle(self, held: _Held[P]) -> bool:
+        return not held.users and self._clock.monotonic_s() - held.used_s >= self._idle_s
+
+    async def _start(self, conversation: str, start: Start[P], agent: str | None) -> _Held[P]:
         if self._closed:
             raise RuntimeError("these programs are closed")
         ready: asyncio.Future[P] = asyncio.get_running_loop().create_future()
@@ -141,7 +187,7 @@ class Programs(Generic[P]):
             await asyncio.wait({task}, timeout=END_S)
             raise
         now_s = self._clock.monotonic_s()
-        held = self._held[conversation] = _Held(program, task, letting_go, self._clock.now_ms(), now_s)
+        held = self._held[conversation] = _Held(program, task, letting_go, self._clock.now_ms(), now_s, agent)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(), name=f"let idle {self._name} go")
         logger.debug("program started", program=self._name, conversation=conversation, pid=program.pid)

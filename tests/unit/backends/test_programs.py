@@ -18,6 +18,11 @@ class Fake:
         self.pid = number
         self.alive = True
         self.ended = False
+        self.started_as = "fake"
+        self.at_work = False
+
+    async def has_background_work(self) -> bool:
+        return self.at_work
 
 
 class Stage:
@@ -81,6 +86,55 @@ async def test_idle_programs_are_let_go_and_busy_ones_are_not() -> None:
             while stage.running != [1]:  # noqa: ASYNC110 - a fake tells nobody
                 await asyncio.sleep(0)
     await programs.close()
+
+
+async def test_idle_program_with_work_in_the_background_is_kept_until_that_is_over() -> None:
+    clock = ManualClock()
+    stage, programs = Stage(), Programs[Fake]("fake", clock, idle_s=60)
+    async with programs.use("a", stage.start, _always) as program:
+        program.at_work = True
+    await clock.advance(3600)
+    assert await programs.let_idle_go() == 0
+    assert stage.running == [1]
+    program.at_work = False
+    assert await programs.let_idle_go() == 1
+    assert stage.running == []
+    await programs.close()
+
+
+async def test_program_whose_turn_begins_while_it_is_looked_at_is_kept() -> None:
+    clock = ManualClock()
+    stage, programs = Stage(), Programs[Fake]("fake", clock, idle_s=60)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    async with programs.use("a", stage.start, _always) as program:
+        pass
+
+    async def slowly() -> bool:
+        asked.set()
+        await go_on.wait()
+        return False
+
+    program.has_background_work = slowly  # type: ignore[method-assign]
+    await clock.advance(61)
+    async with asyncio.timeout(10):
+        looking = asyncio.create_task(programs.let_idle_go())
+        await asked.wait()
+        async with programs.use("a", stage.start, _always) as again:
+            go_on.set()
+            assert await looking == 0
+            assert not again.ended
+    await programs.close()
+
+
+async def test_person_lets_go_of_an_idle_program_and_not_of_a_busy_one() -> None:
+    stage, programs = Stage(), Programs[Fake]("fake", ManualClock())
+    async with programs.use("a", stage.start, _always, "somebody") as program:
+        program.at_work = True
+        assert not await programs.let_go("a")
+        assert [(row.busy, row.agent, row.command) for row in programs.table()] == [(True, "somebody", "fake")]
+    assert await programs.let_go("a")
+    assert stage.running == []
+    assert await programs.let_go("a")
 
 
 async def test_two_turns_of_one_conversation_never_use_it_at_once() -> None:

@@ -71,6 +71,9 @@ class AcpBackend:
     def table(self) -> list[Row]:
         return self._programs.table()
 
+    async def let_go(self, conversation: str) -> bool:
+        return await self._programs.let_go(conversation)
+
     async def close(self) -> None:
         await self._programs.close()
 
@@ -86,6 +89,7 @@ class AcpBackend:
             turn.conversation,
             lambda: linked(agent.command, turn.project, environment, identity),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
+            agent.id,
         )
         try:
             async with program as link, aclosing(_Conduct(turn, link, self._judging).events()) as events:

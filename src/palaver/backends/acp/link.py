@@ -95,6 +95,13 @@ class Link:
         return not (self._gone or self.spoiled)
 
     @property
+    def started_as(self) -> str:
+        return self._child.name
+
+    async def has_background_work(self) -> bool:
+        return False
+
+    @property
     def name(self) -> str:
         told = self.agent.get("agentInfo")
         known = (told.get("title") or told.get("name")) if isinstance(told, Mapping) else None

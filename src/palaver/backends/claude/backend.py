@@ -67,6 +67,9 @@ class ClaudeBackend:
     def table(self) -> list[Row]:
         return self._programs.table()
 
+    async def let_go(self, conversation: str) -> bool:
+        return await self._programs.let_go(conversation)
+
     async def run(self, turn: Turn) -> AsyncIterator[KnownEvent]:
         brief = briefing(turn, NAME)
         mode = mode_of(turn)
@@ -100,10 +103,10 @@ class ClaudeBackend:
             return started(spec, mode, resume, lambda: self._closing)
 
         try:
-            using = self._programs.use(turn.conversation, lambda: start(resume), fits)
+            using = self._programs.use(turn.conversation, lambda: start(resume), fits, turn.agent.id)
             program = await stack.enter_async_context(using)
         except SessionUnknown:
-            using = self._programs.use(turn.conversation, lambda: start(None), fits)
+            using = self._programs.use(turn.conversation, lambda: start(None), fits, turn.agent.id)
             return await stack.enter_async_context(using), brief.whole
         if program.known:
             return program, "" if all_known(program.known, turn) else brief.unseen
@@ -120,7 +123,7 @@ class ClaudeBackend:
             environment=environment_of(self._environment, agent.environment),
             instructions=agent.system_prompt,
             model=str(turn.params.get("model") or agent.model or "") or None,
-            tools=agent.allowed_tools,
+            tools=agent.tools,
             denied=tuple(_denied(rule) for rule in agent.policy if rule.decision.startswith("deny")),
             settings=str(agent.params.get("setting_sources", "user")),
             servers=agent.mcp_servers,

@@ -163,6 +163,13 @@ class ClaudeProgram:
         return not self.broken
 
     @property
+    def started_as(self) -> str:
+        return self.spec.executable.name
+
+    async def has_background_work(self) -> bool:
+        return bool(self.tasks)
+
+    @property
     def connected(self) -> "ClaudeSDKClient":
         assert self.client is not None
         return self.client

@@ -71,8 +71,11 @@ class CodexBackend:
         await self._programs.close()
 
     def table(self) -> list[Row]:
-        """The processes that run."""
+        """The processes that run. They are no conversation's own."""
         return self._programs.table()
+
+    async def let_go(self, conversation: str) -> bool:
+        return await self._programs.let_go(conversation)
 
     def _program_of(self, agent: AgentRecord) -> Shared:
         """One for all, but for agents whose program is started in a way of their own."""

@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from palaver.backends.process import Child, Ladder, spawn
-from palaver.errors import Exited, TimedOut
+from palaver.errors import AgentError, Exited, TimedOut
 
 Json = dict[str, Any]
 
@@ -28,6 +28,8 @@ CALL_S = 30.0
 """For an answer: the slowest, resuming a thread of many megabytes, takes a few seconds on a busy machine."""
 INBOX_LINES = 4096
 """A turn that is so far behind waits for the disk; the program may wait too."""
+TERMINALS_S = 5.0
+"""For the list of background terminals, which it has at hand."""
 LOADED_THREADS = 32
 """Kept in the program's memory. One that is let go is resumed when its conversation goes on."""
 END_S = 2.0
@@ -81,6 +83,8 @@ class Thread:
     """What it was last started with, kept by who starts turns."""
     inbox: "asyncio.Queue[Any] | None" = None
     """Where lines go while a turn listens."""
+    terminals: frozenset[str] = frozenset()
+    """Items whose commands went on in the background when its last turn ended."""
 
     def listen(self) -> "asyncio.Queue[Any]":
         self.inbox = asyncio.Queue(INBOX_LINES)
@@ -118,6 +122,26 @@ class AppServer:
     def alive(self) -> bool:
         return self.gone is None
 
+    @property
+    def started_as(self) -> str:
+        return "codex app-server"
+
+    async def has_background_work(self) -> bool:
+        """Asked of the program: of a command that ends between turns nobody is told."""
+        for thread in list(self.threads.values()):
+            if thread.terminals:
+                thread.terminals &= await self.terminals_of(thread.id)
+        return any(thread.terminals for thread in self.threads.values())
+
+    async def terminals_of(self, thread: str) -> frozenset[str]:
+        """The items whose commands go on in the background. None when it does not say."""
+        try:
+            listed = await self.call("thread/backgroundTerminals/list", {"threadId": thread}, TERMINALS_S)
+        except (Refused, AgentError):
+            return frozenset()
+        known = listed.get("data")
+        return frozenset(str(one.get("itemId")) for one in known if isinstance(one, dict)) if known else frozenset()
+
     # -- asking
 
     def prepare(self, method: str, params: Json) -> Call:
@@ -154,7 +178,7 @@ class AppServer:
 
     async def let_go_of_idle(self) -> None:
         """The threads that waited longest, when there are too many."""
-        idle = [name for name, thread in self.threads.items() if thread.inbox is None]
+        idle = [name for name, thread in self.threads.items() if thread.inbox is None and not thread.terminals]
         for name in idle[: max(0, len(self.threads) - LOADED_THREADS)]:
             del self.threads[name]
             await self.post(self.prepare("thread/unsubscribe", {"threadId": name}))

@@ -198,12 +198,9 @@ class CodexTurn:
         """The items whose commands go on in the background."""
         if not self._translator.left_running:
             return frozenset()
-        try:
-            listed = await self._server.call("thread/backgroundTerminals/list", {"threadId": self._thread.id})
-        except (Refused, AgentError):
-            return frozenset()
-        known = listed.get("data")
-        return frozenset(str(one.get("itemId")) for one in known if isinstance(one, dict)) if known else frozenset()
+        found = await self._server.terminals_of(self._thread.id)
+        self._thread.terminals |= found
+        return found
 
     async def _more(self) -> list[Json]:
         """What is left to be said in this turn."""
@@ -377,6 +374,7 @@ class CodexTurn:
                 await self._drain()
                 # A stopped command goes on as a background terminal until this.
                 await self._server.call("thread/backgroundTerminals/clean", {"threadId": self._thread.id})
+                self._thread.terminals = frozenset()
         except TimeoutError:
             logger.warning("codex did not come to rest; it is ended", pid=self._server.pid)
             await self._give_up()

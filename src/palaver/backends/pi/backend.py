@@ -66,6 +66,9 @@ class PiBackend:
     def table(self) -> list[Row]:
         return self._programs.table()
 
+    async def let_go(self, conversation: str) -> bool:
+        return await self._programs.let_go(conversation)
+
     async def close(self) -> None:
         await self._programs.close()
 
@@ -82,6 +85,7 @@ class PiBackend:
             turn.conversation,
             lambda: linked(argv, _resume(brief, turn), turn.project, environment, identity),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
+            agent.id,
         )
         try:
             async with (

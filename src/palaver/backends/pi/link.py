@@ -59,6 +59,13 @@ class Link:
     def alive(self) -> bool:
         return not (self._gone or self.spoiled)
 
+    @property
+    def started_as(self) -> str:
+        return self._child.name
+
+    async def has_background_work(self) -> bool:
+        return False
+
     # -- commands
 
     async def command(self, kind: str, limit_s: float = COMMAND_S, **more: Any) -> Mapping[str, Any]:
