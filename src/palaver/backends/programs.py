@@ -1,8 +1,8 @@
 """Programs that serve conversations: at most one live one each, kept between turns, let go when nobody talks to it.
 
 Used by the backends that drive other programs. A backend says how to start its program and whether a live one still fits;
-here is who runs, since when and for whom, which a person sees in the process table. Each is held by a task of its own, so it may be started in one turn and ended
-in another. Losing a program loses nothing: the next turn starts it again and resumes.
+here is who runs, since when and for whom, which a person sees in the process table. Each is held by a task of its own, so it
+may be started in one turn and ended in another. Losing a program loses nothing: the next turn starts it again and resumes.
 
 Must never run two programs for one conversation, or leave one running when `close` returns.
 """
