@@ -57,3 +57,14 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
     assert OPENING[:40] not in told
     assert (later.session, texts(later)[-1]) == (found.session, ("assistant", "I remember."))
     assert taking.body_hash(later.messages[: len(found.messages)]) == taking.body_hash(found.messages)
+
+
+@pytest.mark.parametrize(("program", "subject"), PROGRAMS, ids=[program for program, _ in PROGRAMS])
+async def test_history_that_was_driven_from_here_is_left_out(program: Program, subject: Subject, tmp_path: Path) -> None:
+    async with stand(subject, tmp_path) as at_work:
+        await at_work.say("!say One.")
+        await at_work.restart()
+        (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
+        found = places.read(file)
+
+    assert taking.announced(found, "imported").outcome == "not_yours"
