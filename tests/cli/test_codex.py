@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.codex import CodexBackend
+from palaver.clock import ManualClock
 from palaver.core.evolve import fold
 from palaver.errors import Exited
 from palaver.schema.base import Decision, Usage
@@ -30,8 +31,8 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import McpServer, PolicyRule
 from palaver.schema.view import Request, TextBlock
-from tests.cli.rig import START_S, Stand, said, stand, tools, until
-from tests.cli.subjects.codex import SUBJECT, patch, shell
+from tests.cli.rig import START_S, Stand, running, said, stand, tools, until
+from tests.cli.subjects.codex import SUBJECT, environment_of, patch, shell
 from tests.provider import Answer, Cut, Gate
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
 
@@ -405,3 +406,25 @@ async def test_command_that_outlives_its_turn_is_said_to_run_on(tmp_path: Path) 
         assert (tool.status, "still runs" in tool.output) == ("ok", True)
         await at_work.leave()
         await until(lambda: not list(running_with("311.9")))
+
+
+async def test_idle_codex_is_kept_while_a_command_of_its_own_runs_and_then_let_go(tmp_path: Path) -> None:
+    clock, mark = ManualClock(), "8642.5"
+    command = f'!tool exec_command {{"cmd": "sleep {mark}", "yield_time_ms": 250}}'
+    async with codex(tmp_path) as at_work, asyncio.timeout(START_S):
+        backend = CodexBackend(clock, environment_of(at_work.place), idle_s=60)
+        try:
+            await drive(backend, at_work.turn(f"{command}\n---\n!say It runs.", decide=allow))
+            (sleeping,) = running(mark)
+            # Several sweeps, each of which asks the program.
+            for _ in range(5):
+                await clock.advance(120)
+                await backend._programs.let_idle_go()
+            assert running(mark) == [sleeping]
+            assert [row.busy for row in backend.table()] == [False]
+            os.kill(sleeping, signal.SIGTERM)
+            await until(lambda: not running(mark))
+            while backend.table():
+                await backend._programs.let_idle_go()
+        finally:
+            await backend.close()
