@@ -93,8 +93,8 @@ interface Call {
 }
 
 export class HttpApi implements Api {
-  private readonly fetch: typeof fetch;
-  private readonly client: string;
+  protected readonly fetch: typeof fetch;
+  protected readonly client: string;
 
   /** `client`: the name that the events of our commands carry. */
   constructor(fetcher: typeof fetch, { client }: { client: string }) {
@@ -164,11 +164,11 @@ export class HttpApi implements Api {
     return this.call("POST", "/api/uploads", { body: form, timeoutMs: UPLOAD_TIMEOUT_MS });
   }
 
-  private async items<Item>(path: string, call?: Call): Promise<Item[]> {
+  protected async items<Item>(path: string, call?: Call): Promise<Item[]> {
     return (await this.call<{ items: Item[] }>("GET", path, call)).items;
   }
 
-  private async call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
+  protected async call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
     const { body, signal, timeoutMs = CALL_TIMEOUT_MS } = call;
     const bounded = AbortSignal.timeout(timeoutMs);
     const request: RequestInit = {
@@ -206,7 +206,7 @@ function queryText(query: object | undefined): string {
   return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-function parsed(text: string): unknown {
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -215,7 +215,7 @@ function parsed(text: string): unknown {
 }
 
 /** A proxy in between may answer without our shape; a gateway's error passes. */
-function asWireError(status: number, answer: unknown): WireError {
+export function asWireError(status: number, answer: unknown): WireError {
   if (typeof answer === "object" && answer !== null && "code" in answer && "message" in answer) return answer as WireError;
   const retryable = status === 408 || status === 425 || status === 429 || status >= 502;
   return { code: "internal", message: `The server answered with status ${status} and no explanation.`, retryable };

@@ -1,6 +1,6 @@
 /** The page without a conversation: write the first message, choose who gets it and where it works. */
 
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import type { AgentEntry } from "../../protocol/wire";
 import { said, text } from "../../text";
 import { later } from "../../text.later";
@@ -10,6 +10,7 @@ import { ModeMenu } from "../composer/Mode";
 import { Icon } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
 import { Menu } from "../controls/Menu";
+import { ScreenLink } from "../frame/ScreenLink";
 import { HeaderFrame } from "../header/Header";
 import { onAsked } from "../keys";
 import { addressOf, goTo } from "../route";
@@ -18,10 +19,23 @@ import type { Params } from "../settings/params";
 import { SettingsForm } from "../settings/Settings";
 import { usePick, useStore } from "../store";
 
+const ImportCard = lazy(() => import("../imports/ImportCard"));
+
+/** Whoever has more has settled in. */
+const FEW_CONVERSATIONS = 5;
+
 export default function Home({ listShown, onShowList }: ScreenProps) {
   const store = useStore();
   const agents = usePick((snapshot) => snapshot.agents);
   const isEmpty = usePick(({ list }) => list.phase === "ready" && list.byId.size === 0);
+  const isNew = usePick(
+    ({ list, session }) =>
+      list.phase === "ready" && list.byId.size < FEW_CONVERSATIONS && session.session?.roles.includes("admin") === true,
+  );
+  const [dismissed, setDismissed] = useKept("palaver.import.dismissed", "");
+  // It stays while the conversations it brings come in.
+  const [offered, setOffered] = useState(false);
+  if (isNew && !offered) setOffered(true);
   const trouble = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
   const [value, setValue] = useKept("palaver.fresh", "");
   const [chosen, setChosen] = useKept("palaver.agent", "");
@@ -138,6 +152,11 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
             />
           )}
           <AgentNote agent={agent} phase={agents.phase} />
+          {offered && dismissed === "" && (
+            <Suspense fallback={null}>
+              <ImportCard onDismiss={() => setDismissed("yes")} />
+            </Suspense>
+          )}
           {isEmpty && (
             <ul className="tips">
               {later.fresh.tips.map((tip) => (
@@ -180,8 +199,14 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
 
 function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: string }) {
   if (phase === "failed") return <p className="hint">{later.fresh.agentsFailed}</p>;
-  if (phase === "ready" && !agent) return <p className="is-wait">{later.fresh.noAgents}</p>;
-  if (agent && !agent.ready) return <p className="is-wait">{agent.note ?? later.fresh.noAgents}</p>;
+  if (phase === "ready" && !agent?.ready) {
+    return (
+      <p className="home-note">
+        <span className="is-wait">{agent?.note ? said(agent.note) : later.backends.needed}</span>{" "}
+        <ScreenLink to="/backends">{later.backends.see}</ScreenLink>
+      </p>
+    );
+  }
   return agent?.description ? <p className="hint home-note">{agent.description}</p> : null;
 }
 

@@ -1,13 +1,112 @@
-/** What runs on the server for conversations, with a way to end it. */
+/** What runs on the server for conversations: whose it is, what it does, and a way to end it. */
 
-import { text } from "../../text";
+import { useCallback, useState } from "react";
+import { asApiError } from "../../transport/api";
+import type { ProcessEntry } from "../../transport/api.later";
+import { duration, elapsed, said, text } from "../../text";
+import { later } from "../../text.later";
+import { Icon } from "../controls/Icon";
+import { useSeconds } from "../controls/now";
+import { visible } from "../controls/visible";
+import { useFresh, useLaterApi } from "../frame/fresh";
 import { ScreenFrame } from "../frame/ScreenFrame";
+import { ScreenLink } from "../frame/ScreenLink";
+import { Trouble } from "../frame/Trouble";
+import { addressOf } from "../route";
 import type { ScreenProps } from "../screens";
+import { usePick } from "../store";
+import { keyOf, refusalOf } from "./say";
+
+/** Fast enough to see a program come and go, seldom enough not to matter to the server. */
+const REFRESH_MS = 3_000;
 
 export default function Processes({ listShown, onShowList }: ScreenProps) {
+  const api = useLaterApi();
+  const load = useCallback(() => api.processes(), [api]);
+  const { value, error, loading, again } = useFresh(load, REFRESH_MS);
   return (
-    <ScreenFrame heading={text.screens.processes} listShown={listShown} onShowList={onShowList}>
-      {null}
+    <ScreenFrame heading={text.screens.processes} lead={later.processTable.lead} listShown={listShown} onShowList={onShowList}>
+      {error && <Trouble heading={later.processTable.failed} error={error} onAgain={again} />}
+      {!value && loading && (
+        <p className="hint" role="status">
+          {later.processTable.loading}
+        </p>
+      )}
+      {value?.length === 0 && (
+        <section className="card is-empty">
+          <h2 className="card-heading">{later.processTable.emptyHeading}</h2>
+          <p className="card-words">{later.processTable.empty}</p>
+        </section>
+      )}
+      {value && value.length > 0 && (
+        <ul className="rows">
+          {value.map((process) => (
+            <ProcessRow key={keyOf(process)} process={process} onEnded={again} />
+          ))}
+        </ul>
+      )}
+      <p className="screen-foot">
+        <ScreenLink to="/backends">{text.screens.backends}</ScreenLink>
+      </p>
     </ScreenFrame>
+  );
+}
+
+type Ending = "no" | "ending" | { refused: string };
+
+function ProcessRow({ process, onEnded }: { process: ProcessEntry; onEnded: () => void }) {
+  const api = useLaterApi();
+  const now = useSeconds();
+  const agent = usePick(({ agents }) => agents.items.find(({ id }) => id === process.agent)?.name) ?? process.agent;
+  const [ending, setEnding] = useState<Ending>("no");
+  const { pid, conversation } = process;
+  const command = visible(process.command);
+
+  const end = async (): Promise<void> => {
+    if (pid === null) return;
+    setEnding("ending");
+    try {
+      await api.endProcess(pid);
+    } catch (cause) {
+      setEnding({ refused: refusalOf(asApiError(cause)) });
+    }
+    // Also when it is refused: what is shown was not the latest then.
+    onEnded();
+  };
+
+  const state = process.busy ? later.processTable.busy : process.kind === "background" ? later.processTable.background : later.processTable.idle(duration(process.idle_s * 1000));
+  return (
+    <li className="row">
+      <span className={process.busy ? "row-icon is-live" : "row-icon"}>
+        <Icon name={process.kind === "background" ? "terminal" : "spark"} />
+      </span>
+      <div className="row-words">
+        <p className="row-title ellipsis">
+          {conversation === null ? later.processTable.shared : <ScreenLink to={addressOf(conversation)}>{process.title || text.list.untitled}</ScreenLink>}
+        </p>
+        <p className="row-command mono ellipsis" title={command}>
+          {command}
+        </p>
+        <p className="hint tabular">
+          {text.join(state, agent, process.started_at !== null && later.processTable.started(elapsed(now - process.started_at)), pid !== null && later.processTable.pid(pid))}
+        </p>
+        {typeof ending === "object" && (
+          <p className="row-refusal is-bad" role="alert">
+            {said(ending.refused)}
+          </p>
+        )}
+      </div>
+      {pid !== null && (
+        <button
+          type="button"
+          className="button small"
+          aria-label={ending === "ending" ? later.processTable.ending : later.processTable.endOf(command)}
+          aria-disabled={ending === "ending"}
+          onClick={ending === "ending" ? undefined : () => void end()}
+        >
+          {ending === "ending" ? later.processTable.ending : later.processTable.end}
+        </button>
+      )}
+    </li>
   );
 }

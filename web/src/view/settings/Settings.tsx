@@ -11,6 +11,8 @@ import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
+import { ScreenLink } from "../frame/ScreenLink";
+import { screens } from "../screens";
 import { usePick, usePicked, useStore } from "../store";
 import { changesOf, fieldOf, formOf, modelsOf, NUMBERS, type Field, type Form, type Params } from "./params";
 
@@ -166,6 +168,16 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
             </label>
           </section>
           {children}
+          <section>
+            <h3>{later.screen.server}</h3>
+            <p className="settings-screens">
+              {Object.entries(screens).map(([word, { name }]) => (
+                <ScreenLink key={word} to={`/${word}`} onFollow={onClose}>
+                  {name}
+                </ScreenLink>
+              ))}
+            </p>
+          </section>
         </div>
         <div className="sheet-bar">
           {errors.form && (

@@ -1,0 +1,143 @@
+/**
+ * The REST calls of screens that are loaded later: each one function, beside those of api.ts, with the same errors.
+ *
+ * Called by those screens through `laterApi`. Must never retry: whoever calls decides.
+ */
+
+import { ApiError, asApiError, asWireError, HttpApi, parsed } from "./api";
+
+/** A program or a service that can answer. */
+export interface BackendEntry {
+  name: string;
+  title: string;
+  ready: boolean;
+  installed: boolean;
+  version: string | null;
+  summary: string;
+  fix: string | null;
+  login: boolean | string | null;
+  capabilities: Record<string, boolean> | null;
+  /** The ids of the agents that run on it. */
+  agents: string[];
+  processes: number;
+  last_error: { message: string; ts: number } | null;
+}
+
+/** What came of a test turn. */
+export interface Trial {
+  ok: boolean;
+  text: string | null;
+  duration_ms: number;
+  error: string | { code?: string; message: string } | null;
+}
+
+export interface ProcessEntry {
+  kind: "program" | "background";
+  conversation: string | null;
+  title: string | null;
+  agent: string | null;
+  backend: string | null;
+  pid: number | null;
+  command: string;
+  started_at: number | null;
+  busy: boolean;
+  idle_s: number;
+}
+
+/** What another program has left for an import. */
+export interface FoundHistory {
+  program: string;
+  count: number;
+  newest: number;
+  size_bytes: number;
+  /** There are more than were counted. */
+  more?: boolean;
+}
+
+export interface TakenOver {
+  conversation: string;
+  outcome: string;
+  title?: string;
+  added?: number;
+  note?: string | null;
+}
+
+/** One line of an import under way. */
+export interface Advance {
+  done: number;
+  of: number;
+  path?: string | null;
+  taken?: TakenOver | null;
+  problem?: string | null;
+  skipped_lines?: number;
+}
+
+/** A model may have to be loaded, and a program to be started, before the one short answer. */
+const TRIAL_TIMEOUT_MS = 180_000;
+
+export class LaterApi extends HttpApi {
+  backends(): Promise<BackendEntry[]> {
+    return this.items("/api/backends");
+  }
+
+  tryAgent(agent: string): Promise<Trial> {
+    return this.call("POST", `/api/agents/${encodeURIComponent(agent)}/test`, { timeoutMs: TRIAL_TIMEOUT_MS });
+  }
+
+  processes(): Promise<ProcessEntry[]> {
+    return this.items("/api/processes");
+  }
+
+  endProcess(pid: number): Promise<void> {
+    return this.call("DELETE", `/api/processes/${pid}`);
+  }
+
+  foundHistories(): Promise<FoundHistory[]> {
+    return this.items("/api/import/found");
+  }
+
+  /** Tells of each file as it is read. Unbounded in time: it ends with the last file, or when `signal` says so. */
+  async importHistory(program: string, options: { dryRun: boolean; signal: AbortSignal }, tell: (advance: Advance) => void): Promise<void> {
+    const query = options.dryRun ? "?dry_run=true" : "";
+    // A browser's fetch wants no `this`.
+    const { fetch: fetcher } = this;
+    try {
+      const response = await fetcher(`/api/import/${encodeURIComponent(program)}${query}`, {
+        method: "POST",
+        headers: { "palaver-client": this.client },
+        credentials: "same-origin",
+        cache: "no-store",
+        signal: options.signal,
+      });
+      if (!response.ok) throw new ApiError(response.status, asWireError(response.status, parsed(await response.text())));
+      if (response.body === null) return;
+      for await (const line of linesOf(response.body)) tell(JSON.parse(line) as Advance);
+    } catch (cause) {
+      throw asApiError(cause);
+    }
+  }
+}
+
+/** The lines of a stream as they become whole; a last one without an end counts too. */
+export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      const lines = rest.split("\n");
+      rest = done ? "" : (lines.pop() ?? "");
+      for (const line of lines) if (line.trim() !== "") yield line;
+      if (done) return;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** For the page: `client` is the name it goes by. */
+export function laterApi(client: string): LaterApi {
+  return new LaterApi(globalThis.fetch.bind(globalThis), { client });
+}

@@ -1,0 +1,147 @@
+/** The histories that were found, each with what an import would do, how far it is, and what it came to. */
+
+import { useSyncExternalStore } from "react";
+import type { FoundHistory, LaterApi } from "../../transport/api.later";
+import { ago, bytes, number, said, text } from "../../text";
+import { later } from "../../text.later";
+import { useMinutes } from "../controls/now";
+import { useLaterApi } from "../frame/fresh";
+import { Importer, type Job } from "./importer";
+import { gain, sayTally } from "./tally";
+
+let made: Importer | null = null;
+
+function importerOf(api: LaterApi): Importer {
+  return (made ??= new Importer(api));
+}
+
+export function ImportPanel({ found }: { found: readonly FoundHistory[] }) {
+  const importer = importerOf(useLaterApi());
+  const jobs = useSyncExternalStore(importer.subscribe, importer.current);
+  const working = [...jobs.values()].some(isWorking);
+  const untouched = found.filter(({ program }) => !jobs.has(program));
+  const planned = found.filter(({ program }) => willGain(jobs.get(program)));
+  const all = planned.reduce((sum, { program }) => sum + gain(jobs.get(program)!.tally), 0);
+
+  return (
+    <>
+      <ul className="rows">
+        {found.map((history) => (
+          <HistoryRow key={history.program} history={history} job={jobs.get(history.program)} importer={importer} />
+        ))}
+      </ul>
+      <div className="card-bar">
+        {working && (
+          <>
+            <button type="button" className="button small" onClick={() => importer.stop()}>
+              {later.imports.stop}
+            </button>
+            <span className="hint">{later.imports.whileRunning}</span>
+          </>
+        )}
+        {!working && untouched.length > 1 && (
+          <button type="button" className="button small" onClick={() => void importer.look(untouched.map(({ program }) => program))}>
+            {later.imports.lookAll}
+          </button>
+        )}
+        {!working && planned.length > 1 && (
+          <button type="button" className="button small primary" onClick={() => void importer.bring(planned.map(({ program }) => program))}>
+            {later.imports.bringAll(number(all))}
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+function isWorking({ phase }: Job): boolean {
+  return phase === "waiting" || phase === "looking" || phase === "importing";
+}
+
+function willGain(job: Job | undefined): boolean {
+  return job?.phase === "planned" && gain(job.tally) > 0;
+}
+
+interface HistoryRowProps {
+  history: FoundHistory;
+  job: Job | undefined;
+  importer: Importer;
+}
+
+function HistoryRow({ history, job, importer }: HistoryRowProps) {
+  const now = useMinutes();
+  const { program } = history;
+  const name = later.imports.programs[program] ?? program;
+  const size = history.more ? later.imports.atLeast(number(history.count)) : number(history.count);
+  return (
+    <li className="row import-row">
+      <div className="row-words">
+        <p className="row-title">{name}</p>
+        <p className="hint tabular">{later.imports.found(size, bytes(history.size_bytes), ago(history.newest, now))}</p>
+        {job && <JobWords job={job} name={name} />}
+      </div>
+      <JobButton job={job} name={name} program={program} importer={importer} />
+    </li>
+  );
+}
+
+function JobWords({ job, name }: { job: Job; name: string }) {
+  const { phase, tally, problem } = job;
+  switch (phase) {
+    case "waiting":
+      return <p className="hint">{later.imports.waiting}</p>;
+    case "looking":
+    case "importing": {
+      const doing = later.imports.progress[phase];
+      return (
+        <div className="import-progress">
+          <progress aria-label={`${doing}: ${name}`} max={tally.of || 1} value={tally.done} />
+          <p className="tabular is-live">{text.join(doing, tally.of > 0 && later.imports.of(number(tally.done), number(tally.of)))}</p>
+          {phase === "importing" && <p className="hint tabular">{sayTally(tally, false)}</p>}
+        </div>
+      );
+    }
+    case "planned":
+      return (
+        <p className="import-result" role="status">
+          {sayTally(tally, true)}
+        </p>
+      );
+    case "done":
+      return (
+        <p className="import-result is-good" role="status">
+          {sayTally(tally, false)}
+        </p>
+      );
+    case "stopped":
+      return (
+        <p className="import-result is-wait" role="status">
+          {text.join(later.imports.stopped, sayTally(tally, false))}
+        </p>
+      );
+    case "failed":
+      return (
+        <div className="import-result" role="alert">
+          <p className="is-bad">{text.join(later.imports.problem, problem && said(problem))}</p>
+          <p className="hint">{later.imports.problemHint}</p>
+        </div>
+      );
+  }
+}
+
+function JobButton({ job, name, program, importer }: { job: Job | undefined; name: string; program: string; importer: Importer }) {
+  if (job && isWorking(job)) return null;
+  if (job && willGain(job)) {
+    const many = number(gain(job.tally));
+    return (
+      <button type="button" className="button small primary" aria-label={later.imports.bringOne(name, many)} onClick={() => void importer.bring([program])}>
+        {later.imports.bring(many)}
+      </button>
+    );
+  }
+  return (
+    <button type="button" className="button small" aria-label={later.imports.lookOne(name)} onClick={() => void importer.look([program])}>
+      {job ? later.imports.again : later.imports.look}
+    </button>
+  );
+}

@@ -1,0 +1,19 @@
+/** A process in words. Pure. */
+
+import type { ApiError } from "../../transport/api";
+import type { ProcessEntry } from "../../transport/api.later";
+import { said } from "../../text";
+import { later } from "../../text.later";
+
+/** The same process in two answers: a number is used again by the system one day, hence the time. */
+export function keyOf({ kind, pid, conversation, command, started_at }: ProcessEntry): string {
+  return `${kind}:${pid ?? `${conversation} ${command}`}:${started_at ?? ""}`;
+}
+
+/** Why it was not ended, and what to do. */
+export function refusalOf({ status, message }: ApiError): string {
+  if (status === 404) return later.processTable.gone;
+  if (status === 409) return message ? said(message) : later.processTable.busyRefusal;
+  if (status === 403) return later.screen.forbidden;
+  return `${later.processTable.endFailed} ${said(message)}`;
+}
