@@ -18,6 +18,8 @@ PROGRAMS = (
     AgentRecord(id="pi", name="Pi", description="A small coding agent for any model", backend="pi"),
 )
 """In the order in which `default` takes one that is ready."""
+NO_ACP_AGENT = AgentRecord(id="acp", name="Agents that speak ACP", backend="acp")
+"""Stands for those that nobody has set up."""
 
 
 def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
@@ -61,7 +63,8 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def acp_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.acp import readiness
 
-        return readiness(environment, record)
+        # Without any such agent: how it is with the protocol itself.
+        return readiness(environment, None if record == NO_ACP_AGENT else record)
 
     return {
         "claude": Source(claude, claude_readiness),

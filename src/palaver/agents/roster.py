@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from palaver.agents.watched import Watched
 from palaver.backends.base import Backend, Capabilities, Readiness
 from palaver.core.facts import Runner
 from palaver.errors import AgentError, NotInstalled
@@ -52,7 +53,20 @@ class Roster:
         self._records = {record.id: record for record in records}
         self._sources = sources
         self._notes = notes or {}
-        self._made: dict[str, Backend] = {}
+        self._made: dict[str, Watched] = {}
+
+    @property
+    def records(self) -> Sequence[AgentRecord]:
+        return tuple(self._records.values())
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        return self._sources
+
+    @property
+    def watched(self) -> Mapping[str, Watched]:
+        """The backends that somebody has asked for since the start."""
+        return self._made
 
     def agent(self, agent: str) -> AgentRecord | None:
         return self._records.get(agent)
@@ -64,7 +78,7 @@ class Roster:
                 raise NotInstalled(
                     f"The agent “{record.name}” needs the backend “{record.backend}”, which this server does not have."
                 )
-            self._made[record.backend] = source.make()
+            self._made[record.backend] = Watched(record.backend, source.make)
         return self._made[record.backend]
 
     def runner(self, record: AgentRecord, params: Mapping[str, Any]) -> Runner:

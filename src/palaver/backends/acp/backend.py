@@ -17,7 +17,7 @@ from palaver.backends.acp.link import HANDSHAKE_S, Heard, Link, Over, Permission
 from palaver.backends.acp.permission import Answered, Choice, answer_of, by_mode, choice_of
 from palaver.backends.acp.translate import Translation, usage_of
 from palaver.backends.api.grants import Grants
-from palaver.backends.base import Capabilities, Readiness, Turn
+from palaver.backends.base import Capabilities, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging, mode_of
@@ -28,7 +28,7 @@ from palaver.context.handover import mark
 from palaver.errors import AgentError, NotInstalled, ProviderRefused
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestResolved, ToolFinished, TurnFinished, TurnStatus
-from palaver.schema.records import AgentRecord, McpServer
+from palaver.schema.records import McpServer
 from palaver.schema.view import Outcome
 from palaver.tools.policy import Mode, Policy
 from palaver.tools.standing import StandingGrants
@@ -388,24 +388,3 @@ class _Conduct:
             link.known |= set(self._said.answers) & {message.id for message in self._turn.state.messages}
         link.hush()
         link.past |= self._said.seen
-
-
-def readiness(environment: Mapping[str, str], agent: AgentRecord | None = None) -> Readiness:
-    """What doctor says: of the protocol itself, or of one agent's record."""
-    try:
-        import acp.meta
-    except ImportError:
-        return Readiness(False, "The library for ACP agents is missing.", "Install palaver[acp].")
-    details: dict[str, Any] = {"protocol": acp.meta.PROTOCOL_VERSION}
-    if agent is None:
-        return Readiness(
-            True, "Agents that speak ACP can be used: give an agent's record a `command`.", details=details
-        )
-    if not agent.command:
-        fix = "Give its record a `command`, for instance `opencode acp`."
-        return Readiness(False, f"{agent.name} has no command.", fix, details)
-    found = shutil.which(agent.command[0], path=allowed_environment(environment, agent.environment)["PATH"])
-    if found is None:
-        fix = "Install it, or put its folder on the PATH."
-        return Readiness(False, f"{agent.command[0]} was not found.", fix, details)
-    return Readiness(True, f"{agent.name} is installed.", details={**details, "path": found})

@@ -38,12 +38,14 @@ def readiness(environment: Mapping[str, str]) -> Readiness:
     try:
         program = executable(environment)
     except NotInstalled as missing:
-        return Readiness(False, "Claude Code is not installed.", missing.message)
+        return Readiness(False, "Claude Code is not installed.", missing.message, {"installed": False})
     version = _version(program)
-    details = {"program": program.name, "version": version}
-    if not logged_in(environment):
-        return Readiness(False, f"Claude Code {version}: nobody is logged in.", HOW_TO_LOG_IN, details)
-    return Readiness(True, f"Claude Code {version}", details=details)
+    name = f"Claude Code {version}" if version else "Claude Code"
+    login = "ok" if logged_in(environment) else "missing"
+    details = {"installed": True, "version": version, "login": login, "ask_version": str(program)}
+    if login == "missing":
+        return Readiness(False, f"{name} is installed; nobody is logged in.", HOW_TO_LOG_IN, details)
+    return Readiness(True, f"{name}, logged in", details=details)
 
 
 def logged_in(environment: Mapping[str, str]) -> bool:
@@ -68,8 +70,9 @@ def _package() -> Path | None:
     return Path(found.origin).parent if found is not None and found.origin else None
 
 
-def _version(program: Path) -> str:
+def _version(program: Path) -> str | None:
+    """Written beside the program that comes with the SDK."""
     try:
         return program.with_name("claude.version").read_text().strip().split()[0]
     except (OSError, IndexError):
-        return "(version unknown)"
+        return None

@@ -53,11 +53,12 @@ def readiness(environment: Mapping[str, str]) -> Readiness:
     try:
         program = find_codex(environment)
     except NotInstalled as missing:
-        return Readiness(False, "Codex is not installed.", fix=missing.message)
-    details = {"program": str(program), "home": str(home_of(environment))}
+        return Readiness(False, "Codex is not installed.", fix=missing.message, details={"installed": False})
     version = _version(program)
     name = f"Codex {version}" if version else "Codex"
-    if not _logged_in(environment):
+    login = "ok" if _logged_in(environment) else "missing"
+    details = {"installed": True, "version": version, "login": login, "ask_version": str(program)}
+    if login == "missing":
         return Readiness(False, f"{name} is installed; nobody is logged in.", fix=f"{program} login", details=details)
     return Readiness(True, f"{name}, logged in", details=details)
 

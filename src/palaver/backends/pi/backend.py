@@ -289,11 +289,12 @@ def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> 
     """What doctor says. Pi keeps its logins in its own folder; a key may also come with an agent's record."""
     found = shutil.which(command[0] if command else "pi", path=allowed_environment(environment)["PATH"])
     if found is None:
-        return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}")
+        return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}", {"installed": False})
     version = None if command else _version(Path(found))
-    details = {"path": found, "version": version}
     folder = Path(environment.get(FOLDER) or Path(environment.get("HOME") or "/") / ".pi" / "agent")
-    if not any((folder / name).is_file() for name in ("auth.json", "models.json")):
+    knows_models = any((folder / name).is_file() for name in ("auth.json", "models.json"))
+    details = {"installed": True, "version": version, "login": "ok" if knows_models else "missing"}
+    if not knows_models:
         return Readiness(
             False, "Pi is installed, but knows no model.", "Start pi in a terminal and use /login.", details
         )
