@@ -18,8 +18,10 @@ import structlog
 from litestar.types import ASGIApp
 
 from palaver import __version__
+from palaver.agents.backends import Backends
 from palaver.agents.roster import Roster
 from palaver.agents.sources import open_roster
+from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.conversation.conversation import Surroundings
@@ -81,6 +83,7 @@ async def open_app(
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes))
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
+        backends = Backends(roster, clock, config.environment)
         server = ServerParts(
             name=config.name,
             version=__version__,
@@ -89,6 +92,9 @@ async def open_app(
             feed=feed,
             log=log,
             agents=roster,
+            backends=backends,
+            trials=Trials(directory, feed, backends, clock),
+            processes=processes,
             keys=keys,
             failures=Failures(clock),
             streams=Streams(keys),

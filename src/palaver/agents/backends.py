@@ -105,10 +105,10 @@ class Backends:
         return "unknown"
 
     async def forget(self, conversation: str) -> None:
-        """End the programs of a conversation that is gone."""
+        """End the programs of a conversation that is gone, also one whose last turn is still leaving it."""
         for _, runs in self._running():
             if any(row.conversation == conversation and row.agent for row in runs.table()):
-                await runs.let_go(conversation)
+                await runs.let_go(conversation, even_busy=True)
 
     # -- one entry
 

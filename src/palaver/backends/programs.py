@@ -71,8 +71,8 @@ class RunsPrograms(Protocol):
 
     def table(self) -> Sequence[Row]: ...
 
-    async def let_go(self, conversation: str) -> bool:
-        """End the program under this name in the table unless a turn runs in it. Whether it was ended, or was not there."""
+    async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
+        """End the program under this name in the table unless a turn runs in it. Whether it is not there any more."""
         ...
 
 
@@ -124,10 +124,10 @@ class Programs(Generic[P]):
         """End the program of a conversation, whatever it does. Nothing happens when there is none."""
         await self._end(conversation)
 
-    async def let_go(self, conversation: str) -> bool:
+    async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
         """As `drop`, unless a turn runs in it. What it still does in the background ends with it."""
         held = self._held.get(conversation)
-        if held is not None and held.users:
+        if held is not None and held.users and not even_busy:
             return False
         await self._end(conversation)
         return True

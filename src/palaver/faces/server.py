@@ -11,7 +11,9 @@ from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
 from litestar.handlers.base import BaseRouteHandler
 
+from palaver.agents.backends import Backends
 from palaver.agents.roster import Roster
+from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
 from palaver.errors import Forbidden
@@ -22,6 +24,7 @@ from palaver.feed.feed import Feed
 from palaver.history.programs.places import Places
 from palaver.log.base import EventLog
 from palaver.schema.base import Origin
+from palaver.tools.background import Processes
 from palaver.tools.standing import StandingGrants
 
 CLIENT_CHARS = 128
@@ -36,6 +39,9 @@ class ServerParts:
     feed: Feed
     log: EventLog
     agents: Roster
+    backends: Backends
+    trials: Trials
+    processes: Processes
     keys: Keys
     failures: Failures
     streams: Streams

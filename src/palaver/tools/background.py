@@ -164,6 +164,10 @@ class Processes:
             raise NotFound(f"There is no background process {process!r} here. There are: {own or 'none'}.")
         return one
 
+    def running(self) -> list[Running]:
+        """Of all conversations, for the server's own table: never to be told to an agent."""
+        return [one for one in self._known.values() if one.pid and not one.over]
+
     def stop(self, process: str) -> None:
         one = self._known.get(process)
         if one is not None and one.task is not None and not one.over:

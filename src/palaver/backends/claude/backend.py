@@ -67,8 +67,8 @@ class ClaudeBackend:
     def table(self) -> list[Row]:
         return self._programs.table()
 
-    async def let_go(self, conversation: str) -> bool:
-        return await self._programs.let_go(conversation)
+    async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
+        return await self._programs.let_go(conversation, even_busy=even_busy)
 
     async def run(self, turn: Turn) -> AsyncIterator[KnownEvent]:
         brief = briefing(turn, NAME)

@@ -74,8 +74,8 @@ class CodexBackend:
         """The processes that run. They are no conversation's own."""
         return self._programs.table()
 
-    async def let_go(self, conversation: str) -> bool:
-        return await self._programs.let_go(conversation)
+    async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
+        return await self._programs.let_go(conversation, even_busy=even_busy)
 
     def _program_of(self, agent: AgentRecord) -> Shared:
         """One for all, but for agents whose program is started in a way of their own."""

@@ -66,8 +66,8 @@ class PiBackend:
     def table(self) -> list[Row]:
         return self._programs.table()
 
-    async def let_go(self, conversation: str) -> bool:
-        return await self._programs.let_go(conversation)
+    async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
+        return await self._programs.let_go(conversation, even_busy=even_busy)
 
     async def close(self) -> None:
         await self._programs.close()

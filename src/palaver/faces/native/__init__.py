@@ -5,11 +5,13 @@ One module a noun. `docs/protocol/native.md` says what each route takes and give
 
 from palaver.faces.native import (
     agents,
+    backends,
     conversations,
     events,
     grants,
     history,
     imports,
+    processes,
     requests,
     session,
     socket,
@@ -26,5 +28,7 @@ ROUTES = [
     *requests.ROUTES,
     *grants.ROUTES,
     *agents.ROUTES,
+    *backends.ROUTES,
+    *processes.ROUTES,
     *uploads.ROUTES,
 ]
