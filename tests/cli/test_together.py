@@ -10,7 +10,7 @@ import re
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,7 +41,7 @@ GONE_S = 2.0
 RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
-CLAUDE, CODEX, PI, OPENCODE = (BY_NAME[name] for name in ("claude", "codex", "pi", "opencode"))
+CLAUDE, CODEX, PI, OPENCODE, GEMINI = (BY_NAME[name] for name in ("claude", "codex", "pi", "opencode", "gemini"))
 
 
 def an_agent_file(subject: Subject) -> str:
@@ -90,6 +90,13 @@ class Desk:
                 for request in state.requests:
                     if request.status == "open":
                         await self.at.command(conversation, ResolveRequest(request=request.id, verdict="allow"))
+                await asyncio.sleep(0.05)
+        return state
+
+    async def seen(self, conversation: str, done: Callable[[State], bool]) -> State:
+        """Until the conversation is as wished, with nobody there to answer."""
+        async with asyncio.timeout(WAIT_S):
+            while not done(state := await self.at.snapshot(conversation)):  # noqa: ASYNC110 - as a person looks again
                 await asyncio.sleep(0.05)
         return state
 
@@ -229,8 +236,8 @@ class ProgramRig(Rig):
             )
 
 
-def at_home(home: Path) -> Sequence[int]:
-    """Every process whose home this is: a program, its warden, and all they started."""
+def at_home(home: Path) -> list[int]:
+    """Every process whose home this is: a program, its warden, and all they started, whosever child it is by now."""
     found: list[int] = []
     for place in Path("/proc").iterdir():
         if place.name.isdecimal():
@@ -240,7 +247,32 @@ def at_home(home: Path) -> Sequence[int]:
     return found
 
 
-@pytest.mark.parametrize("subject", [CLAUDE, CODEX, PI, OPENCODE], ids=lambda subject: subject.name)
+def parents() -> dict[tuple[int, str], int]:
+    """Of every living process, by its id and the moment it began: an id is given away again."""
+    found: dict[tuple[int, str], int] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal():
+            with suppress(OSError):
+                # After the name, which may hold anything: the state is field 3, the parent 4, the beginning 22.
+                state, parent, *more = (place / "stat").read_text().rpartition(")")[2].split()
+                if state != "Z":
+                    found[int(place.name), more[17]] = int(parent)
+    return found
+
+
+def family(pid: int) -> set[tuple[int, str]]:
+    """All below a process, however they changed their environment."""
+    known = parents()
+    below: set[tuple[int, str]] = set()
+    above = {pid}
+    while above:
+        born = {child for child, parent in known.items() if parent in above} - below
+        below |= born
+        above = {child for child, _ in born}
+    return below
+
+
+@pytest.mark.parametrize("subject", [CLAUDE, CODEX, PI, OPENCODE, GEMINI], ids=lambda subject: subject.name)
 async def test_killed_server_leaves_no_program_behind_and_the_next_message_resumes(
     subject: Subject, tmp_path: Path
 ) -> None:
@@ -258,18 +290,27 @@ async def test_killed_server_leaves_no_program_behind_and_the_next_message_resum
                 await desk.whole(talk, "!say My favourite tide is the neap tide.")
                 await desk.send(talk, subject.shell(f"sleep {mark} & wait"))
                 await desk.agreed(talk, sleeps(mark))
-            assert at_home(desk.place.home)
+            assert rig.process is not None
+            below = family(rig.process.pid)
+            # Every way to find what is left finds it now, or its silence later would say nothing.
+            assert set(running(mark)) < {pid for pid, _ in below}
+            assert len(set(at_home(desk.place.home)) & {pid for pid, _ in below}) > len(running(mark))
 
             await rig.kill()
-            async with asyncio.timeout(GONE_S):
-                await until(lambda: not at_home(desk.place.home) and not running(mark))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GONE_S):
+                    await until(lambda: not (below & parents().keys() or at_home(desk.place.home) or running(mark)))
+            assert (below & parents().keys(), at_home(desk.place.home), running(mark)) == (set(), [], [])
 
             await rig.start()
             await rig.up()
             async with Client.connect(rig.url, rig.token) as desk.client:
-                settled = await desk.agreed(talk, at_rest)
+                settled = await desk.seen(talk, at_rest)
+                assert settled.last_turn is not None
+                assert settled.last_turn.outcome == "interrupted"
                 statuses = [b.status for m in settled.messages for b in m.blocks if isinstance(b, ToolBlock)]
                 assert statuses == ["interrupted"]
+                assert not [request for request in settled.requests if request.status == "open"]
                 assert not running(mark), "what was cut is not run again"
                 _, told = await desk.whole(talk, "!say I remember.")
         finally:
