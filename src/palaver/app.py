@@ -59,6 +59,7 @@ class App:
     roster: Roster
     keys: Keys
     streams: Streams
+    trials: Trials
     asgi: ASGIApp
 
 
@@ -104,7 +105,8 @@ async def open_app(
             standing=standing,
             places=places_of(config.environment),
         )
-        app = App(config, log, feed, directory, roster, keys, server.streams, build_app(server, config.public_hosts))
+        asgi = build_app(server, config.public_hosts)
+        app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
         if config.trajectories:
             never_in = (Path(config.environment.get("HOME") or "/"), config.data)
             written = Trajectories(directory, log, feed, clock, ids, never_in)

@@ -4,12 +4,12 @@ import asyncio
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import typer
@@ -20,6 +20,15 @@ from palaver.cli.settings import Flags, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
 
+if TYPE_CHECKING:
+    from palaver.agents.backends import BackendEntry
+    from palaver.agents.trial import Tried as TriedHere
+    from palaver.client import Client
+    from palaver.client.client import Tried
+
+PROGRAMS = ("claude", "codex", "pi", "acp")
+SHOWN_CHARS = 80
+"""Of an agent's answer: it was asked for a word."""
 OWN_KINDS = ("anthropic", "openai", "openai-responses")
 MODELS_SHOWN = 5
 """Of a provider: a line's worth."""
@@ -38,10 +47,18 @@ class Finding:
 
 
 def doctor(
+    agents: Annotated[
+        list[str] | None, typer.Argument(help="With --test: these agents; else every one that is ready.")
+    ] = None,
+    test: Annotated[
+        bool, typer.Option("--test", help="Let agents answer one word for real. It may cost what a word costs.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="The data directory to look at.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Say what was found and what is missing. Exits 1 when something will not work."""
+    if agents and not test:
+        raise typer.BadParameter("Agents are named only with --test.")
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
         found = (
@@ -50,6 +67,7 @@ def doctor(
             *asyncio.run(providers_found(config)),
             *asyncio.run(_agents(config)),
             *asyncio.run(_server(config)),
+            *(asyncio.run(_tests(config, agents or ())) if test else ()),
         )
         findings = [*_here(config), *(finding for finding in found if finding is not None)]
     except ConfigurationError as failure:
@@ -120,11 +138,13 @@ async def providers_found(config: Config) -> list[Finding]:
 
 
 async def _agents(config: Config) -> list[Finding]:
+    from palaver.agents.backends import Backends
     from palaver.agents.sources import open_roster
     from palaver.clock import SystemClock
 
-    async with open_roster(config, SystemClock()) as roster:
-        return [
+    clock = SystemClock()
+    async with open_roster(config, clock) as roster:
+        agents = [
             Finding(
                 "ok" if entry.ready else "note",
                 f"agent {entry.id}",
@@ -132,6 +152,85 @@ async def _agents(config: Config) -> list[Finding]:
             )
             for entry in roster.entries()
         ]
+        backends = await Backends(roster, clock, config.environment).entries()
+    return [*(_program(entry) for entry in backends if entry.name.partition(":")[0] in PROGRAMS), *agents]
+
+
+def _program(entry: "BackendEntry") -> Finding:
+    """An agent program: installed or not, which version, logged in or not, what to do."""
+    logins = {"ok": "logged in", "missing": "nobody is logged in", "unknown": "the login is its own affair"}
+    parts = [f"{entry.title} {entry.version}" if entry.version else entry.title]
+    parts.append("installed" if entry.installed else "not installed")
+    if entry.login is not None:
+        parts.append(logins[entry.login])
+    return Finding("ok" if entry.ready else "note", f"program {entry.name}", ", ".join(parts), entry.fix)
+
+
+# -- test turns
+
+
+async def _tests(config: Config, agents: Sequence[str]) -> list[Finding]:
+    """By the server that runs; where none does, in this process, with a log that is gone afterwards."""
+    from palaver.client import Client
+    from palaver.client.client import Unreachable
+
+    try:
+        token = read_token(config.data)
+    except ConfigurationError:
+        return await _tests_here(config, agents)
+    async with Client.connect(server_address(config.data, None), token) as client:
+        try:
+            listed = await client.agents()
+        except Unreachable:
+            return await _tests_here(config, agents)
+        except PalaverError as failure:
+            return [Finding("wrong", "test", failure.message)]
+        chosen = _chosen([(agent.id, agent.backend, agent.ready) for agent in listed], agents)
+        return [await _test_there(client, agent) for agent in _announced(chosen)]
+
+
+async def _test_there(client: "Client", agent: str) -> Finding:
+    try:
+        return _tested(agent, await client.test(agent))
+    except PalaverError as failure:
+        return Finding("wrong", f"test {agent}", failure.message)
+
+
+async def _tests_here(config: Config, agents: Sequence[str]) -> list[Finding]:
+    from palaver.app import open_app
+    from palaver.log.memory import MemoryLog
+
+    async with open_app(replace(config, trajectories=False), log=MemoryLog()) as app:
+        known = [(entry.id, entry.backend, entry.ready) for entry in app.roster.entries()]
+        findings: list[Finding] = []
+        for agent in _announced(_chosen(known, agents)):
+            record = app.roster.agent(agent)
+            assert record is not None
+            findings.append(_tested(agent, await app.trials.of(record)))
+        return findings
+
+
+def _chosen(known: Sequence[tuple[str, str, bool]], wanted: Sequence[str]) -> list[str]:
+    """Those that were named, else every one that is ready, but for the demo, which plays a script."""
+    ids = [agent for agent, _, _ in known]
+    for agent in wanted:
+        if agent not in ids:
+            raise ConfigurationError(f"No agent is called “{agent}”. There are: {', '.join(ids)}.")
+    return list(wanted) or [agent for agent, backend, ready in known if ready and backend != "demo"]
+
+
+def _announced(agents: Sequence[str]) -> Iterator[str]:
+    """A line for each before it is tried: a turn may take a minute."""
+    for place, agent in enumerate(agents, 1):
+        print(f"Testing {agent} ({place} of {len(agents)}) …", file=sys.stderr, flush=True)
+        yield agent
+
+
+def _tested(agent: str, tried: "Tried | TriedHere") -> Finding:
+    if tried.error is not None:
+        return Finding("wrong", f"test {agent}", tried.error.message)
+    first = tried.text.splitlines()[0][:SHOWN_CHARS] if tried.text else ""
+    return Finding("ok", f"test {agent}", f"answered in {tried.duration_ms / 1000:.1f} s: {first}")
 
 
 async def _server(config: Config) -> list[Finding]:

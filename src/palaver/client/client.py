@@ -28,6 +28,8 @@ from palaver.schema.view import Listing, Message, Request, State
 SILENCE_S = 40.0
 """Two heartbeats and a bit: a stream silent for longer is dead, whatever TCP thinks."""
 ANSWER_S = 30.0
+TEST_S = 90.0
+"""A test turn takes a minute at most, and what it started must end."""
 TRIES = 6
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
@@ -88,6 +90,65 @@ class AgentInfo(Struct):
 
 class _Agents(Struct):
     items: list[AgentInfo]
+
+
+class BackendError(Struct):
+    message: str
+    ts: int = 0
+
+
+class BackendInfo(Struct):
+    """What runs agents, and whether it can. ACP agents have one each, named `acp:AGENT`."""
+
+    name: str
+    title: str = ""
+    ready: bool = True
+    installed: bool = True
+    version: str | None = None
+    summary: str = ""
+    fix: str | None = None
+    login: str | None = None
+    capabilities: dict[str, bool] | None = None
+    agents: tuple[str, ...] = ()
+    processes: int = 0
+    last_error: BackendError | None = None
+
+
+class _Backends(Struct):
+    items: list[BackendInfo]
+
+
+class TrialError(Struct):
+    code: str
+    message: str
+
+
+class Tried(Struct):
+    """How a test turn went."""
+
+    ok: bool
+    text: str = ""
+    duration_ms: int = 0
+    error: TrialError | None = None
+
+
+class ProcessInfo(Struct):
+    """A program of an agent, or a process that one left in the background."""
+
+    kind: str
+    command: str = ""
+    pid: int | None = None
+    conversation: str | None = None
+    title: str = ""
+    agent: str | None = None
+    backend: str | None = None
+    started_at: int | None = None
+    busy: bool = False
+    idle_s: float = 0.0
+
+
+class _Processes(Struct):
+    items: list[ProcessInfo]
 
 
 class Imported(Struct):
@@ -229,6 +290,20 @@ class Client:
     async def agents(self) -> list[AgentInfo]:
         return (await self._get("/api/agents", _Agents)).items
 
+    async def backends(self) -> list[BackendInfo]:
+        return (await self._get("/api/backends", _Backends)).items
+
+    async def test(self, agent: str) -> Tried:
+        """One real turn with an agent. Not tried again when the connection breaks: it may cost money."""
+        return await self._request("POST", f"/api/agents/{agent}/test", Tried, limit_s=TEST_S)
+
+    async def processes(self) -> list[ProcessInfo]:
+        return (await self._get("/api/processes", _Processes)).items
+
+    async def end_process(self, pid: int) -> None:
+        """Raises Conflict when a turn runs in it."""
+        await self._body("DELETE", f"/api/processes/{pid}")
+
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])
 
@@ -292,10 +367,26 @@ class Client:
         raise AssertionError("unreachable")
 
     async def _request(
-        self, method: str, path: str, kind: type[T], params: Mapping[str, str] | None = None, data: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        params: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        limit_s: float = ANSWER_S,
     ) -> T:
+        return msgspec.json.decode(await self._body(method, path, params, data, limit_s), type=kind)
+
+    async def _body(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        limit_s: float = ANSWER_S,
+    ) -> bytes:
         headers = {**self._headers, "Content-Type": "application/json"} if data is not None else self._headers
-        timeout = aiohttp.ClientTimeout(total=ANSWER_S, sock_connect=5)
+        timeout = aiohttp.ClientTimeout(total=limit_s, sock_connect=5)
         try:
             async with self._http.request(
                 method,
@@ -310,7 +401,7 @@ class Client:
             raise self._unreachable(failure) from failure
         if response.status >= 400:
             raise _error(response.status, body)
-        return msgspec.json.decode(body, type=kind)
+        return body
 
     def _unreachable(self, failure: Exception) -> Unreachable:
         return Unreachable(
