@@ -60,7 +60,9 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
 
 
 @pytest.mark.parametrize(("program", "subject"), PROGRAMS, ids=[program for program, _ in PROGRAMS])
-async def test_history_that_was_driven_from_here_is_left_out(program: Program, subject: Subject, tmp_path: Path) -> None:
+async def test_history_that_was_driven_from_here_is_left_out(
+    program: Program, subject: Subject, tmp_path: Path
+) -> None:
     async with stand(subject, tmp_path) as at_work:
         await at_work.say("!say One.")
         await at_work.restart()
