@@ -34,7 +34,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, Request, State, Trigger
-from palaver.tools.base import Passage
+from palaver.tools.base import Letter, Passage, Reply, Report
 
 E = TypeVar("E", bound=KnownEvent)
 
@@ -86,6 +86,8 @@ class MemoryTurn:
         self.blobs = dict(blobs or {})
         self.passages: list[Passage] = []
         self.processes_ended: list[tuple[str, int | None, str]] = []
+        self.tasks: list[tuple[str | None, str, str]] = []
+        self.letters: list[tuple[Letter, str]] = []
         self._state = state or State()
         self._ids = self._state.seq * 1000
         self.id = self.new_id()
@@ -180,6 +182,14 @@ class MemoryTurn:
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         self.processes_ended.append((process, exit_code, text))
 
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        self.tasks.append((agent, prompt, call))
+        return Report(ok=True, text=f"Did: {prompt}", conversation=f"child-of-{call}")
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        self.letters.append((letter, call))
+        return Reply(status="complete", response=f"Read: {letter.content}", conversation=f"other-of-{call}")
+
     # -- the test's side
 
     def accept(self, event: KnownEvent) -> None:
@@ -244,7 +254,7 @@ class MemoryTurn:
     def _commit(self) -> None:
         pending, self._pending = self._pending, []
         for event in pending:
-            self._append(finish(self._state, event) if isinstance(event, TurnFinished) else [event])
+            self._append(finish(self._state, event, now=self.now_ms()) if isinstance(event, TurnFinished) else [event])
 
     def _append(self, events: Sequence[KnownEvent]) -> None:
         numbered: list[KnownEvent] = []

@@ -252,6 +252,10 @@ export function listing(id: string, fields: Partial<Listing> = {}): Listing {
     archived: false,
     deleted: false,
     parent: null,
+    parent_kind: null,
+    root: null,
+    open_exchanges: 0,
+    cost_usd: 0,
     pos: 1,
     ...fields,
   };

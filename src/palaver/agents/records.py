@@ -95,7 +95,7 @@ def parse_agent(name: str, text: str) -> AgentRecord:
             "model": front.model,
             "fallbacks": front.fallbacks,
             "system_prompt": prompt.strip(),
-            "allowed_tools": tuple(tools),
+            "tools": tuple(tools),
             "mcp_servers": tuple(_server(server, table) for server, table in front.mcp_servers.items()),
             "policy": front.policy,
             "mode": front.mode,

@@ -16,7 +16,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
-from palaver.tools.base import Passage
+from palaver.tools.base import Letter, Passage, Reply, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,14 @@ class Turn(Protocol):
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         """A background process ended by itself: recorded, and told to the agent. Works after the turn is over too."""
+        ...
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        """A subagent does a task, in a conversation of its own, and reports. Its start and end are recorded here."""
+        ...
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        """A message to another agent. `call` becomes the exchange's id; what comes of it is recorded here."""
         ...
 
 

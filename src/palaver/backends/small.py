@@ -17,7 +17,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock
-from palaver.tools.base import Passage
+from palaver.tools.base import Letter, Passage, Reply, Report
 
 HISTORY_TOKENS = 1400
 """As estimated; in English half as many. One thread reads about 100 a second, and seven seconds are long enough to wait."""
@@ -37,7 +37,7 @@ class SmallTurn:
     def __init__(self, turn: Turn, *, model: str) -> None:
         self._turn = turn
         prompt = turn.agent.system_prompt.strip()[:SYSTEM_CHARS] or SYSTEM_PROMPT
-        self._agent = replace(turn.agent, model=model, system_prompt=prompt, allowed_tools=(), knowledge=False)
+        self._agent = replace(turn.agent, model=model, system_prompt=prompt, tools=(), knowledge=False)
         self._whole = turn.state
         self._cut = cut_state(self._whole)
 
@@ -104,6 +104,12 @@ class SmallTurn:
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         await self._turn.process_ended(process, exit_code, text)
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        return await self._turn.delegate(agent, prompt, call)
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        return await self._turn.write_to(letter, call)
 
 
 def estimated_tokens(text: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from palaver.core.decide import accepted, body_hash
 from palaver.errors import Conflict, LogError
 from palaver.log.base import EventLog, Used
-from palaver.schema.commands import Accepted, Command
+from palaver.schema.commands import Accepted, Order
 from palaver.schema.events import KnownEvent, UnknownEvent, decode_event
 
 KEEP = 1_000
@@ -24,7 +24,7 @@ class Claims:
         self._conversation = conversation
         self._latest: OrderedDict[str, Used] = OrderedDict()
 
-    async def look_up(self, command: Command) -> bool:
+    async def look_up(self, command: Order) -> bool:
         """Whether the id was used before this owner's time, or too long ago to be remembered. From now on it is known.
 
         Only asked when something is odd about a command: the log itself refuses an id that is used up.
@@ -37,7 +37,7 @@ class Claims:
             self._remember(request_id, used)
         return used is not None
 
-    async def were_used(self, refusal: LogError, commands: Sequence[Command]) -> bool:
+    async def were_used(self, refusal: LogError, commands: Sequence[Order]) -> bool:
         """Whether the log refused these commands for an id that was used up. Then all that were are known from now on."""
         if "client_request_id" not in refusal.details:
             return False
@@ -47,18 +47,18 @@ class Claims:
             found = await self.look_up(command) or found
         return found
 
-    def used(self, command: Command) -> Used | None:
+    def used(self, command: Order) -> Used | None:
         return self._latest.get(command.client_request_id or "")
 
-    def claim(self, command: Command, events: Sequence[KnownEvent]) -> None:
+    def claim(self, command: Order, events: Sequence[KnownEvent]) -> None:
         if command.client_request_id:
             self._remember(command.client_request_id, Used(body_hash(command), events[0].seq, events[-1].seq))
 
-    def withdraw(self, command: Command) -> None:
+    def withdraw(self, command: Order) -> None:
         """Nothing was written, so the id is free again."""
         self._latest.pop(command.client_request_id or "", None)
 
-    async def repeat(self, command: Command, used: Used, undecided: Sequence[KnownEvent]) -> Accepted:
+    async def repeat(self, command: Order, used: Used, undecided: Sequence[KnownEvent]) -> Accepted:
         """The same id again: the same answer, read off the same events; or a refusal when the body differs."""
         if used.body_hash != body_hash(command):
             raise Conflict(

@@ -39,6 +39,7 @@ from palaver.conversation.inbox import (
     refuse_post,
 )
 from palaver.conversation.older import Older
+from palaver.conversation.others import Alone, Others
 from palaver.conversation.requests import (
     OPEN_REQUESTS,
     Results,
@@ -50,6 +51,7 @@ from palaver.conversation.requests import (
 from palaver.conversation.roster import Roster
 from palaver.conversation.snapshots import Snapshots
 from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
+from palaver.core import exchanges
 from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
@@ -62,18 +64,21 @@ from palaver.log.base import Append, EventLog
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
-    Command,
+    Deliver,
     EditMessage,
     Interrupt,
+    Order,
     Regenerate,
     RemoveMessage,
     RetryFrom,
     SendMessage,
+    StopTurn,
     TruncateMessages,
     UpdateConversation,
 )
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
+    ExchangeReturned,
     KnownEvent,
     MessageAdded,
     ProcessFinished,
@@ -81,6 +86,7 @@ from palaver.schema.events import (
     RequestResolved,
     ToolFinished,
     TurnFinished,
+    TurnInterrupted,
     encode_event,
 )
 from palaver.schema.records import AgentRecord
@@ -105,6 +111,8 @@ class Surroundings:
     home: Path
     """The folder of a conversation without a project."""
     background: Background = field(default_factory=NoBackground)
+    others: Others = field(default_factory=Alone)
+    """The other conversations, for agents that work together."""
 
 
 class Conversation:
@@ -149,7 +157,7 @@ class Conversation:
 
     # -- the door: faces come in here
 
-    async def command(self, command: Command, origin: Origin | None) -> Accepted:
+    async def command(self, command: Order, origin: Origin | None) -> Accepted:
         """On disk when it returns. Raises a CallerError or a LogError; then nothing happened."""
         self.last_used_s = self._around.clock.monotonic_s()
         try:
@@ -163,7 +171,7 @@ class Conversation:
         # It makes no sense any more because an earlier owner took it; it gets the answer that it got then.
         return await self._asked(command, origin)
 
-    async def _asked(self, command: Command, origin: Origin | None) -> Accepted:
+    async def _asked(self, command: Order, origin: Origin | None) -> Accepted:
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._inbox.post(Asked(command, origin, answer))
         return await answer
@@ -209,6 +217,11 @@ class Conversation:
         known = find_call(self._state, call)
         if known is not None and known.status in OPEN_TOOL:
             await self._results.wait(call)
+
+    async def end_of(self, turn: str) -> None:
+        """Returns once a turn of this conversation is over."""
+        if self._state.turn is not None and self._state.turn.id == turn:
+            await self._results.wait(turn)
 
     def ended(self, turn: str, error: WireError | None) -> None:
         self._inbox.post(Ended(turn, error))
@@ -338,7 +351,7 @@ class Conversation:
                 )
                 batch.answers.append((post, answer))
             case _:
-                batch.urgent = batch.urgent or isinstance(command, Interrupt)
+                batch.urgent = batch.urgent or isinstance(command, Interrupt | StopTurn)
                 numbered = self._number(batch, decision)
                 self._claims.claim(command, numbered)
                 batch.answers.append((post, accepted(self.id, numbered)))
@@ -348,7 +361,7 @@ class Conversation:
             self._dropped_late += 1
             logger.debug("late event dropped", conversation=self.id, turn=post.turn, total=self._dropped_late)
         elif isinstance(post.event, TurnFinished):
-            self._number(batch, finish(batch.state, post.event))
+            self._number(batch, finish(batch.state, post.event, now=self._now()))
         else:
             self._number(batch, [post.event])
 
@@ -362,7 +375,7 @@ class Conversation:
     def _number(self, batch: Batch, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         now, new_id, seq = self._now(), self._around.ids.new, batch.state.seq
         numbered: list[KnownEvent] = []
-        for event in events:
+        for event in exchanges.stamped(batch.state, events):
             seq += 1
             numbered.append(replace(event, seq=seq, id=new_id(), ts=now, conversation=self.id))
         if numbered:
@@ -432,6 +445,12 @@ class Conversation:
                     self._waiting.resolved(event)
                 case ToolFinished():
                     self._results.came(event.call)
+                case TurnFinished() | TurnInterrupted():
+                    self._results.came(event.turn or "")
+                case ExchangeReturned():
+                    answered = exchanges.find(self._state, event.exchange, "in")
+                    if answered is not None and not exchanges.is_open(answered):
+                        self._around.others.answered(self.id, answered)
                 case ProcessFinished(end="stopped" | "restart"):
                     self._around.background.stop(event.process)
                 case _:
@@ -461,6 +480,7 @@ class Conversation:
             clock=self._around.clock,
             ids=self._around.ids,
             blobs=self._around.log.blobs,
+            others=self._around.others,
         )
         await run_turn(running, lambda: self._around.roster.backend(record), self._older.before, after)
 
@@ -528,13 +548,13 @@ class Conversation:
         record = self._around.roster.agent(active.agent) if active and active.id == turn else None
         return {**(record.params if record else {}), **self._state.params}
 
-    def _check_agent(self, command: Command) -> None:
-        agent = command.agent if isinstance(command, SendMessage | UpdateConversation) else None
+    def _check_agent(self, command: Order) -> None:
+        agent = command.agent if isinstance(command, SendMessage | UpdateConversation | Deliver) else None
         if agent and self._around.roster.agent(agent) is None:
             raise NotFound(f"No agent is called “{agent}”.", agent=agent)
 
-    def _facts(self, state: State, command: Command, origin: Origin | None) -> Facts:
-        chosen = command.agent if isinstance(command, SendMessage) else None
+    def _facts(self, state: State, command: Order, origin: Origin | None) -> Facts:
+        chosen = command.agent if isinstance(command, SendMessage | Deliver) else None
         return self._facts_for(state, chosen or state.agent, origin)
 
     def _facts_for(self, state: State, agent: str, origin: Origin | None) -> Facts:

@@ -6,6 +6,7 @@ Pure. The owner calls it for each batch and hands the result to the append, so b
 import re
 from collections.abc import Iterable, Sequence
 
+from palaver.core.exchanges import is_open
 from palaver.core.state import message_count, open_requests
 from palaver.log.base import Claim, Document
 from palaver.schema.content import plain_text
@@ -57,6 +58,10 @@ def listing_of(state: State) -> Listing:
         archived=state.archived,
         deleted=state.deleted,
         parent=state.parent.conversation if state.parent else None,
+        parent_kind=state.parent.kind if state.parent else None,
+        root=state.parent.root if state.parent else None,
+        open_exchanges=sum(1 for known in state.exchanges if known.direction == "out" and is_open(known)),
+        cost_usd=state.cost_usd,
     )
 
 

@@ -27,10 +27,11 @@ from palaver.log.base import Claim, Used
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
-    Command,
     CreateConversation,
+    Deliver,
     EditMessage,
     EditQueued,
+    Order,
     RetryFrom,
     SendMessage,
 )
@@ -258,7 +259,7 @@ class Directory:
         if self._around.roster.agent(agent) is None:
             raise NotFound(f"No agent is called “{agent}”.", agent=agent)
 
-    async def command(self, conversation: str, command: Command, origin: Origin | None) -> Accepted:
+    async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
         """On disk when it returns."""
         command = await self._fitted(command)
         while True:
@@ -270,8 +271,11 @@ class Directory:
                     raise
                 # It was let go of between the two lines above, and took nothing. The next owner does.
 
-    async def _fitted(self, command: Command) -> Command:
-        if isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued) and command.content is not None:
+    async def _fitted(self, command: Order) -> Order:
+        if (
+            isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued | Deliver)
+            and command.content is not None
+        ):
             return replace(command, content=await with_blobs(command.content, self._around.log.blobs))
         return command
 

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from palaver.errors import LogUnavailable, PalaverError
 from palaver.schema.base import Origin
-from palaver.schema.commands import Accepted, Command
+from palaver.schema.commands import Accepted, Order
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent
 from palaver.schema.view import Message, State, Stopped
@@ -24,7 +24,7 @@ TURN_BACKLOG = 512
 class Asked:
     """A command, and who waits for its answer."""
 
-    command: Command
+    command: Order
     origin: Origin | None
     answer: asyncio.Future[Accepted]
 

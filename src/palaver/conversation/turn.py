@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Backend
 from palaver.clock import Clock, Ids
+from palaver.conversation.others import Others, Task
 from palaver.errors import AgentError, LogError, PalaverError
 from palaver.log.base import Blobs
 from palaver.schema.base import BlobRef
@@ -23,7 +24,7 @@ from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, TextFinished
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
-from palaver.tools.base import Passage
+from palaver.tools.base import Letter, Passage, Reply, Report
 
 CLEANUP_S = 5.0
 """How long a cancelled backend may take to end its processes before the conversation goes on without it."""
@@ -60,6 +61,7 @@ class RunningTurn:
     clock: Clock
     ids: Ids
     blobs: Blobs
+    others: Others
     earlier: Sequence[Message] = ()
     """Messages before those the owner keeps in memory, loaded when the turn begins."""
 
@@ -115,6 +117,29 @@ class RunningTurn:
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         self.owner.process_ended(process, exit_code, text)
+
+    # -- other agents
+
+    @property
+    def agent_id(self) -> str:
+        return self.agent.id
+
+    @property
+    def mode(self) -> str:
+        """As the person, the conversation or the agent says, in this order."""
+        active = self.owner.state.turn
+        return (active.mode if active else None) or self.params.get("mode") or self.agent.mode or "ask"
+
+    async def tell(self, *events: KnownEvent) -> None:
+        for event in events:
+            await self.owner.record(self.id, replace(event, turn=self.id))
+        await self.committed()
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        return await self.others.delegate(self, Task(agent, prompt, call))
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        return await self.others.write(self, letter, call)
 
 
 async def run_turn(

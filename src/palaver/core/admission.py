@@ -13,12 +13,13 @@ from typing import Literal
 
 from palaver.schema.commands import (
     ClearDraft,
-    Command,
     DecideTools,
     DeleteConversation,
+    Deliver,
     EditMessage,
     EditQueued,
     Interrupt,
+    Order,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -26,11 +27,13 @@ from palaver.schema.commands import (
     ResolveRequest,
     RestoreMessages,
     RetryFrom,
+    ReturnExchange,
     ReturnToolResult,
     SendMessage,
     SetDraft,
     SetParams,
     StopProcess,
+    StopTurn,
     TruncateMessages,
     UpdateConversation,
 )
@@ -66,8 +69,11 @@ def _row(at_rest: Admission, in_turn: Admission, **others: Admission) -> dict[Si
     return row
 
 
-ADMISSION: Mapping[type[Command], Mapping[Situation, Admission]] = {
+ADMISSION: Mapping[type[Order], Mapping[Situation, Admission]] = {
     SendMessage: _row(STARTS, QUEUES),
+    Deliver: _row(STARTS, QUEUES),
+    # An answer that somebody waits for is only recorded; any other begins a turn.
+    ReturnExchange: _row(STARTS, QUEUES),
     Regenerate: _row(STARTS, AT_WORK),
     RetryFrom: _row(STARTS, AT_WORK),
     EditMessage: _row(APPLIES, AT_WORK),
@@ -75,6 +81,7 @@ ADMISSION: Mapping[type[Command], Mapping[Situation, Admission]] = {
     TruncateMessages: _row(APPLIES, AT_WORK),
     RestoreMessages: _row(APPLIES, AT_WORK),
     Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
+    StopTurn: _row(NOTHING, APPLIES),
     DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
     # These name what they are about, and are answered by what became of it: any state may hold it.
     ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),
@@ -98,7 +105,7 @@ def situation(state: State) -> Situation:
     return state.status
 
 
-def admission(state: State, command: Command) -> Admission:
+def admission(state: State, command: Order) -> Admission:
     return ADMISSION[type(command)][situation(state)]
 
 

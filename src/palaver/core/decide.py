@@ -10,23 +10,26 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core import exchanges
 from palaver.core.admission import NONE_WAITS, admission
 from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.facts import Facts
 from palaver.core.history import rewrite
-from palaver.core.next import next_items, started
+from palaver.core.next import next_items, spoken, started
 from palaver.core.params import MODES, checked
+from palaver.core.queue import waiting
 from palaver.core.settle import process_over, settle, supersede, withdraw
 from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, find_call, find_request, open_requests
 from palaver.schema.commands import (
     Accepted,
     ClearDraft,
-    Command,
     DecideTools,
     DeleteConversation,
+    Deliver,
     EditMessage,
     EditQueued,
     Interrupt,
+    Order,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -34,11 +37,13 @@ from palaver.schema.commands import (
     ResolveRequest,
     RestoreMessages,
     RetryFrom,
+    ReturnExchange,
     ReturnToolResult,
     SendMessage,
     SetDraft,
     SetParams,
     StopProcess,
+    StopTurn,
     TruncateMessages,
     UpdateConversation,
 )
@@ -48,6 +53,7 @@ from palaver.schema.events import (
     ConversationUpdated,
     DraftCleared,
     DraftSet,
+    ExchangeReturned,
     GrantRemoved,
     KnownEvent,
     MessageAdded,
@@ -83,7 +89,7 @@ TOOL_RESULT_BYTES = 1 << 20
 """What an editor may send back for one call: as much as a message."""
 
 
-def decide(state: State, command: Command, facts: Facts) -> Decision:
+def decide(state: State, command: Order, facts: Facts) -> Decision:
     if state.deleted and not isinstance(command, DeleteConversation):
         return Refusal("gone", "This conversation was deleted.")
     admitted = admission(state, command)
@@ -125,15 +131,16 @@ def accepted(conversation: str, events: Sequence[KnownEvent], client_request_id:
     return answer
 
 
-def body_hash(command: Command) -> str:
+def body_hash(command: Order) -> str:
     """What was asked, whatever its spelling on the wire: two bodies are the same when they mean the same."""
     plain = replace(command, client_request_id=None)
-    if isinstance(plain, SendMessage | EditQueued | EditMessage | RetryFrom) and isinstance(plain.content, str):
+    spoken_words = SendMessage | EditQueued | EditMessage | RetryFrom | Deliver
+    if isinstance(plain, spoken_words) and isinstance(plain.content, str):
         plain = replace(plain, content=as_content(plain.content))
     return blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
 
 
-def _stamped(events: list[KnownEvent], command: Command, facts: Facts) -> list[KnownEvent]:
+def _stamped(events: list[KnownEvent], command: Order, facts: Facts) -> list[KnownEvent]:
     """Every event says who caused it; each also carries the command's id and hash, which is all of idempotency."""
     request_id = command.client_request_id
     digest = body_hash(command) if request_id else None
@@ -143,18 +150,27 @@ def _stamped(events: list[KnownEvent], command: Command, facts: Facts) -> list[K
     ]
 
 
-def _decide(state: State, command: Command, facts: Facts) -> Decision:
+def _decide(state: State, command: Order, facts: Facts) -> Decision:
     match command:
         case SendMessage():
             return _send(state, command, facts)
+        case Deliver():
+            return _deliver(state, command, facts)
+        case ReturnExchange():
+            return _return_exchange(state, command, facts)
         case EditQueued():
             return _edit_queued(state, command)
         case RemoveQueued():
-            if _queued(state, command.item) is None:
+            item = _queued(state, command.item)
+            if item is None:
                 return Refusal("not_found", "That message is not in the queue: it was delivered or removed before.")
-            return [QueueRemoved(item=command.item, reason="cancelled")]
+            return _withdrawn(item)
         case Interrupt():
             return _interrupt(state, command, facts)
+        case StopTurn():
+            if state.turn is None or command.turn not in (None, state.turn.id):
+                return Already("That turn is over.")
+            return settle(state, command.reason, now=facts.now, origin=facts.origin)
         case ResolveRequest():
             return _resolve(state, command, facts)
         case DecideTools():
@@ -192,34 +208,101 @@ def _decide(state: State, command: Command, facts: Facts) -> Decision:
 
 
 def _send(state: State, command: SendMessage, facts: Facts) -> Decision:
-    content = as_content(command.content)
-    if refusal := unfit(content):
+    added = QueueAdded(
+        item=facts.new_id(),
+        content=as_content(command.content),
+        delivery=command.delivery,
+        priority=command.priority,
+        merge=command.merge,
+        agent=command.agent,
+        mode=command.mode,
+    )
+    return _unfit(state, added) or _taken(state, added, facts)
+
+
+def _deliver(state: State, command: Deliver, facts: Facts) -> Decision:
+    added = QueueAdded(
+        item=facts.new_id(),
+        content=as_content(command.content),
+        agent=command.agent,
+        mode=command.mode,
+        trigger=command.trigger,
+        exchange=command.exchange,
+        hops=command.hops,
+    )
+    return _unfit(state, added) or _taken(state, added, facts, command.parent)
+
+
+def _return_exchange(state: State, command: ReturnExchange, facts: Facts) -> Decision:
+    known = exchanges.find(state, command.exchange, "out")
+    if known is None:
+        return Refusal("not_found", "No such exchange in this conversation.")
+    if known.status in exchanges.ENDS:
+        return Already("Its answer came before.", id=known.id)
+    returned = ExchangeReturned(
+        exchange=known.id,
+        status=command.status,
+        response=command.response,
+        duration_ms=command.duration_ms,
+        tool_call_count=command.tool_call_count,
+    )
+    if not known.callback:
+        return [returned]
+    called_back = QueueAdded(
+        item=facts.new_id(),
+        content=as_content(_callback_words(known.agent, command)),
+        trigger="callback",
+        exchange=known.id,
+        hops=known.hops + 1,
+    )
+    # Never refused for a full queue: it is an answer, and the only one.
+    return [returned, *_taken(state, called_back, facts)]
+
+
+def _callback_words(agent: str, command: ReturnExchange) -> str:
+    match command.status:
+        case "complete":
+            return f"{agent} answered:\n\n{command.response or '(without a word)'}"
+        case "failed":
+            return f"{agent} could not answer: {command.response or 'its turn failed.'}"
+        case "cancelled":
+            said = f" It had said:\n\n{command.response}" if command.response else ""
+            return f"{agent} was stopped before it had answered.{said}"
+
+
+def _unfit(state: State, added: QueueAdded) -> Refusal | None:
+    if refusal := unfit(added.content):
         return refusal
-    message = facts.new_id()
-    titled = _title(state, content)
-    if state.turn is None and not next_items(state):
-        # At rest: the turn begins in the same step, so that a stop right after this stops it.
-        turn = facts.new_id()
-        return [
-            *supersede(state),
-            *titled,
-            MessageAdded(turn=turn, message=message, content=content),
-            started(turn, Trigger(messages=(message,)), facts, command.mode),
-        ]
-    if len(state.queue) >= QUEUE_ITEMS or _queue_bytes(state) + content_bytes(content) > QUEUE_BYTES:
-        return _queue_full(state)
+    full = len(state.queue) >= QUEUE_ITEMS or _queue_bytes(state) + content_bytes(added.content) > QUEUE_BYTES
+    return _queue_full(state) if full and not _starts(state) else None
+
+
+def _starts(state: State) -> bool:
+    return state.turn is None and not next_items(state)
+
+
+def _taken(state: State, added: QueueAdded, facts: Facts, parent: str | None = None) -> list[KnownEvent]:
+    titled = _title(state, added.content)
+    if not _starts(state):
+        return [*titled, added]
+    # At rest: the turn begins in the same step, so that a stop right after this stops it.
+    turn, item = facts.new_id(), waiting(added)
+    trigger = Trigger(kind=added.trigger, messages=(item.id,), exchange=added.exchange, hops=added.hops)
     return [
+        *supersede(state),
         *titled,
-        QueueAdded(
-            item=message,
-            content=content,
-            delivery=command.delivery,
-            priority=command.priority,
-            merge=command.merge,
-            agent=command.agent,
-            mode=command.mode,
-        ),
+        spoken(item, turn),
+        started(turn, trigger, facts, added.mode, parent),
     ]
+
+
+def _withdrawn(item: QueueItem) -> list[KnownEvent]:
+    """A queued message is taken back; an agent that sent it is told."""
+    removed = QueueRemoved(item=item.id, reason="cancelled", exchange=item.exchange)
+    if item.exchange is None or item.trigger != "message":
+        return [removed]
+    why = "The message was taken out of the queue before it was read."
+    return [removed, ExchangeReturned(exchange=item.exchange, status="cancelled", response=why)]
 
 
 def _queue_full(state: State) -> Refusal:
@@ -320,7 +403,14 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
 def _gone_on(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
     """The turn that goes on from where a restart cut one, in its mode."""
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
-    return started(turn, Trigger(kind="request", request=request), facts, cut.mode if cut else None)
+    answering = exchanges.waiting_to_go_on(state)
+    trigger = Trigger(
+        kind="request",
+        request=request,
+        exchange=answering.id if answering else None,
+        hops=answering.hops if answering else 0,
+    )
+    return started(turn, trigger, facts, cut.mode if cut else None)
 
 
 def _plan_answered(
@@ -469,5 +559,5 @@ def _delete(state: State, facts: Facts) -> Decision:
         for process in state.processes
         if process.running and process.id not in over
     ]
-    withdrawn = [QueueRemoved(item=item.id, reason="cancelled") for item in state.queue]
+    withdrawn = [event for item in state.queue for event in _withdrawn(item)]
     return [*closed, *stopped, *withdrawn, ConversationDeleted()]

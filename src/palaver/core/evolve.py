@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, compressions, queue, requests
+from palaver.core import blocks, compressions, exchanges, queue, requests
 from palaver.core.state import find_request, status_of
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -71,7 +71,6 @@ from palaver.schema.events import (
 from palaver.schema.view import (
     Block,
     ContextMeter,
-    Exchange,
     FileChange,
     Grant,
     Knowledge,
@@ -87,7 +86,7 @@ from palaver.schema.view import (
 )
 
 KEEP_LATEST = 200
-"""Subagents, exchanges, grants and changed files that stay in view: each list holds its latest, so a view stays small."""
+"""Subagents, grants and changed files that stay in view: each list holds its latest, so a view stays small."""
 
 
 def evolve(state: State, event: Event) -> State:
@@ -214,7 +213,7 @@ class _Draft:
                 self._set(draft="")
 
             case QueueAdded():
-                self._set(queue=queue.added(state.queue, event))
+                self._set(queue=queue.added(state.queue, event), exchanges=exchanges.queued(state.exchanges, event))
             case QueueEdited():
                 self._set(queue=queue.edited(state.queue, event))
             case QueueRemoved():
@@ -247,6 +246,7 @@ class _Draft:
                         mode=event.mode,
                     ),
                     processes=tuple(process for process in state.processes if process.running),
+                    exchanges=exchanges.begun(state.exchanges, event),
                 )
             case TurnStatus():
                 if state.turn:
@@ -269,6 +269,7 @@ class _Draft:
                         agent=state.turn.agent if state.turn else None,
                         model=event.model or (state.turn.model if state.turn else None),
                         switch=state.turn.switch if state.turn else None,
+                        exchange=event.exchange,
                     )
                 )
                 if state.turn and state.turn.switch:
@@ -299,25 +300,22 @@ class _Draft:
                 self._resolve_request(event)
 
             case SubagentStarted():
-                started = Subagent(conversation=event.subagent, agent=event.agent, task=event.task, call=event.call)
+                started = Subagent(
+                    conversation=event.subagent,
+                    agent=event.agent,
+                    task=event.task,
+                    call=event.call,
+                    run=event.run,
+                    turn=event.turn,
+                    started_at=event.ts,
+                )
                 self._set(subagents=(*state.subagents, started)[-KEEP_LATEST:])
             case SubagentFinished():
-                self._set(
-                    subagents=tuple(
-                        replace(child, status=event.outcome) if child.conversation == event.subagent else child
-                        for child in state.subagents
-                    )
-                )
+                self._set(subagents=tuple(_subagent_ended(child, event) for child in state.subagents))
             case ExchangeSent():
-                sent = Exchange(id=event.exchange, agent=event.agent, conversation=event.to, status="sent")
-                self._set(exchanges=(*state.exchanges, sent)[-KEEP_LATEST:])
+                self._set(exchanges=exchanges.sent(state.exchanges, event))
             case ExchangeReturned():
-                self._set(
-                    exchanges=tuple(
-                        replace(known, status=event.status) if known.id == event.exchange else known
-                        for known in state.exchanges
-                    )
-                )
+                self._set(exchanges=exchanges.told(state.exchanges, event))
 
             case ContextMeasured():
                 self._set(
@@ -494,6 +492,7 @@ def _added(event: MessageAdded) -> Message:
         hidden=event.hidden,
         event_kind=event.event_kind,
         client_request_id=event.client_request_id,
+        exchange=event.exchange,
         data=event.data,
     )
 
@@ -501,6 +500,13 @@ def _added(event: MessageAdded) -> Message:
 def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
     merged = {**params, **patch}
     return {key: value for key, value in merged.items() if value is not None}
+
+
+def _subagent_ended(known: Subagent, event: SubagentFinished) -> Subagent:
+    """The first end is the end."""
+    if known.conversation != event.subagent or known.status != "running":
+        return known
+    return replace(known, status=event.outcome, finished_at=event.ts, cost_usd=event.cost_usd)
 
 
 def _process_ended(known: Process, event: ProcessFinished) -> Process:

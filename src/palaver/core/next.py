@@ -3,10 +3,15 @@
 Called by the owner after every change. Pure: the same state always gives the same answer.
 """
 
+from msgspec.structs import replace
+
 from palaver.core.facts import Facts
 from palaver.core.settle import process_over, supersede
 from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved, TurnStarted
-from palaver.schema.view import Process, QueueItem, State, Trigger
+from palaver.schema.view import Process, QueueItem, State, Trigger, Waking
+
+EVENT_KINDS: dict[Waking, str] = {"callback": "agent_callback", "idle": "idle_prompt"}
+"""How a message that nobody typed is known in the transcript."""
 
 
 def next_items(state: State) -> list[QueueItem]:
@@ -37,7 +42,13 @@ def next_turn(state: State, facts: Facts) -> list[KnownEvent]:
         return []
     turn = facts.new_id()
     delivered = [event for item in items for event in delivery(item, turn)]
-    trigger = Trigger(kind="message", messages=tuple(item.id for item in items))
+    first = items[0]
+    trigger = Trigger(
+        kind=first.trigger,
+        messages=tuple(item.id for item in items),
+        exchange=first.exchange,
+        hops=first.hops,
+    )
     return [*supersede(state), *delivered, started(turn, trigger, facts, items[0].mode)]
 
 
@@ -74,16 +85,22 @@ def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
     when it was queued.
     """
     return [
-        QueueRemoved(turn=turn, item=item.id, reason="delivered"),
-        MessageAdded(
-            turn=turn,
-            message=item.id,
-            content=item.content,
-            origin=item.origin,
-            item=item.id,
-            client_request_id=item.client_request_id,
-        ),
+        QueueRemoved(turn=turn, item=item.id, reason="delivered", exchange=item.exchange),
+        replace(spoken(item, turn), item=item.id, client_request_id=item.client_request_id),
     ]
+
+
+def spoken(item: QueueItem, turn: str) -> MessageAdded:
+    """A message as the transcript has it: what an agent or the server itself said is told from a person's words."""
+    return MessageAdded(
+        turn=turn,
+        message=item.id,
+        role="event" if item.trigger == "callback" else "user",
+        event_kind=EVENT_KINDS.get(item.trigger),
+        content=item.content,
+        origin=item.origin,
+        exchange=item.exchange,
+    )
 
 
 def process_ended(state: State, process: Process, exit_code: int | None, text: str, facts: Facts) -> list[KnownEvent]:
@@ -95,7 +112,9 @@ def process_ended(state: State, process: Process, exit_code: int | None, text: s
     return [*supersede(state), *over, started(facts.new_id(), Trigger(kind="process"), facts, last.mode)]
 
 
-def started(turn: str, trigger: Trigger, facts: Facts, mode: str | None = None) -> TurnStarted:
+def started(
+    turn: str, trigger: Trigger, facts: Facts, mode: str | None = None, parent: str | None = None
+) -> TurnStarted:
     runner = facts.runner
     return TurnStarted(
         turn=turn,
@@ -106,5 +125,6 @@ def started(turn: str, trigger: Trigger, facts: Facts, mode: str | None = None) 
         steerable=runner.steerable,
         trigger=trigger,
         mode=mode,
+        parent=parent,
         origin=facts.origin,
     )

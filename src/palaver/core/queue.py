@@ -1,6 +1,6 @@
 """The order of the queue: how an added or edited item takes its place in it.
 
-Called by evolve alone. Pure: what runs, and when, is `next.py`.
+Called by evolve, and by decide for what need not wait. Pure: what runs, and when, is `next.py`.
 """
 
 from msgspec.structs import replace
@@ -12,7 +12,11 @@ Queue = tuple[QueueItem, ...]
 
 
 def added(queue: Queue, event: QueueAdded) -> Queue:
-    item = QueueItem(
+    return _placed(queue, waiting(event), None)
+
+
+def waiting(event: QueueAdded) -> QueueItem:
+    return QueueItem(
         id=event.item,
         content=event.content,
         delivery=event.delivery,
@@ -23,8 +27,10 @@ def added(queue: Queue, event: QueueAdded) -> Queue:
         mode=event.mode,
         origin=event.origin,
         client_request_id=event.client_request_id,
+        trigger=event.trigger,
+        exchange=event.exchange,
+        hops=event.hops,
     )
-    return _placed(queue, item, None)
 
 
 def edited(queue: Queue, event: QueueEdited) -> Queue:

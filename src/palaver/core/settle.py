@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from palaver.core import exchanges
 from palaver.core.blocks import KEEP_OUTPUT_CHARS
 from palaver.core.state import OPEN_TOOL, find_call, messages_of_turn, open_requests, open_tools
 from palaver.schema.base import Origin, Usage
@@ -24,6 +25,7 @@ from palaver.schema.events import (
     PlanUpdated,
     ProcessFinished,
     RequestResolved,
+    SubagentFinished,
     TextFinished,
     ThinkingFinished,
     ToolFinished,
@@ -54,13 +56,16 @@ def settle(
     if turn is None:
         return []
     # A restart leaves answerable what nothing has acted on yet: answering it later starts the turn that goes on.
-    answerable = _answerable(state) if reason in ("restart", "shutdown") and turn.resumable else set[str]()
+    keeps = reason in ("restart", "shutdown") and turn.resumable and not _works_for_another(state)
+    answerable = _answerable(state) if keeps else set[str]()
     own = [process for process in state.processes if process.running and process.turn == turn.id]
     return [
         *_closed(state, turn, answerable),
         # Its background processes end with it: a stop stops everything that the turn began.
         *(ProcessFinished(turn=turn.id, process=process.id, end="stopped") for process in own),
         *_plan_put_down(state),
+        # One that can still go on has not answered yet.
+        *(() if answerable else exchanges.returned(state, "cancelled", None, now)),
         TurnInterrupted(
             turn=turn.id,
             reason=reason,
@@ -86,10 +91,11 @@ def fail(state: State, error: WireError, *, now: int) -> list[KnownEvent]:
         cost_usd=turn.cost_usd or None,
         duration_ms=max(0, now - turn.started_at),
     )
-    return [*_closed(state, turn, set()), *_plan_put_down(state), failed]
+    answer = exchanges.returned(state, "failed", error.message, now)
+    return [*_closed(state, turn, set()), *_plan_put_down(state), *answer, failed]
 
 
-def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
+def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
     """A backend says its turn is over: whatever it forgot to close is closed first. A proposed plan stays to be answered."""
     turn = state.turn
     if turn is None:
@@ -99,7 +105,14 @@ def finish(state: State, event: TurnFinished) -> list[KnownEvent]:
     cost_usd = event.cost_usd if event.cost_usd is not None else turn.cost_usd or None
     ended = replace(event, turn=turn.id, usage=usage, cost_usd=cost_usd)
     carried_out = event.outcome in ("completed", "task")
-    return [*_closed(state, turn, plans), *(_plan_finished(state) if carried_out else _plan_put_down(state)), ended]
+    failure = event.error.message if event.outcome == "failed" and event.error else None
+    said = failure or exchanges.answer_of(state, turn.id) or event.summary
+    return [
+        *_closed(state, turn, plans),
+        *(_plan_finished(state) if carried_out else _plan_put_down(state)),
+        *exchanges.returned(state, "failed" if event.outcome == "failed" else "complete", said, now),
+        ended,
+    ]
 
 
 def reap(state: State, new_id: Callable[[], str]) -> list[KnownEvent]:
@@ -147,12 +160,14 @@ def _plan_put_down(state: State) -> list[KnownEvent]:
 
 def supersede(state: State) -> list[KnownEvent]:
     """New input arrived at rest while requests of an ended turn were open: they give way, each with a reason."""
-    return [*_close_tools(state, set()), *_close_requests(state, set(), "superseded")]
+    over = exchanges.called_off(state, "Something else was asked of the agent before it could go on.")
+    return [*_close_tools(state, set()), *_close_requests(state, set(), "superseded"), *over]
 
 
 def withdraw(state: State) -> list[KnownEvent]:
     """A stop at rest: what an ended turn left open for a person to answer is called off."""
-    return [*_close_tools(state, set()), *_close_requests(state, set())]
+    over = exchanges.called_off(state, "It was stopped before it could go on.")
+    return [*_close_tools(state, set()), *_close_requests(state, set()), *over]
 
 
 def expire(state: State, request: Request) -> list[KnownEvent]:
@@ -160,14 +175,32 @@ def expire(state: State, request: Request) -> list[KnownEvent]:
     turn = state.turn.id if state.turn else None
     resolved = RequestResolved(turn=turn, request=request.id, status="expired", verdict="deny")
     tool = find_call(state, request.call) if request.call and turn is None else None
+    last = [known.id for known in open_requests(state)] == [request.id]
+    over = exchanges.called_off(state, "Nobody answered what it asked in time.") if last else []
     if tool is None or tool.status not in OPEN_TOOL:
-        return [resolved]
+        return [resolved, *over]
     error = ToolError(code="interaction_timeout", message="Nobody answered in time; it was not run.")
-    return [ToolFinished(turn=turn, call=tool.call, ok=False, error=error, effect="none"), resolved]
+    return [ToolFinished(turn=turn, call=tool.call, ok=False, error=error, effect="none"), resolved, *over]
 
 
 def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
-    return [*_close_answers(state, turn.id), *_close_tools(state, left_open), *_close_requests(state, left_open)]
+    return [
+        *_close_answers(state, turn.id),
+        *_close_tools(state, left_open),
+        *_close_requests(state, left_open),
+        # Whoever works for this turn is stopped with it.
+        *(
+            SubagentFinished(turn=turn.id, subagent=child.conversation, outcome="cancelled", run=child.run)
+            for child in state.subagents
+            if child.status == "running"
+        ),
+        *exchanges.given_up(state, turn),
+    ]
+
+
+def _works_for_another(state: State) -> bool:
+    """A subagent: nobody would be there to take what it says later."""
+    return state.parent is not None and state.parent.kind == "subagent"
 
 
 def _answerable(state: State) -> set[str]:

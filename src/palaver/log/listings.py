@@ -45,8 +45,9 @@ def is_waiting(listing: Listing) -> bool:
 
 
 def is_unfinished(listing: Listing) -> bool:
-    """An open turn must be settled whatever became of the conversation; the queue of a deleted one is void."""
-    return listing.turn is not None or (listing.queue_size > 0 and not listing.deleted)
+    """An open turn must be settled whatever became of the conversation; what a deleted one still expected is void."""
+    expects = listing.queue_size > 0 or listing.open_exchanges > 0
+    return listing.turn is not None or (expects and not listing.deleted)
 
 
 # -- as SQL

@@ -45,6 +45,8 @@ class Origin(Wire):
     client: str | None = None
     user: str | None = None
     agent: str | None = None
+    conversation: str | None = None
+    """Where an agent spoke from: another conversation of this server."""
 
 
 class Usage(Wire):

@@ -4,13 +4,13 @@
 answer, the same id with another body is refused.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from palaver.schema.base import Delivery, Id, Scope, Then, Verdict, Wire
 from palaver.schema.content import Content
-from palaver.schema.view import Message
+from palaver.schema.view import Message, Stopped, Waking
 
 
 class _Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
@@ -188,6 +188,43 @@ Command = (
     | SetDraft
     | ClearDraft
 )
+
+
+# -- what the server itself asks of a conversation; no client can send these
+
+
+class Deliver(_Command, tag="deliver"):
+    """Words that no person sent: a task for a subagent, another agent's message, an idle prompt."""
+
+    content: str | Content
+    trigger: Waking = "message"
+    exchange: Id | None = None
+    hops: int = 0
+    agent: Id | None = None
+    mode: str | None = None
+    parent: Id | None = None
+    """The turn of another conversation that this one works for."""
+
+
+class ReturnExchange(_Command, tag="return_exchange"):
+    """The answer to what an agent here sent to another. Only the first one counts."""
+
+    exchange: Id
+    status: Literal["complete", "failed", "cancelled"]
+    response: str = ""
+    duration_ms: int | None = None
+    tool_call_count: int | None = None
+
+
+class StopTurn(_Command, tag="stop_turn"):
+    """Like `Interrupt`, for another reason than a person's wish."""
+
+    reason: Stopped
+    turn: Id | None = None
+
+
+Order = Command | Deliver | ReturnExchange | StopTurn
+"""All that the owner of a conversation takes."""
 
 
 class Accepted(Wire):

@@ -34,6 +34,7 @@ from palaver.schema.view import (
     Stopped,
     ToolError,
     Trigger,
+    Waking,
 )
 
 
@@ -47,6 +48,8 @@ class EventBase(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field
     origin: Origin | None = None
     client_request_id: str | None = None
     body_hash: str | None = None
+    exchange: str | None = None
+    """The exchange between two agents that it belongs to: on every event of the turn that answers one."""
 
 
 # -- conversation
@@ -94,6 +97,8 @@ class QueueAdded(EventBase, tag="queue.added"):
     merge: bool = False
     agent: str | None = None
     mode: str | None = None
+    trigger: Waking = "message"
+    hops: int = 0
 
 
 class QueueEdited(EventBase, tag="queue.edited"):
@@ -262,7 +267,6 @@ class ToolCalled(EventBase, tag="tool.called"):
     name: str
     input: Any = None
     provider: Any = None
-    exchange: str | None = None
 
 
 class ToolStarted(EventBase, tag="tool.started"):
@@ -295,7 +299,6 @@ class ToolFinished(EventBase, tag="tool.finished"):
     total_bytes: int | None = None
     exit_code: int | None = None
     duration_ms: int | None = None
-    exchange: str | None = None
 
 
 # -- requests
@@ -352,18 +355,25 @@ class SubagentFinished(EventBase, tag="subagent.finished"):
     outcome: Literal["completed", "failed", "cancelled"]
     result: str | None = None
     run: str | None = None
+    cost_usd: float | None = None
+    """What its whole tree cost; counted in its own conversations, shown here."""
 
 
 class ExchangeSent(EventBase, tag="exchange.sent"):
+    """One agent writes to another. The exchange has the id of the call that sent it."""
+
     exchange: str
     agent: str
     to: str | None = None
     content: str = ""
     mode: Literal["sync", "async"] = "sync"
     call: str | None = None
+    hops: int = 0
 
 
 class ExchangeReturned(EventBase, tag="exchange.returned"):
+    """What came of it so far, on both sides. `complete`, `failed` and `cancelled` are ends: the first of them counts."""
+
     exchange: str
     status: Literal["complete", "timeout", "queued", "started", "failed", "cancelled"]
     response: str | None = None

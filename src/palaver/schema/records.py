@@ -40,8 +40,10 @@ class AgentRecord(Wire):
     fallbacks: tuple[str, ...] = ()
     """Models that take over, in this order, when the one before cannot be had."""
     system_prompt: str = ""
-    allowed_tools: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     """The tools it has; empty means all."""
+    allowed_tools: tuple[str, ...] = ()
+    """Of those, the ones that run without asking. Deny rules beat it."""
     mcp_servers: tuple[McpServer, ...] = ()
     policy: tuple[PolicyRule, ...] = ()
     mode: str | None = None
@@ -49,4 +51,9 @@ class AgentRecord(Wire):
     """Of one conversation with it. Reaching it pauses and asks."""
     knowledge: bool = True
     """Recalls earlier conversations and notes of the project before it answers."""
+    idle_prompt: str | None = None
+    """What it is told when it has rested for a while during a mission."""
+    idle_interval_s: int | None = None
+    strict_inbox: bool = False
+    """It speaks to people through its tools alone; plain text is an error that tells it so."""
     params: dict[str, Any] = {}

@@ -25,6 +25,8 @@ ProcessEnd = Literal["exited", "stopped", "restart"]
 CompressionStage = Literal["deduplicate", "shorten", "repair", "limit", "summarize"]
 """In the order they are tried: repeated files, long tool results, broken calls, old answers, a summary by the model."""
 Stopped = Literal["user", "restart", "shutdown", "limit", "backend_exit", "storage", "deleted", "parent"]
+Waking = Literal["message", "task", "callback", "idle"]
+"""What a message that begins a turn is: someone's words, a subagent's task, another agent's answer, an idle prompt."""
 
 
 class _Block(Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -144,6 +146,7 @@ class Message(Shown):
     event_kind: str | None = None
     edited: bool = False
     client_request_id: str | None = None
+    exchange: str | None = None
     knowledge: Knowledge | None = None
     switch: Switch | None = None
     """On the first answer of a model that took over."""
@@ -165,6 +168,9 @@ class QueueItem(Shown):
     mode: str | None = None
     origin: Origin | None = None
     client_request_id: str | None = None
+    trigger: "Waking" = "message"
+    exchange: str | None = None
+    hops: int = 0
 
 
 class QuestionOption(Shown):
@@ -256,6 +262,9 @@ class Trigger(Shown):
     messages: tuple[str, ...] = ()
     request: str | None = None
     exchange: str | None = None
+    """The exchange that this turn answers."""
+    hops: int = 0
+    """Words between agents since a person last spoke: what bounds a conversation of agents with each other."""
 
 
 class Turn(Shown):
@@ -287,13 +296,35 @@ class Subagent(Shown):
     task: str
     call: str | None = None
     status: Literal["running", "completed", "failed", "cancelled"] = "running"
+    run: str | None = None
+    """Its turn."""
+    turn: str | None = None
+    """The turn here that it works for."""
+    started_at: int | None = None
+    finished_at: int | None = None
+    cost_usd: float | None = None
+
+
+ExchangeStatus = Literal["sent", "started", "queued", "timeout", "complete", "failed", "cancelled"]
 
 
 class Exchange(Shown):
+    """A word from one agent to another and its answer, seen from one of the two conversations."""
+
     id: str
     agent: str
+    """The other agent."""
     conversation: str | None
-    status: str
+    """The other conversation."""
+    status: ExchangeStatus
+    direction: Literal["out", "in"] = "out"
+    mode: Literal["sync", "async"] = "sync"
+    call: str | None = None
+    callback: bool = False
+    """Nobody waits for the answer: when it comes, it begins a turn."""
+    hops: int = 0
+    started_at: int | None = None
+    finished_at: int | None = None
 
 
 class Process(Shown):
@@ -362,6 +393,8 @@ class Parent(Shown):
     root: str
     message: str | None = None
     call: str | None = None
+    depth: int = 0
+    """How many conversations stand above it, for a subagent's."""
 
 
 class State(Shown):
@@ -418,5 +451,11 @@ class Listing(Shown):
     archived: bool = False
     deleted: bool = False
     parent: str | None = None
+    parent_kind: Literal["branch", "subagent", "exchange", "mission"] | None = None
+    root: str | None = None
+    """The top of its tree, for one that has a parent."""
+    open_exchanges: int = 0
+    """Words to other agents whose answer is still to come."""
+    cost_usd: float = 0.0
     pos: int = 0
     """The store-wide position of its latest change: the cursor of a list that follows."""

@@ -49,6 +49,39 @@ class Passage:
     ts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a task that was given to a subagent."""
+
+    ok: bool
+    text: str
+    conversation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message from one agent to another."""
+
+    agent: str
+    content: str
+    conversation: str = "latest-or-create"
+    """`latest`, `create`, `latest-or-create`, or the id of one."""
+    wait: bool = True
+    """For the answer; else it comes back in a turn of its own."""
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of it so far."""
+
+    status: Literal["complete", "timeout", "queued", "started", "failed", "cancelled"]
+    response: str = ""
+    conversation: str | None = None
+    duration_ms: int | None = None
+    tool_call_count: int | None = None
+
+
 class Host(Protocol):
     """What a tool may ask of the conversation it runs in, beyond giving its result."""
 
@@ -69,6 +102,14 @@ class Host(Protocol):
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         """A background process ended by itself. May be called long after the turn; `text` is for the agent."""
+        ...
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        """A subagent does a task and reports. Cancelled: it is stopped, with all that works for it."""
+        ...
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        """A message to another agent, in a conversation of its own."""
         ...
 
 

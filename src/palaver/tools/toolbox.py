@@ -52,7 +52,7 @@ class Toolbox:
     """What people allowed for agents and projects."""
 
     def only(self, names: Iterable[str]) -> "Toolbox":
-        """The same box with these tools alone (an agent's `allowed_tools`). Unknown names are ignored."""
+        """The same box with these tools alone (an agent's `tools`). Unknown names are ignored."""
         return replace(self, tools={name: self.tools[name] for name in names if name in self.tools})
 
     def governed(self, project: Path, rules: Iterable[Rule]) -> "Toolbox":

@@ -79,7 +79,7 @@ class Owner:
             self.dropped_late += 1
             return
         event = replace(event, turn=turn)
-        self.commit(settling.finish(self.state, event) if isinstance(event, TurnFinished) else [event])
+        self.commit(settling.finish(self.state, event, now=self.now) if isinstance(event, TurnFinished) else [event])
         self.drain()
 
     def boundary(self) -> None:

@@ -40,7 +40,7 @@ def test_agent_is_read_whole() -> None:
     assert (agent.id, agent.name, agent.description) == ("gardener", "The Gardener", "Digs and sows")
     assert (agent.model, agent.fallbacks, agent.mode) == ("small", ("tiny",), "accept_edits")
     assert agent.system_prompt == "You are a gardener.\n\nDig deep."
-    assert agent.allowed_tools == ("read", "list", "shell")
+    assert agent.tools == ("read", "list", "shell")
     assert (agent.spend_limit_usd, agent.knowledge, agent.params) == (2.5, False, {"temperature": 0.2})
     assert agent.policy == (PolicyRule(tool="shell", match="rm *", decision="deny_abort"),)
     assert agent.mcp_servers == (

@@ -26,7 +26,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, TextBlock, Trigger
-from palaver.tools.base import Passage
+from palaver.tools.base import Letter, Passage, Reply, Report
 
 WAIT_S = 60.0
 """Every wait of a test ends by then; none is expected to come near it."""
@@ -112,6 +112,12 @@ class MemoryTurn:
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         pass
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        return Report(ok=False, text="There is nobody else.")
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        return Reply(status="failed", response="There is nobody else.")
 
     # -- what a test does
 

@@ -319,10 +319,10 @@ def test_message_beyond_the_window_is_refused_in_words() -> None:
 
 
 async def test_agent_keeps_its_prompt_shortened_and_loses_its_tools() -> None:
-    agent = AgentRecord(id="a", name="A", system_prompt="Be kind. " * 200, allowed_tools=("shell",), model="gpt-5")
+    agent = AgentRecord(id="a", name="A", system_prompt="Be kind. " * 200, tools=("shell",), model="gpt-5")
     small = SmallTurn(MemoryTurn(agent=agent), model=MODEL)
     assert small.agent.model == MODEL
-    assert small.agent.allowed_tools == ()
+    assert small.agent.tools == ()
     assert 0 < len(small.agent.system_prompt) <= SYSTEM_CHARS
     assert SmallTurn(MemoryTurn(), model=MODEL).agent.system_prompt == SYSTEM_PROMPT
 

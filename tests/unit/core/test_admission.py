@@ -13,12 +13,13 @@ from palaver.core.evolve import evolve
 from palaver.schema.commands import (
     Answer,
     ClearDraft,
-    Command,
     DecideTools,
     DeleteConversation,
+    Deliver,
     EditMessage,
     EditQueued,
     Interrupt,
+    Order,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -26,17 +27,20 @@ from palaver.schema.commands import (
     ResolveRequest,
     RestoreMessages,
     RetryFrom,
+    ReturnExchange,
     ReturnToolResult,
     SendMessage,
     SetDraft,
     SetParams,
     StopProcess,
+    StopTurn,
     TruncateMessages,
     UpdateConversation,
 )
 from palaver.schema.content import as_content
 from palaver.schema.events import (
     DraftSet,
+    ExchangeSent,
     GrantAdded,
     KnownEvent,
     ProcessStarted,
@@ -50,11 +54,14 @@ from palaver.schema.view import Message, Plan, Question, State, Status
 from tests.rigs.core.machine import CoreMachine
 from tests.unit.core.stage import after, asked, began, called, facts, said, wondered
 
-COMMANDS: dict[type[Command], Command] = {
+COMMANDS: dict[type[Order], Order] = {
     SendMessage: SendMessage(content="Hello"),
     EditQueued: EditQueued(item="i1", content="Changed"),
     RemoveQueued: RemoveQueued(item="i1"),
+    Deliver: Deliver(content="Hello", trigger="task"),
+    ReturnExchange: ReturnExchange(exchange="x1", status="complete", response="Done"),
     Interrupt: Interrupt(),
+    StopTurn: StopTurn(reason="parent"),
     ResolveRequest: ResolveRequest(request="q", verdict="allow", answers=(Answer(selected=("x",)),)),
     DecideTools: DecideTools(),
     StopProcess: StopProcess(process="p1"),
@@ -80,6 +87,7 @@ AROUND: tuple[KnownEvent, ...] = (
     ProcessStarted(process="p1", command="sleep 9"),
     GrantAdded(tool="shell", scope="conversation"),
     DraftSet(text="Hm"),
+    ExchangeSent(exchange="x1", agent="b", to="c2", mode="async"),
 )
 
 PLAN = RequestOpened(turn="t1", request="q", kind="plan", plan=Plan(summary="Dig"))
@@ -97,7 +105,7 @@ STATES: dict[Situation, State] = {
     "waiting_user_input": after(*asked(), *said(), QUESTION, *AROUND),
 }
 
-NAMES_WHAT_IS_NOT_THERE: frozenset[tuple[type[Command], Situation]] = frozenset(
+NAMES_WHAT_IS_NOT_THERE: frozenset[tuple[type[Order], Situation]] = frozenset(
     {
         (ResolveRequest, state)
         for state in SITUATIONS
@@ -111,7 +119,7 @@ NAMES_WHAT_IS_NOT_THERE: frozenset[tuple[type[Command], Situation]] = frozenset(
 
 
 def test_table_holds_every_command_in_every_state() -> None:
-    assert set(ADMISSION) == set(get_args(Command)) == set(COMMANDS)
+    assert set(ADMISSION) == set(get_args(Order)) == set(COMMANDS)
     assert all(set(row) == set(SITUATIONS) for row in ADMISSION.values())
     assert set(SITUATIONS) - {"waiting_at_rest"} == set(get_args(Status)) == set(TRANSITIONS)
 
@@ -123,7 +131,7 @@ def test_stage_is_set_for(state: Situation) -> None:
 
 @pytest.mark.parametrize("state", SITUATIONS)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
-def test_command_in_state_does_what_the_table_says(command: type[Command], state: Situation) -> None:
+def test_command_in_state_does_what_the_table_says(command: type[Order], state: Situation) -> None:
     admitted = ADMISSION[command][state]
     decision = decide(STATES[state], COMMANDS[command], facts())
     if admitted.word != "refused" and (command, state) in NAMES_WHAT_IS_NOT_THERE:
@@ -162,7 +170,7 @@ def test_deleted_conversation_takes_no_command_but_its_deletion() -> None:
             assert decision.code == "gone"
 
 
-def _decided(state: State, command: Command) -> list[KnownEvent]:
+def _decided(state: State, command: Order) -> list[KnownEvent]:
     decision = decide(state, command, facts())
     assert isinstance(decision, list)
     return decision

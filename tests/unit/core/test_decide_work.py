@@ -166,7 +166,7 @@ def test_stopped_plan_stays_approved() -> None:
 
 def test_finished_plan_skips_what_was_left_undone() -> None:
     state = _executing()
-    finished = after(*finish(state, TurnFinished(outcome="completed")), state=state)
+    finished = after(*finish(state, TurnFinished(outcome="completed"), now=9), state=state)
     assert finished.plan is not None
     assert finished.plan.status == "completed"
     assert [item.status for item in finished.plan.items] == ["done", "skipped", "skipped"]

@@ -13,6 +13,7 @@ from palaver.schema.content import as_content
 from palaver.schema.events import (
     ConversationCreated,
     Event,
+    ExchangeReturned,
     ExchangeSent,
     FilesChanged,
     KnownEvent,
@@ -163,11 +164,19 @@ def test_lists_keep_their_latest() -> None:
     many = range(KEEP_LATEST + 2)
     state = after(
         *(SubagentStarted(subagent=f"c{n}", agent="a", task="t") for n in many),
-        *(ExchangeSent(exchange=f"x{n}", agent="a") for n in many),
+        ExchangeSent(exchange="open", agent="a"),
+        *(
+            event
+            for n in many
+            for event in (
+                ExchangeSent(exchange=f"x{n}", agent="a"),
+                ExchangeReturned(exchange=f"x{n}", status="complete"),
+            )
+        ),
         *(FilesChanged(files=(FileChange(path=f"f{n}", kind="modified"),)) for n in many),
     )
     assert state.subagents[0].conversation == "c2"
-    assert state.exchanges[0].id == "x2"
+    assert [known.id for known in state.exchanges[:2]] == ["open", "x2"], "what is still expected never leaves the view"
     assert (state.files[0].path, len(state.files)) == ("f2", KEEP_LATEST)
 
 

@@ -237,10 +237,10 @@ def test_failure_closes_the_same_and_says_why() -> None:
 
 
 def test_finish_closes_what_a_backend_forgot() -> None:
-    events = finish(_in_full_swing(), TurnFinished(outcome="completed"))
+    events = finish(_in_full_swing(), TurnFinished(outcome="completed"), now=9)
     assert kinds(events)[-2:] == ["RequestResolved", "TurnFinished"]
     assert events[-1].turn == "t1"
-    assert finish(at_rest(), TurnFinished(outcome="completed")) == []
+    assert finish(at_rest(), TurnFinished(outcome="completed"), now=9) == []
 
 
 def test_finish_counts_usage_that_the_backend_did_not_sum_up() -> None:
@@ -248,7 +248,8 @@ def test_finish_counts_usage_that_the_backend_did_not_sum_up() -> None:
         *asked(), *said(), AnswerFinished(turn="t1", message="m2", finish_reason="stop", usage=Usage(input_tokens=4))
     )
     summed, told = (
-        finish(state, TurnFinished(outcome="completed", usage=usage))[-1] for usage in (Usage(), Usage(input_tokens=9))
+        finish(state, TurnFinished(outcome="completed", usage=usage), now=9)[-1]
+        for usage in (Usage(), Usage(input_tokens=9))
     )
     assert isinstance(summed, TurnFinished)
     assert isinstance(told, TurnFinished)
@@ -258,8 +259,8 @@ def test_finish_counts_usage_that_the_backend_did_not_sum_up() -> None:
 def test_finish_leaves_a_proposed_plan_to_be_answered() -> None:
     plan = RequestOpened(turn="t1", request="q", kind="plan", plan=Plan(summary="Dig"))
     state = after(*asked(), plan)
-    assert kinds(finish(state, TurnFinished(outcome="plan"))) == ["TurnFinished"]
-    assert kinds(finish(state, TurnFinished(outcome="completed"))) == ["RequestResolved", "TurnFinished"]
+    assert kinds(finish(state, TurnFinished(outcome="plan"), now=9)) == ["TurnFinished"]
+    assert kinds(finish(state, TurnFinished(outcome="completed"), now=9)) == ["RequestResolved", "TurnFinished"]
 
 
 def test_settling_a_turn_that_said_nothing_is_its_interruption_alone() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent
 from palaver.schema.view import Outcome
-from palaver.tools.base import Passage, Proposal, Stream, Tool, ToolResult, Workplace
+from palaver.tools.base import Letter, Passage, Proposal, Reply, Report, Stream, Tool, ToolResult, Workplace
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "SERVICE_TOKEN": "correct-horse-battery"}
 
@@ -24,6 +24,10 @@ class Listener:
     events: list[KnownEvent] = field(default_factory=list[KnownEvent])
     ended: "asyncio.Queue[tuple[str, int | None, str]]" = field(default_factory=lambda: asyncio.Queue(100))
     outcome: tuple[Outcome, str | None] | None = None
+    tasks: list[tuple[str | None, str, str]] = field(default_factory=list[tuple[str | None, str, str]])
+    report: Report = field(default_factory=lambda: Report(ok=True, text="Done.", conversation="c2"))
+    letters: list[Letter] = field(default_factory=list[Letter])
+    reply: Reply = field(default_factory=lambda: Reply(status="complete", response="Yes.", conversation="c2"))
 
     async def emit(self, event: KnownEvent) -> None:
         self.events.append(event)
@@ -36,6 +40,14 @@ class Listener:
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         await self.ended.put((process, exit_code, text))
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        self.tasks.append((agent, prompt, call))
+        return self.report
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        self.letters.append(letter)
+        return self.reply
 
 
 @dataclass

@@ -33,12 +33,13 @@ import type {
 import type { AnyEvent } from "../protocol/guards";
 import * as blocks from "./blocks";
 import * as compressions from "./compressions";
+import * as exchanges from "./exchanges";
 import * as messages from "./messages";
 import * as queue from "./queue";
 import * as requests from "./requests";
 import { statusOf } from "./status";
 
-/** Subagents, exchanges, grants and changed files that stay in view: each list holds its latest. */
+/** Subagents, grants and changed files that stay in view: each list holds its latest. */
 const KEEP_LATEST = 200;
 
 export const EMPTY_STATE: State = {
@@ -200,7 +201,7 @@ class Draft {
         state.agent = event.agent ?? "default";
         state.project = event.project ?? null;
         state.params = event.params ?? {};
-        state.parent = event.parent ?? null;
+        state.parent = event.parent ? { ...event.parent, depth: event.parent.depth ?? 0 } : null;
         break;
       case "conversation.updated":
         this.update(event);
@@ -217,6 +218,7 @@ class Draft {
 
       case "queue.added":
         state.queue = queue.added(state.queue, event);
+        state.exchanges = exchanges.queued(state.exchanges, event);
         break;
       case "queue.edited":
         state.queue = queue.edited(state.queue, event);
@@ -248,7 +250,8 @@ class Draft {
           backend: event.backend,
           model: event.model ?? null,
           started_at: event.ts,
-          trigger: event.trigger,
+          // What a log of before it was thought of does not say.
+          trigger: { ...event.trigger, hops: event.trigger.hops ?? 0 },
           resumable: event.resumable ?? false,
           steerable: event.steerable ?? false,
           mode: event.mode ?? null,
@@ -260,6 +263,7 @@ class Draft {
           switch: null,
         };
         state.processes = state.processes.filter((process) => process.running);
+        state.exchanges = exchanges.begun(state.exchanges, event);
         break;
       case "turn.status":
         if (state.turn) {
@@ -319,25 +323,25 @@ class Draft {
           task: event.task,
           call: event.call ?? null,
           status: "running",
+          run: event.run ?? null,
+          turn: event.turn ?? null,
+          started_at: event.ts,
+          finished_at: null,
+          cost_usd: null,
         });
         break;
       case "subagent.finished":
         state.subagents = state.subagents.map((child) =>
-          child.conversation === event.subagent ? { ...child, status: event.outcome } : child,
+          child.conversation === event.subagent && child.status === "running"
+            ? { ...child, status: event.outcome, finished_at: event.ts, cost_usd: event.cost_usd ?? null }
+            : child,
         );
         break;
       case "exchange.sent":
-        state.exchanges = latest(state.exchanges, {
-          id: event.exchange,
-          agent: event.agent,
-          conversation: event.to ?? null,
-          status: "sent",
-        });
+        state.exchanges = exchanges.sent(state.exchanges, event);
         break;
       case "exchange.returned":
-        state.exchanges = state.exchanges.map((known) =>
-          known.id === event.exchange ? { ...known, status: event.status } : known,
-        );
+        state.exchanges = exchanges.told(state.exchanges, event);
         break;
 
       case "context.measured":

@@ -47,6 +47,7 @@ function empty(event: MessageAdded | AnswerStarted, role: Message["role"]): Mess
     event_kind: null,
     edited: false,
     client_request_id: null,
+    exchange: event.exchange ?? null,
     knowledge: null,
     switch: null,
     ended: null,

@@ -16,6 +16,9 @@ export function added(queue: readonly QueueItem[], event: QueueAdded): QueueItem
     mode: event.mode ?? null,
     origin: event.origin ?? null,
     client_request_id: event.client_request_id ?? null,
+    trigger: event.trigger ?? "message",
+    exchange: event.exchange ?? null,
+    hops: event.hops ?? 0,
   };
   return placed(queue, item, null);
 }

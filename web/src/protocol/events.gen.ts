@@ -105,6 +105,7 @@ export interface TextDelta {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Who caused an event and through which face; a face that must not echo a client filters on it.
@@ -114,6 +115,7 @@ export interface Origin {
   client?: string | null;
   user?: string | null;
   agent?: string | null;
+  conversation?: string | null;
 }
 export interface ThinkingDelta {
   type: "thinking.delta";
@@ -128,6 +130,7 @@ export interface ThinkingDelta {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ToolOutputDelta {
   type: "tool.output.delta";
@@ -142,6 +145,7 @@ export interface ToolOutputDelta {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ToolInputDelta {
   type: "tool.input.delta";
@@ -158,6 +162,7 @@ export interface ToolInputDelta {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ConversationCreated {
   type: "conversation.created";
@@ -177,6 +182,7 @@ export interface ConversationCreated {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Where a conversation comes from. `root` is the top of its tree.
@@ -187,6 +193,7 @@ export interface Parent {
   root: string;
   message: string | null;
   call: string | null;
+  depth: number;
 }
 /**
  * Only the given fields change. In `params` a null clears its key.
@@ -208,6 +215,7 @@ export interface ConversationUpdated {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ConversationDeleted {
   type: "conversation.deleted";
@@ -219,6 +227,7 @@ export interface ConversationDeleted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface DraftSet {
   type: "draft.set";
@@ -231,6 +240,7 @@ export interface DraftSet {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface DraftCleared {
   type: "draft.cleared";
@@ -242,6 +252,7 @@ export interface DraftCleared {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface QueueAdded {
   type: "queue.added";
@@ -252,6 +263,8 @@ export interface QueueAdded {
   merge?: boolean;
   agent?: string | null;
   mode?: string | null;
+  trigger?: "callback" | "idle" | "message" | "task";
+  hops?: number;
   seq: number;
   id: string;
   ts: number;
@@ -260,6 +273,7 @@ export interface QueueAdded {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Text. When it outgrew an event, `text` holds its beginning and `blob` all of it.
@@ -301,6 +315,7 @@ export interface QueueEdited {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface QueueRemoved {
   type: "queue.removed";
@@ -314,6 +329,7 @@ export interface QueueRemoved {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * A message by anyone but the running agent. `blocks` instead of `content` for restored and imported ones.
@@ -338,6 +354,7 @@ export interface MessageAdded {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface TextBlock {
   type: "text";
@@ -408,6 +425,7 @@ export interface MessageEdited {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface MessageRemoved {
   type: "message.removed";
@@ -421,6 +439,7 @@ export interface MessageRemoved {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Everything from `index` on is gone from the view (never from the log).
@@ -437,6 +456,7 @@ export interface MessageTruncated {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface TurnStarted {
   type: "turn.started";
@@ -456,6 +476,7 @@ export interface TurnStarted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Why a turn began, and the messages it consumes.
@@ -465,6 +486,7 @@ export interface Trigger {
   messages: string[];
   request: string | null;
   exchange: string | null;
+  hops: number;
 }
 export interface TurnStatus {
   type: "turn.status";
@@ -479,6 +501,7 @@ export interface TurnStatus {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface Retry {
   attempt: number;
@@ -502,6 +525,7 @@ export interface TurnFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Tokens a provider counted. Cached tokens are part of `input_tokens`.
@@ -539,6 +563,7 @@ export interface TurnInterrupted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * One model call begins to answer. `replaces` names the cut attempt that this one takes the place of.
@@ -556,6 +581,7 @@ export interface AnswerStarted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface TextFinished {
   type: "text.finished";
@@ -572,6 +598,7 @@ export interface TextFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ThinkingFinished {
   type: "thinking.finished";
@@ -591,6 +618,7 @@ export interface ThinkingFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface AnswerFinished {
   type: "answer.finished";
@@ -609,6 +637,7 @@ export interface AnswerFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface CitationAdded {
   type: "citation.added";
@@ -623,6 +652,7 @@ export interface CitationAdded {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * The model asks for a tool; nothing has run. `provider` keeps the provider's own call id, which may repeat.
@@ -635,7 +665,6 @@ export interface ToolCalled {
   name: string;
   input?: unknown;
   provider?: unknown;
-  exchange?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -644,6 +673,7 @@ export interface ToolCalled {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Committed before the tool's first effect: the grant it runs under. From here on its effect may be unknown.
@@ -663,6 +693,7 @@ export interface ToolStarted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * The one result of a call. `output` replaces what was streamed; `effect` says what happened to the world.
@@ -680,7 +711,6 @@ export interface ToolFinished {
   total_bytes?: number | null;
   exit_code?: number | null;
   duration_ms?: number | null;
-  exchange?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -689,6 +719,7 @@ export interface ToolFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * `hash` binds an approval to exactly what will run; any change asks again.
@@ -719,6 +750,7 @@ export interface RequestOpened {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * What a lasting yes to a request may cover. `match` as in a rule; absent: every call of the tool.
@@ -771,6 +803,7 @@ export interface RequestResolved {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * One question's answer.
@@ -795,6 +828,7 @@ export interface SubagentStarted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface SubagentFinished {
   type: "subagent.finished";
@@ -802,6 +836,7 @@ export interface SubagentFinished {
   outcome: "cancelled" | "completed" | "failed";
   result?: string | null;
   run?: string | null;
+  cost_usd?: number | null;
   seq: number;
   id: string;
   ts: number;
@@ -810,7 +845,11 @@ export interface SubagentFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
+/**
+ * One agent writes to another. The exchange has the id of the call that sent it.
+ */
 export interface ExchangeSent {
   type: "exchange.sent";
   exchange: string;
@@ -819,6 +858,7 @@ export interface ExchangeSent {
   content?: string;
   mode?: "async" | "sync";
   call?: string | null;
+  hops?: number;
   seq: number;
   id: string;
   ts: number;
@@ -828,6 +868,9 @@ export interface ExchangeSent {
   client_request_id?: string | null;
   body_hash?: string | null;
 }
+/**
+ * What came of it so far, on both sides. `complete`, `failed` and `cancelled` are ends: the first of them counts.
+ */
 export interface ExchangeReturned {
   type: "exchange.returned";
   exchange: string;
@@ -863,6 +906,7 @@ export interface ContextMeasured {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * A stage was taken: what began before `horizon` is shown to models in its way from now on, the same way each time.
@@ -886,6 +930,7 @@ export interface ContextCompressed {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * What was recalled for a message. `text` is what the model is shown with it, now and in every later step.
@@ -904,6 +949,7 @@ export interface KnowledgeRecalled {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Where something recalled comes from. `ref` is a conversation's id or a path beneath the project.
@@ -928,6 +974,7 @@ export interface FilesChanged {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface PlanUpdated {
   type: "plan.updated";
@@ -940,6 +987,7 @@ export interface PlanUpdated {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ProcessStarted {
   type: "process.started";
@@ -955,6 +1003,7 @@ export interface ProcessStarted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ProcessFinished {
   type: "process.finished";
@@ -969,6 +1018,7 @@ export interface ProcessFinished {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface ModelSwitched {
   type: "model.switched";
@@ -983,6 +1033,7 @@ export interface ModelSwitched {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface MissionSet {
   type: "mission.set";
@@ -998,6 +1049,7 @@ export interface MissionSet {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface MissionAgent {
   agent: string;
@@ -1015,6 +1067,7 @@ export interface MissionCleared {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface MissionTriggered {
   type: "mission.triggered";
@@ -1030,6 +1083,7 @@ export interface MissionTriggered {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 export interface AgentOverridden {
   type: "agent.overridden";
@@ -1044,6 +1098,7 @@ export interface AgentOverridden {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * A standing rule that a person gave, in the stream of what it covers.
@@ -1064,6 +1119,7 @@ export interface GrantAdded {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * A standing rule was taken back.
@@ -1080,6 +1136,7 @@ export interface GrantRemoved {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Stands for the events `first` to `seq`, deltas that finished blocks made redundant. Carries the chain's value.
@@ -1096,6 +1153,7 @@ export interface LogCompacted {
   origin?: Origin | null;
   client_request_id?: string | null;
   body_hash?: string | null;
+  exchange?: string | null;
 }
 /**
  * Queued while a turn runs, else it starts one in the same step. `merge` items waiting together share one turn.
@@ -1278,6 +1336,7 @@ export interface Message {
   event_kind: string | null;
   edited: boolean;
   client_request_id: string | null;
+  exchange: string | null;
   knowledge: Knowledge | null;
   switch: Switch | null;
   ended: TurnSummary | null;
@@ -1408,6 +1467,9 @@ export interface QueueItem {
   mode: string | null;
   origin: Origin | null;
   client_request_id: string | null;
+  trigger: "callback" | "idle" | "message" | "task";
+  exchange: string | null;
+  hops: number;
 }
 /**
  * Something that waits for a person. Open ones are in every snapshot; the last resolved ones stay to be seen.
@@ -1475,12 +1537,27 @@ export interface Subagent {
   task: string;
   call: string | null;
   status: "cancelled" | "completed" | "failed" | "running";
+  run: string | null;
+  turn: string | null;
+  started_at: number | null;
+  finished_at: number | null;
+  cost_usd: number | null;
 }
+/**
+ * A word from one agent to another and its answer, seen from one of the two conversations.
+ */
 export interface Exchange {
   id: string;
   agent: string;
   conversation: string | null;
-  status: string;
+  status: "cancelled" | "complete" | "failed" | "queued" | "sent" | "started" | "timeout";
+  direction: "in" | "out";
+  mode: "async" | "sync";
+  call: string | null;
+  callback: boolean;
+  hops: number;
+  started_at: number | null;
+  finished_at: number | null;
 }
 export interface Process {
   id: string;
@@ -1548,5 +1625,9 @@ export interface Listing {
   archived: boolean;
   deleted: boolean;
   parent: string | null;
+  parent_kind: ("branch" | "exchange" | "mission" | "subagent") | null;
+  root: string | null;
+  open_exchanges: number;
+  cost_usd: number;
   pos: number;
 }

@@ -47,7 +47,7 @@ test("parts of an event hold every field the view has, and none it has not", () 
   expect(event).toMatchObject({
     id: "",
     ts: 0,
-    trigger: { kind: "message", messages: [], request: null, exchange: null },
+    trigger: { kind: "message", messages: [], request: null, exchange: null, hops: 0 },
   });
   expect(event).toHaveProperty("trigger");
   expect((event as { trigger: object }).trigger).not.toHaveProperty("later");

@@ -8,7 +8,7 @@ export type Field = readonly [Type] | readonly [Type, unknown];
 /** `omits`: absent rather than default in a folded view. */
 export interface Shape { readonly omits: boolean; readonly fields: Readonly<Record<string, Field>> }
 
-export const STAMP: Readonly<Record<string, Field>> = {"seq":["int",0],"id":["str",""],"ts":["int",0],"conversation":["str",""],"turn":[["?","str"],null],"origin":[["?",["@","Origin"]],null],"client_request_id":[["?","str"],null],"body_hash":[["?","str"],null]};
+export const STAMP: Readonly<Record<string, Field>> = {"seq":["int",0],"id":["str",""],"ts":["int",0],"conversation":["str",""],"turn":[["?","str"],null],"origin":[["?",["@","Origin"]],null],"client_request_id":[["?","str"],null],"body_hash":[["?","str"],null],"exchange":[["?","str"],null]};
 
 export const EVENTS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   "text.delta": {"message":["str"],"block":["int"],"text":["str"]},
@@ -20,7 +20,7 @@ export const EVENTS: Readonly<Record<string, Readonly<Record<string, Field>>>> =
   "conversation.deleted": {},
   "draft.set": {"text":["str"]},
   "draft.cleared": {},
-  "queue.added": {"item":["str"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]]],"delivery":[["=","boundary","turn"],"turn"],"priority":["bool",false],"merge":["bool",false],"agent":[["?","str"],null],"mode":[["?","str"],null]},
+  "queue.added": {"item":["str"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]]],"delivery":[["=","boundary","turn"],"turn"],"priority":["bool",false],"merge":["bool",false],"agent":[["?","str"],null],"mode":[["?","str"],null],"trigger":[["=","callback","idle","message","task"],"message"],"hops":["int",0]},
   "queue.edited": {"item":["str"],"version":["int"],"content":[["?",["[]",["|","text","TextPart","image_url","ImagePart"]]],null],"held":[["?","bool"],null],"priority":[["?","bool"],null],"before":[["?","str"],null]},
   "queue.removed": {"item":["str"],"reason":[["=","cancelled","delivered"]]},
   "message.added": {"message":["str"],"role":[["=","assistant","event","plan","summary","system","user"],"user"],"content":[["[]",["|","text","TextPart","image_url","ImagePart"]],[]],"blocks":[["?",["[]",["|","text","TextBlock","thinking","ThinkingBlock","image","ImageBlock","tool","ToolBlock"]]],null],"hidden":["bool",false],"event_kind":[["?","str"],null],"agent":[["?","str"],null],"model":[["?","str"],null],"item":[["?","str"],null],"data":["any",null]},
@@ -36,15 +36,15 @@ export const EVENTS: Readonly<Record<string, Readonly<Record<string, Field>>>> =
   "thinking.finished": {"message":["str"],"block":["int"],"text":["str"],"interrupted":["bool",false],"redacted":["bool",false],"signature":[["?","str"],null],"provider":["any",null],"duration_ms":[["?","int"],null]},
   "answer.finished": {"message":["str"],"finish_reason":["str"],"usage":[["?",["@","Usage"]],null],"cost_usd":[["?","num"],null],"model":[["?","str"],null],"interrupted":["bool",false],"provider":["any",null]},
   "citation.added": {"message":["str"],"block":["int"],"citation":["any"]},
-  "tool.called": {"message":["str"],"block":["int"],"call":["str"],"name":["str"],"input":["any",null],"provider":["any",null],"exchange":[["?","str"],null]},
+  "tool.called": {"message":["str"],"block":["int"],"call":["str"],"name":["str"],"input":["any",null],"provider":["any",null]},
   "tool.started": {"call":["str"],"grant":["str"],"request":[["?","str"],null],"hash":[["?","str"],null],"sandbox":[["?","str"],null]},
-  "tool.finished": {"call":["str"],"ok":["bool"],"output":["str",""],"error":[["?",["@","ToolError"]],null],"effect":[["=","done","none","unknown"],"done"],"truncated":["bool",false],"blob":[["?",["@","BlobRef"]],null],"total_lines":[["?","int"],null],"total_bytes":[["?","int"],null],"exit_code":[["?","int"],null],"duration_ms":[["?","int"],null],"exchange":[["?","str"],null]},
+  "tool.finished": {"call":["str"],"ok":["bool"],"output":["str",""],"error":[["?",["@","ToolError"]],null],"effect":[["=","done","none","unknown"],"done"],"truncated":["bool",false],"blob":[["?",["@","BlobRef"]],null],"total_lines":[["?","int"],null],"total_bytes":[["?","int"],null],"exit_code":[["?","int"],null],"duration_ms":[["?","int"],null]},
   "request.opened": {"request":["str"],"kind":[["=","approval","plan","question"]],"call":[["?","str"],null],"agent":[["?","str"],null],"tool":[["?","str"],null],"input":["any",null],"hash":[["?","str"],null],"title":[["?","str"],null],"risk":[["?","str"],null],"sandbox":[["?","str"],null],"preview":[["?","str"],null],"scopes":[["[]",["=","agent","conversation","once","project"]],["once"]],"offers":[["[]",["@","Offer"]],[]],"questions":[["[]",["@","Question"]],[]],"plan":[["?",["@","Plan"]],null],"expires_at":[["?","int"],null]},
   "request.resolved": {"request":["str"],"status":[["=","answered","cancelled","expired","open","superseded"]],"verdict":[["?",["=","allow","deny"]],null],"then":[["=","continue","stop"],"continue"],"scope":[["=","agent","conversation","once","project"],"once"],"offer":["int",0],"answers":[["[]",["@","Answer"]],[]],"text":[["?","str"],null],"input":["any",null]},
   "subagent.started": {"subagent":["str"],"agent":["str"],"task":["str"],"call":[["?","str"],null],"run":[["?","str"],null]},
-  "subagent.finished": {"subagent":["str"],"outcome":[["=","cancelled","completed","failed"]],"result":[["?","str"],null],"run":[["?","str"],null]},
-  "exchange.sent": {"exchange":["str"],"agent":["str"],"to":[["?","str"],null],"content":["str",""],"mode":[["=","async","sync"],"sync"],"call":[["?","str"],null]},
-  "exchange.returned": {"exchange":["str"],"status":[["=","cancelled","complete","failed","queued","started","timeout"]],"response":[["?","str"],null],"duration_ms":[["?","int"],null],"tool_call_count":[["?","int"],null]},
+  "subagent.finished": {"subagent":["str"],"outcome":[["=","cancelled","completed","failed"]],"result":[["?","str"],null],"run":[["?","str"],null],"cost_usd":[["?","num"],null]},
+  "exchange.sent": {"agent":["str"],"to":[["?","str"],null],"content":["str",""],"mode":[["=","async","sync"],"sync"],"call":[["?","str"],null],"hops":["int",0]},
+  "exchange.returned": {"status":[["=","cancelled","complete","failed","queued","started","timeout"]],"response":[["?","str"],null],"duration_ms":[["?","int"],null],"tool_call_count":[["?","int"],null]},
   "context.measured": {"used_tokens":["int"],"window_tokens":[["?","int"],null],"estimated":["bool",true],"stage":[["?","str"],null],"message_count":["int",0],"char_count":["int",0],"breakdown":[["{}","int"],{}]},
   "context.compressed": {"stage":[["=","deduplicate","limit","repair","shorten","summarize"]],"strength":[["=","absent","high","low","medium"]],"before_tokens":["int"],"after_tokens":["int"],"horizon":["int",0],"messages":[["[]","str"],[]],"summary":[["?","str"],null],"usage":[["?",["@","Usage"]],null],"cost_usd":[["?","num"],null]},
   "knowledge.recalled": {"message":[["?","str"],null],"sources":[["[]",["@","KnowledgeSource"]],[]],"tokens":["int",0],"text":["str",""]},
@@ -72,8 +72,8 @@ export const PARTS: Readonly<Record<string, Shape>> = {
   "KnowledgeSource": {"omits":false,"fields":{"kind":[["=","conversation","file","note"]],"ref":["str"],"title":["str",""],"snippet":["str",""],"seq":[["?","int"],null]}},
   "MissionAgent": {"omits":true,"fields":{"agent":["str"],"idle_prompt":[["?","str"],null],"idle_interval_s":[["?","int"],null]}},
   "Offer": {"omits":false,"fields":{"label":["str"],"match":[["?","str"],null]}},
-  "Origin": {"omits":true,"fields":{"face":["str","native"],"client":[["?","str"],null],"user":[["?","str"],null],"agent":[["?","str"],null]}},
-  "Parent": {"omits":false,"fields":{"conversation":["str"],"kind":[["=","branch","exchange","mission","subagent"]],"root":["str"],"message":[["?","str"],null],"call":[["?","str"],null]}},
+  "Origin": {"omits":true,"fields":{"face":["str","native"],"client":[["?","str"],null],"user":[["?","str"],null],"agent":[["?","str"],null],"conversation":[["?","str"],null]}},
+  "Parent": {"omits":false,"fields":{"conversation":["str"],"kind":[["=","branch","exchange","mission","subagent"]],"root":["str"],"message":[["?","str"],null],"call":[["?","str"],null],"depth":["int",0]}},
   "Plan": {"omits":false,"fields":{"summary":["str"],"items":[["[]",["@","PlanItem"]],[]],"status":[["=","approved","completed","executing","planned"],"planned"],"text":[["?","str"],null]}},
   "PlanItem": {"omits":false,"fields":{"title":["str"],"description":[["?","str"],null],"status":[["=","done","in_progress","pending","skipped"],"pending"]}},
   "Question": {"omits":false,"fields":{"question":["str"],"header":["str",""],"options":[["[]",["@","QuestionOption"]],[]],"multi_select":["bool",false]}},
@@ -84,7 +84,7 @@ export const PARTS: Readonly<Record<string, Shape>> = {
   "ThinkingBlock": {"omits":false,"fields":{"text":["str"],"status":[["=","done","interrupted","streaming","superseded"],"done"],"redacted":["bool",false],"signature":[["?","str"],null],"provider":["any",null],"duration_ms":[["?","int"],null],"index":["int"],"type":[["=","thinking"]]}},
   "ToolBlock": {"omits":false,"fields":{"call":["str"],"name":["str"],"status":[["=","called","denied","error","input","interrupted","ok","running","waiting"]],"input":["any",null],"input_text":["str",""],"output":["str",""],"error":[["?",["@","ToolError"]],null],"truncated":["bool",false],"blob":[["?",["@","BlobRef"]],null],"total_lines":[["?","int"],null],"total_bytes":[["?","int"],null],"exit_code":[["?","int"],null],"request":[["?","str"],null],"grant":[["?","str"],null],"provider":["any",null],"started_at":[["?","int"],null],"finished_at":[["?","int"],null],"changes":[["[]",["@","FileChange"]],[]],"index":["int"],"type":[["=","tool"]]}},
   "ToolError": {"omits":false,"fields":{"code":["str"],"message":["str"]}},
-  "Trigger": {"omits":false,"fields":{"kind":[["=","callback","idle","message","process","regenerate","request","task"],"message"],"messages":[["[]","str"],[]],"request":[["?","str"],null],"exchange":[["?","str"],null]}},
+  "Trigger": {"omits":false,"fields":{"kind":[["=","callback","idle","message","process","regenerate","request","task"],"message"],"messages":[["[]","str"],[]],"request":[["?","str"],null],"exchange":[["?","str"],null],"hops":["int",0]}},
   "Usage": {"omits":true,"fields":{"input_tokens":["int",0],"output_tokens":["int",0],"cached_tokens":["int",0],"reasoning_tokens":["int",0]}},
   "WireError": {"omits":true,"fields":{"code":["str"],"message":["str"],"retryable":["bool",false],"details":[["{}","any"],{}]}},
 };

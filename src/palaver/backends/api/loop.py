@@ -87,7 +87,7 @@ class ApiBackend:
     async def _tools_of(self, turn: Turn) -> Toolbox:
         """The built-in tools that the agent may use, and those of the servers that were given to it alone."""
         agent = turn.agent
-        toolbox = self._toolbox.only(agent.allowed_tools) if agent.allowed_tools else self._toolbox
+        toolbox = self._toolbox.only(agent.tools) if agent.tools else self._toolbox
         if self._mcp is None or not agent.mcp_servers:
             return toolbox
         return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project))

@@ -15,7 +15,7 @@ import structlog
 from palaver.backends.base import Turn
 from palaver.schema.events import FilesChanged, KnownEvent, ToolFinished, ToolOutputDelta
 from palaver.schema.view import Outcome, ToolError
-from palaver.tools.base import Passage, ToolResult, Workplace
+from palaver.tools.base import Letter, Passage, Reply, Report, ToolResult, Workplace
 from palaver.tools.redact import Redactor
 from palaver.tools.toolbox import Toolbox
 
@@ -109,6 +109,12 @@ class _Host:
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         # Said to the agent, hence to the log: whatever the process wrote.
         await self._turn.process_ended(process, exit_code, Redactor(self._toolbox.environment).redact(text))
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        return await self._turn.delegate(agent, prompt, call)
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        return await self._turn.write_to(letter, call)
 
 
 class _Running:
