@@ -103,3 +103,43 @@ async def test_doctor_names_what_it_found(server: Served, tmp_path: Path) -> Non
     assert code == 0
     assert findings["agent demo"]["state"] == "ok"
     assert "Palaver" in findings
+
+
+async def test_doctor_says_of_each_program_whether_it_is_there_and_what_to_do(tmp_path: Path) -> None:
+    code, out, _ = await palaver(tmp_path, "doctor", "--json")
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
+    assert code == 0
+    for program in ("claude", "codex", "pi"):
+        found = findings[f"program {program}"]
+        assert (found["state"], bool(found["fix"])) == ("note", True)
+        assert "installed" in found["says"]
+
+
+async def test_doctor_lets_agents_of_the_running_server_answer(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "data" / "server.json").write_text(f'{{"url": "{server.url}"}}')
+    code, out, err = await palaver(tmp_path / "data", "doctor", "--json", "--test")
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
+    assert code == 0
+    assert findings["test default"]["says"].endswith("Hello there, how are you?")
+    assert findings["test other"]["state"] == "ok"
+    assert err.splitlines() == ["Testing default (1 of 2) …", "Testing other (2 of 2) …"]
+    code, out, _ = await palaver(tmp_path / "data", "doctor", "--json", "--test", "nobody")
+    assert (code, "No agent is called" in out) == (1, True)
+
+
+def logs_in(data: Path) -> list[Path]:
+    return list(data.glob("palaver.db*"))
+
+
+async def test_doctor_lets_an_agent_answer_without_a_server_and_keeps_nothing_of_it(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "keyless.md").write_text("---\nbackend: api\n---\n")
+    (tmp_path / "server.json").write_text('{"url": "http://127.0.0.1:9"}')
+    code, out, err = await palaver(tmp_path, "doctor", "--json", "--test", "demo", "keyless")
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
+    assert code == 1
+    assert findings["test demo"]["state"] == "ok"
+    assert findings["test keyless"]["state"] == "wrong"
+    assert "No model service is set up" in findings["test keyless"]["says"]
+    assert len(err.splitlines()) == 2
+    assert not logs_in(tmp_path)

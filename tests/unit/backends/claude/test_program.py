@@ -87,3 +87,12 @@ async def test_withdrawn_question_follows_the_question() -> None:
     asking.cancel()
     second = await program.next()
     assert [type(item).__name__ for item in (first, second)] == ["Ask", "Withdrawn"]
+
+
+async def test_program_is_not_idle_while_a_task_of_its_own_runs() -> None:
+    program = ClaudeProgram(spec(), None)
+    assert not await program.has_background_work()
+    program.tasks["b1"] = "process"
+    assert await program.has_background_work()
+    await program.deliver({"type": "system", "subtype": "task_notification", "task_id": "b1", "status": "completed"})
+    assert not await program.has_background_work()
