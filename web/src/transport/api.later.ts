@@ -15,26 +15,29 @@ export interface BackendEntry {
   version: string | null;
   summary: string;
   fix: string | null;
-  login: boolean | string | null;
+  /** Null: it needs none, or is not installed. */
+  login: "ok" | "missing" | "unknown" | null;
   capabilities: Record<string, boolean> | null;
   /** The ids of the agents that run on it. */
   agents: string[];
   processes: number;
+  /** Of the last turn that failed since the server started; later ones may have worked. */
   last_error: { message: string; ts: number } | null;
 }
 
 /** What came of a test turn. */
 export interface Trial {
   ok: boolean;
-  text: string | null;
+  text: string;
   duration_ms: number;
-  error: string | { code?: string; message: string } | null;
+  error: { code: string; message: string } | null;
 }
 
 export interface ProcessEntry {
   kind: "program" | "background";
+  /** Null: a program that serves all conversations of its backend. */
   conversation: string | null;
-  title: string | null;
+  title: string;
   agent: string | null;
   backend: string | null;
   pid: number | null;

@@ -16,7 +16,7 @@ import { Trouble } from "../frame/Trouble";
 import { Fix, Words } from "../frame/Words";
 import type { ScreenProps } from "../screens";
 import { usePick, useStore } from "../store";
-import { abilitiesOf, adviceOf, factsOf, inabilitiesOf, processesOf, readyFirst, sayTrial, stateOf, TONES, type Trying } from "./say";
+import { abilitiesOf, adviceOf, inabilitiesOf, processesOf, readyFirst, sayTrial, stateOf, summaryOf, TONES, type Trying } from "./say";
 
 export default function Backends({ listShown, onShowList }: ScreenProps) {
   const api = useLaterApi();
@@ -66,13 +66,12 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
   const tone = TONES[state];
   const can = abilitiesOf(backend);
   const lacks = inabilitiesOf(backend);
-  const facts = factsOf(backend);
 
   const run = async (agent: string): Promise<void> => {
     setTrying({ phase: "running", agent, since: Date.now() });
     const trial = await api.tryAgent(agent).catch((cause: unknown): Trial => {
       const { error } = asApiError(cause);
-      return { ok: false, text: null, duration_ms: 0, error };
+      return { ok: false, text: "", duration_ms: 0, error };
     });
     setTrying({ phase: "done", agent, trial });
     // What was found out may have changed more than this card.
@@ -93,8 +92,7 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
         <TryButton agents={agents} busy={trying?.phase === "running"} ready={backend.ready} onTry={(agent) => void run(agent)} />
       </div>
       <p className="card-words">
-        <Words>{backend.summary}</Words>
-        {facts && <span className="hint"> · {facts}</span>}
+        <Words>{summaryOf(backend)}</Words>
       </p>
       {!backend.ready && backend.fix && (
         <div className="card-fix">
@@ -108,7 +106,7 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
         <p className="card-quiet">
           <span className="sr-only">{later.backends.can}: </span>
           {can.join(" · ")}
-          {lacks.length > 0 && <span className="card-lacks">{later.backends.lacks(lacks.join(", "))}</span>}
+          {lacks.length > 0 && ` · ${later.backends.lacks(list(...lacks))}`}
         </p>
       )}
       <p className="card-quiet card-users">
@@ -146,13 +144,13 @@ interface TryButtonProps {
   onTry: (agent: string) => void;
 }
 
-/** Of several agents one is chosen. What is not ready may be tried too: its failure says more than we know. */
+/** Of several agents one is chosen. Where it is known what is missing, trying would only say it again. */
 function TryButton({ agents, busy, ready, onTry }: TryButtonProps) {
   const [only, ...others] = agents;
   if (only === undefined || !ready) return null;
   if (others.length === 0) {
     return (
-      <button type="button" className="button small" aria-label={later.backends.tryOne(only.name)} aria-disabled={busy} onClick={busy ? undefined : () => onTry(only.id)}>
+      <button type="button" className="button small" aria-label={later.backends.tryOnly(only.name)} aria-disabled={busy} onClick={busy ? undefined : () => onTry(only.id)}>
         {later.backends.try}
       </button>
     );
@@ -206,9 +204,8 @@ function Outcome({ trial }: { trial: Trial }) {
 function LastError({ error }: { error: { message: string; ts: number } }) {
   const now = useMinutes();
   return (
-    <div className="card-outcome is-trouble">
-      <p className="is-bad">{later.backends.lastError(ago(error.ts, now))}</p>
-      <p>{said(error.message)}</p>
-    </div>
+    <p className="card-quiet">
+      {later.backends.lastError(ago(error.ts, now))} <span className="card-last">{said(error.message)}</span>
+    </p>
   );
 }

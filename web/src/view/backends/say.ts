@@ -24,12 +24,11 @@ export function stateOf(backend: BackendEntry, trying?: Trying): BackendState {
   if (trying?.phase === "running") return "testing";
   if (!backend.installed) return "missing";
   if (!backend.ready) return unreadyState(backend);
-  if (trying) return trying.trial.ok ? "ready" : "failing";
-  return backend.last_error === null ? "ready" : "failing";
+  return trying?.trial.ok === false ? "failing" : "ready";
 }
 
 function unreadyState({ login, summary }: BackendEntry): BackendState {
-  if (login === false || login === "needed") return "login";
+  if (login === "missing") return "login";
   // Only the server's sentence tells: which versions fit is each backend's own knowledge.
   return /\b(?:too (?:old|new)|version .*(?:needed|required)|wrong version)\b/i.test(summary) ? "version" : "unready";
 }
@@ -50,10 +49,11 @@ export function inabilitiesOf({ capabilities }: BackendEntry): string[] {
   return Object.entries(capabilities ?? {}).flatMap(([name, can]) => (can ? [] : [words[name] ?? name.replaceAll("_", " ")]));
 }
 
-/** "2.1.0 · used by Assistant and Reviewer · 2 processes", without what is unknown. */
-export function factsOf({ version, summary }: BackendEntry): string {
-  // Where the sentence already holds the version, twice is noise.
-  return text.join(version !== null && !summary.includes(version) && later.backends.version(version));
+/** The server's sentence, and the version where it does not hold it; without the name that stands above it anyway. */
+export function summaryOf({ title, version, summary }: BackendEntry): string {
+  if (version === null) return summary;
+  const words = summary === `${title} ${version}` ? "" : summary;
+  return words.includes(version) ? words : text.join(words, later.backends.version(version));
 }
 
 export function processesOf({ processes }: BackendEntry): string {
@@ -63,12 +63,10 @@ export function processesOf({ processes }: BackendEntry): string {
 /** What came of a try, in a sentence; its answer apart. */
 export function sayTrial({ ok, duration_ms, error }: Trial): string {
   if (ok) return later.backends.answered(duration(duration_ms));
-  const message = typeof error === "string" ? error : error?.message;
-  return message ? said(message) : later.backends.noReason;
+  return error?.message ? said(error.message) : later.backends.noReason;
 }
 
 /** What to do about a failure whose kind is known. */
 export function adviceOf({ ok, error }: Trial): string | null {
-  if (ok || error === null || typeof error === "string") return null;
-  return text.error.advice[error.code ?? ""] ?? null;
+  return ok || error === null ? null : (text.error.advice[error.code] ?? null);
 }

@@ -2,7 +2,7 @@
 
 import { useSyncExternalStore } from "react";
 import type { FoundHistory, LaterApi } from "../../transport/api.later";
-import { ago, bytes, number, said, text } from "../../text";
+import { bytes, count, day, number, said, text } from "../../text";
 import { later } from "../../text.later";
 import { useMinutes } from "../controls/now";
 import { useLaterApi } from "../frame/fresh";
@@ -25,9 +25,9 @@ export function ImportPanel({ found }: { found: readonly FoundHistory[] }) {
 
   return (
     <>
-      <ul className="rows">
+      <ul className="entries">
         {found.map((history) => (
-          <HistoryRow key={history.program} history={history} job={jobs.get(history.program)} importer={importer} />
+          <HistoryRow key={history.program} history={history} job={jobs.get(history.program)} importer={importer} alone={planned.length === 1} />
         ))}
       </ul>
       <div className="card-bar">
@@ -66,21 +66,23 @@ interface HistoryRowProps {
   history: FoundHistory;
   job: Job | undefined;
   importer: Importer;
+  /** No button for several speaks louder. */
+  alone: boolean;
 }
 
-function HistoryRow({ history, job, importer }: HistoryRowProps) {
+function HistoryRow({ history, job, importer, alone }: HistoryRowProps) {
   const now = useMinutes();
   const { program } = history;
   const name = later.imports.programs[program] ?? program;
-  const size = history.more ? later.imports.atLeast(number(history.count)) : number(history.count);
+  const many = count(history.count, "conversation");
   return (
-    <li className="row import-row">
-      <div className="row-words">
-        <p className="row-title">{name}</p>
-        <p className="hint tabular">{later.imports.found(size, bytes(history.size_bytes), ago(history.newest, now))}</p>
+    <li className="entry import-entry">
+      <div className="entry-words">
+        <p className="entry-title">{name}</p>
+        <p className="hint tabular">{text.join(history.more ? later.imports.atLeast(many) : many, bytes(history.size_bytes), later.imports.newest(day(history.newest, now)))}</p>
         {job && <JobWords job={job} name={name} />}
       </div>
-      <JobButton job={job} name={name} program={program} importer={importer} />
+      <JobButton job={job} name={name} program={program} importer={importer} alone={alone} />
     </li>
   );
 }
@@ -122,25 +124,35 @@ function JobWords({ job, name }: { job: Job; name: string }) {
     case "failed":
       return (
         <div className="import-result" role="alert">
-          <p className="is-bad">{text.join(later.imports.problem, problem && said(problem))}</p>
+          <p className="is-bad">{later.imports.problem} {problem && said(problem)}</p>
           <p className="hint">{later.imports.problemHint}</p>
         </div>
       );
   }
 }
 
-function JobButton({ job, name, program, importer }: { job: Job | undefined; name: string; program: string; importer: Importer }) {
+interface JobButtonProps extends Omit<HistoryRowProps, "history"> {
+  name: string;
+  program: string;
+}
+
+function JobButton({ job, name, program, importer, alone }: JobButtonProps) {
   if (job && isWorking(job)) return null;
   if (job && willGain(job)) {
     const many = number(gain(job.tally));
     return (
-      <button type="button" className="button small primary" aria-label={later.imports.bringOne(name, many)} onClick={() => void importer.bring([program])}>
+      <button
+        type="button"
+        className={alone ? "button small primary" : "button small"}
+        aria-label={later.imports.bringOne(name, many)}
+        onClick={() => void importer.bring([program])}
+      >
         {later.imports.bring(many)}
       </button>
     );
   }
   return (
-    <button type="button" className="button small" aria-label={later.imports.lookOne(name)} onClick={() => void importer.look([program])}>
+    <button type="button" className="button small" aria-label={job ? later.imports.lookOneAgain(name) : later.imports.lookOne(name)} onClick={() => void importer.look([program])}>
       {job ? later.imports.again : later.imports.look}
     </button>
   );

@@ -3,7 +3,7 @@
 import { useCallback, useState } from "react";
 import { asApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
-import { duration, elapsed, said, text } from "../../text";
+import { elapsed, said, text } from "../../text";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
@@ -15,7 +15,7 @@ import { Trouble } from "../frame/Trouble";
 import { addressOf } from "../route";
 import type { ScreenProps } from "../screens";
 import { usePick } from "../store";
-import { keyOf, refusalOf } from "./say";
+import { keyOf, refusalOf, stateOf } from "./say";
 
 /** Fast enough to see a program come and go, seldom enough not to matter to the server. */
 const REFRESH_MS = 3_000;
@@ -39,7 +39,7 @@ export default function Processes({ listShown, onShowList }: ScreenProps) {
         </section>
       )}
       {value && value.length > 0 && (
-        <ul className="rows">
+        <ul className="entries">
           {value.map((process) => (
             <ProcessRow key={keyOf(process)} process={process} onEnded={again} />
           ))}
@@ -74,24 +74,23 @@ function ProcessRow({ process, onEnded }: { process: ProcessEntry; onEnded: () =
     onEnded();
   };
 
-  const state = process.busy ? later.processTable.busy : process.kind === "background" ? later.processTable.background : later.processTable.idle(duration(process.idle_s * 1000));
   return (
-    <li className="row">
-      <span className={process.busy ? "row-icon is-live" : "row-icon"}>
+    <li className="entry">
+      <span className={process.busy ? "entry-icon is-live" : "entry-icon"}>
         <Icon name={process.kind === "background" ? "terminal" : "spark"} />
       </span>
-      <div className="row-words">
-        <p className="row-title ellipsis">
+      <div className="entry-words">
+        <p className="entry-title ellipsis">
           {conversation === null ? later.processTable.shared : <ScreenLink to={addressOf(conversation)}>{process.title || text.list.untitled}</ScreenLink>}
         </p>
-        <p className="row-command mono ellipsis" title={command}>
+        <p className="entry-command mono ellipsis" title={command}>
           {command}
         </p>
         <p className="hint tabular">
-          {text.join(state, agent, process.started_at !== null && later.processTable.started(elapsed(now - process.started_at)), pid !== null && later.processTable.pid(pid))}
+          {text.join(stateOf(process), agent, process.started_at !== null && later.processTable.started(elapsed(now - process.started_at)), pid !== null && later.processTable.pid(pid))}
         </p>
         {typeof ending === "object" && (
-          <p className="row-refusal is-bad" role="alert">
+          <p className="entry-refusal is-bad" role="alert">
             {said(ending.refused)}
           </p>
         )}

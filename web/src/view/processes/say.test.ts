@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
-import { keyOf, refusalOf } from "./say";
+import { keyOf, refusalOf, stateOf } from "./say";
 
 const PROGRAM: ProcessEntry = {
   kind: "program",
@@ -32,4 +32,9 @@ test("a process stays itself while its state changes, and a later one with its n
   expect(keyOf({ ...PROGRAM, busy: true, idle_s: 0 })).toBe(keyOf(PROGRAM));
   expect(keyOf({ ...PROGRAM, started_at: 2000 })).not.toBe(keyOf(PROGRAM));
   expect(keyOf({ ...PROGRAM, pid: null })).not.toBe(keyOf({ ...PROGRAM, pid: null, conversation: "c2" }));
+});
+
+test("a program works or rests, a command in the background only runs", () => {
+  const states = [PROGRAM, { ...PROGRAM, busy: true }, { ...PROGRAM, kind: "background" as const, busy: true }].map(stateOf);
+  expect(states).toEqual(["idle for 3 s", "working", "in the background"]);
 });

@@ -2,7 +2,7 @@
 
 import type { ApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
-import { said } from "../../text";
+import { elapsed, said } from "../../text";
 import { later } from "../../text.later";
 
 /** The same process in two answers: a number is used again by the system one day, hence the time. */
@@ -16,4 +16,9 @@ export function refusalOf({ status, message }: ApiError): string {
   if (status === 409) return message ? said(message) : later.processTable.busyRefusal;
   if (status === 403) return later.screen.forbidden;
   return `${later.processTable.endFailed} ${said(message)}`;
+}
+
+export function stateOf({ kind, busy, idle_s }: ProcessEntry): string {
+  if (kind === "background") return later.processTable.background;
+  return busy ? later.processTable.busy : later.processTable.idle(elapsed(idle_s * 1000));
 }
