@@ -220,8 +220,9 @@ def shapes() -> str:
 
 
 def _shape(struct: type[Struct], found: dict[str, Json], without: Json) -> Json:
-    fields = msgspec.structs.fields(struct)
-    return {field.encode_name: _field(field, found) for field in fields if field.encode_name not in without}
+    """All its fields but those it takes over as they are: one that an event insists on is its own."""
+    fields = {field.encode_name: _field(field, found) for field in msgspec.structs.fields(struct)}
+    return {name: field for name, field in fields.items() if field != without.get(name)}
 
 
 def _field(field: msgspec.structs.FieldInfo, found: dict[str, Json] | None = None) -> list[Any]:

@@ -8,7 +8,7 @@ from palaver.schema.events import EVENT_TYPES, KnownEvent, TextDelta, encode_eve
 from palaver.schema.generate import schema, shapes
 from palaver.schema.view import State
 
-STAMP = ("seq", "id", "ts", "conversation", "turn", "origin", "client_request_id", "body_hash")
+STAMP = ("seq", "id", "ts", "conversation", "turn", "origin", "client_request_id", "body_hash", "exchange")
 """What every event carries, whatever its type."""
 
 
@@ -38,4 +38,5 @@ def test_shapes_hold_every_event_with_its_own_fields() -> None:
     for tag, kind in EVENT_TYPES.items():
         line = next(line for line in text.splitlines() if line.startswith(f'  "{tag}": '))
         own = {field.name for field in msgspec.structs.fields(kind)} - set(STAMP)
-        assert set(msgspec.json.decode(line.partition(": ")[2].rstrip(","))) == own
+        assert set(msgspec.json.decode(line.partition(": ")[2].rstrip(","))) - {"exchange"} == own
+    assert '"exchange.sent": {"exchange":["str"]' in text, "what an event insists on is its own, though others may have it"
