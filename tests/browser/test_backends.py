@@ -167,6 +167,32 @@ async def palaver(
         await served.stop()
 
 
+IMPORT_BY_HAND = """
+const real = window.fetch;
+window.fetch = (address, options = {}) => {
+  if (!/^.api.import.\\w+/.test(String(address)) || options.method !== "POST") return real(address, options);
+  const body = new ReadableStream({ start(controller) { window.importing = controller; } });
+  options.signal.addEventListener("abort", () => window.importing.error(options.signal.reason));
+  return Promise.resolve(new Response(body));
+};
+"""
+"""A stream that says what the test says, when the test says it."""
+
+
+async def tell(visitor: Visitor, *lines: dict[str, Any] | None) -> None:
+    """None ends the stream."""
+    await visitor.page.evaluate(
+        """lines => lines.forEach(line => line === null ? window.importing.close()
+            : window.importing.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n")))""",
+        list(lines),
+    )
+
+
+def told(done: int, of: int, outcome: str, skipped_lines: int = 0) -> dict[str, Any]:
+    taken = {"conversation": f"c{done}", "outcome": outcome}
+    return {"done": done, "of": of, "taken": taken, "skipped_lines": skipped_lines}
+
+
 async def answering(page: Page, address: str, answer: object, status: int = 200) -> None:
     async def fulfil(route: Route) -> None:
         await route.fulfill(status=status, content_type="application/json", body=msgspec.json.encode(answer))
@@ -381,6 +407,36 @@ async def test_histories_are_found_looked_at_and_brought_on_the_first_run(ada: V
     await offer.get_by_role("button", name="Look again at Codex").click()
     await expect(offer.get_by_text("Nothing new · 1 known")).to_be_visible()
     await looks_good(ada, "import-done")
+
+
+async def test_import_under_way_tells_how_far_it_is_and_can_be_stopped(ada: Visitor) -> None:
+    found = [{"program": "claude", "count": 412, "newest": NOW_MS, "size_bytes": 91_000_000}]
+    await answering(ada.page, "/api/import/found", {"items": [*found, {**found[0], "program": "pi", "count": 37}]})
+    await ada.page.add_init_script(IMPORT_BY_HAND)
+    await ada.go("/import")
+    region = ada.page.get_by_role("region", name="Earlier conversations")
+    claude = region.get_by_role("listitem").filter(has_text="Claude Code")
+
+    await claude.get_by_role("button", name="Look at Claude Code").click()
+    await tell(ada, *(told(at, 412, "made") for at in range(1, 399)))
+    await expect(claude).to_contain_text("Looking · 398 of 412")
+    await tell(ada, *(told(at, 412, "known") for at in range(399, 413)), None)
+    await expect(claude).to_contain_text("Would add 398 · 14 known")
+
+    await claude.get_by_role("button", name="Import 398 of Claude Code").click()
+    await tell(ada, *(told(at, 412, "made", skipped_lines=at % 2) for at in range(1, 101)))
+    await expect(claude).to_contain_text("Importing · 100 of 412")
+    await expect(claude.get_by_role("progressbar")).to_have_js_property("value", 100)
+    await looks_good(ada, "import-running")
+
+    # Looking at something else meanwhile does not stop it.
+    await ada.page.get_by_role("link", name="Palaver").click()
+    await expect(ada.page.get_by_role("heading", name="What shall we work on?")).to_be_visible()
+    await tell(ada, told(101, 412, "made"))
+    await ada.page.go_back()
+    await expect(claude).to_contain_text("Importing · 101 of 412")
+    await region.get_by_role("button", name="Stop").click()
+    await expect(claude).to_contain_text("Stopped · Added 101 · 50 damaged lines skipped")
 
 
 async def test_offer_is_dismissed_for_ever_and_still_in_the_palette(ada: Visitor) -> None:

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { Advance } from "../../transport/api.later";
 import { ApiError } from "../../transport/api";
 import { Importer, type Source } from "./importer";
@@ -47,7 +47,7 @@ function phases(importer: Importer): Record<string, string> {
 
 test("programs are looked at one after the other, then brought", async () => {
   const source = new Scripted(LINES);
-  const importer = new Importer(source, () => 0);
+  const importer = new Importer(source);
   const looked = importer.look(["claude", "codex"]);
   await settled();
   expect(phases(importer)).toEqual({ claude: "looking", codex: "waiting" });
@@ -65,9 +65,25 @@ test("programs are looked at one after the other, then brought", async () => {
   expect(source.calls).toEqual(["look claude", "look codex", "bring claude"]);
 });
 
+afterEach(() => void vi.useRealTimers());
+
+test("what came in a burst is shown even when nothing follows it, and a late showing changes no end", async () => {
+  vi.useFakeTimers();
+  const source = new Scripted(LINES);
+  const importer = new Importer(source);
+  const looked = importer.look(["claude"]);
+  expect(importer.current().get("claude")?.tally.done).toBe(0);
+  vi.advanceTimersByTime(1000);
+  expect(importer.current().get("claude")).toMatchObject({ phase: "looking", tally: { done: 2, of: 2 } });
+  source.finish();
+  await looked;
+  vi.advanceTimersByTime(1000);
+  expect(phases(importer)).toEqual({ claude: "planned" });
+});
+
 test("stopping keeps what was brought and gives up what waits", async () => {
   const source = new Scripted(LINES.slice(0, 1));
-  const importer = new Importer(source, () => 0);
+  const importer = new Importer(source);
   const brought = importer.bring(["claude", "codex"]);
   await settled();
   importer.stop();
@@ -79,7 +95,7 @@ test("stopping keeps what was brought and gives up what waits", async () => {
 
 test("a look that is stopped leaves nothing behind", async () => {
   const source = new Scripted(LINES);
-  const importer = new Importer(source, () => 0);
+  const importer = new Importer(source);
   const looked = importer.look(["claude"]);
   await settled();
   importer.stop();
@@ -89,7 +105,7 @@ test("a look that is stopped leaves nothing behind", async () => {
 
 test("a failure says why, and the next program goes on", async () => {
   const source = new Scripted(LINES);
-  const importer = new Importer(source, () => 0);
+  const importer = new Importer(source);
   const brought = importer.bring(["claude", "codex"]);
   await settled();
   source.fail(new ApiError(507, { code: "storage_full", message: "The disk is full." }));

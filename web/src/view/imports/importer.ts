@@ -28,15 +28,12 @@ export class Importer {
   private jobs: ReadonlyMap<string, Job> = new Map();
   private readonly listeners = new Set<() => void>();
   private readonly source: Source;
-  private readonly now: () => number;
   private running: AbortController | null = null;
   private working = false;
   private queue: { program: string; dryRun: boolean }[] = [];
-  private shownAt = 0;
 
-  constructor(source: Source, now: () => number = Date.now) {
+  constructor(source: Source) {
     this.source = source;
-    this.now = now;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -80,15 +77,21 @@ export class Importer {
   private async run(program: string, dryRun: boolean): Promise<void> {
     const running = (this.running = new AbortController());
     let tally = NOTHING;
+    let soon: ReturnType<typeof setTimeout> | undefined;
     const phase = dryRun ? "looking" : "importing";
     this.show(program, { phase, tally, problem: null });
     try {
       await this.source.importHistory(program, { dryRun, signal: running.signal }, (advance) => {
         tally = counted(tally, advance);
-        if (this.now() - this.shownAt >= SHOW_EVERY_MS) this.show(program, { phase, tally, problem: null });
+        soon ??= setTimeout(() => {
+          soon = undefined;
+          this.show(program, { phase, tally, problem: null });
+        }, SHOW_EVERY_MS);
       });
+      clearTimeout(soon);
       this.show(program, { phase: dryRun ? "planned" : "done", tally, problem: null });
     } catch (cause) {
+      clearTimeout(soon);
       if (!running.signal.aborted) this.show(program, { phase: "failed", tally, problem: asApiError(cause).message });
       // A count that nobody waited for says nothing.
       else this.show(program, dryRun ? null : { phase: "stopped", tally, problem: null });
@@ -102,7 +105,6 @@ export class Importer {
     if (job === null) jobs.delete(program);
     else jobs.set(program, job);
     this.jobs = jobs;
-    this.shownAt = this.now();
     for (const listener of this.listeners) listener();
   }
 }
