@@ -6,6 +6,7 @@ scenario is a message; the programs differ only in what their tools are called.
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from palaver.backends.base import Backend
+from palaver.context.handover import CLOSING, OPENING
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import TextBlock, ToolBlock
@@ -23,6 +25,8 @@ from tests.provider.turn import MemoryTurn, drive
 
 START_S = 60.0
 """The slowest program needs five seconds on a quiet machine."""
+
+RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Subject:
     shell: Callable[[str], str]
     """The order by which its model runs a shell command, one line."""
     agent: AgentRecord
+    minutes_later: Callable[[Place], None] = lambda _: None
+    """Makes its memory look as old as it would be when a server comes back, where that makes a difference."""
     lacks: dict[str, str] = field(default_factory=dict[str, str])
     """Scenarios it cannot do, by name, and why: what is absent is said. `ask` means that it never asks."""
 
@@ -100,6 +106,7 @@ class Stand:
 
     async def restart(self) -> None:
         await self.leave()
+        self.subject.minutes_later(self.place)
         await self.enter()
 
 
@@ -142,6 +149,11 @@ def tools(turn: MemoryTurn) -> list[ToolBlock]:
 
 def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:
     return [event for event in events if type(event).__name__ == name]
+
+
+def remembered(words: str, told: str) -> bool:
+    """Whether a model was told these words from its program's own memory, and not in a record of ours: it then began anew."""
+    return words in RECORD.sub("", told) and not any(words in record for record in RECORD.findall(told))
 
 
 def running(mark: str) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 
 from palaver.schema.events import TextDelta, ToolStarted, TurnFinished
 from palaver.schema.view import TextBlock, ThinkingBlock
-from tests.cli.rig import Subject, of_kind, running, said, stand, tools, until
+from tests.cli.rig import Subject, of_kind, remembered, running, said, stand, tools, until
 from tests.cli.subjects import SUBJECTS
 from tests.provider import Answer, Status
 from tests.provider.turn import MemoryTurn, allow, deny, drive, leave_open
@@ -177,9 +177,10 @@ async def test_restarted_server_resumes_where_it_was(subject: Subject, tmp_path:
         await at_work.restart()
         asked = len(at_work.place.service.requests)
         second = await at_work.say("!say I remember.", state=first.state)
-        later = str(at_work.place.service.bodies[asked:])
+        told = str(at_work.place.service.bodies[asked:])
     assert said(second).strip() == "I remember."
-    assert "neap tide" in later
+    assert remembered("neap tide", told)
+    assert _session(second) == _session(first)
 
 
 @every_program

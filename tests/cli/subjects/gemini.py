@@ -53,11 +53,20 @@ def shell(command: str) -> str:
     return f"!tool run_shell_command {msgspec.json.encode({'command': wrapped}).decode()}"
 
 
+def minutes_later(place: Place) -> None:
+    # 0.61.0 names a session's file by the minute and part of the id. To load one it first begins a file for the same id:
+    # in the minute in which the session began that is the same file, and what it held is lost.
+    for kept in (place.home / ".gemini" / "tmp").rglob("chats/session-*.jsonl"):
+        *_, part = kept.stem.split("-")
+        kept.rename(kept.with_name(f"session-2026-01-01T00-00-{part}.jsonl"))
+
+
 SUBJECT = Subject(
     name="gemini",
     missing=lambda: missing("Gemini CLI", "@google", "gemini-cli", "bundle", "gemini.js"),
     open=opened,
     shell=shell,
+    minutes_later=minutes_later,
     agent=AgentRecord(
         id="gemini",
         name="Gemini CLI",

@@ -32,6 +32,10 @@ LADDER = Ladder(interrupt_s=0.0, terminate_s=1.0)
 TAIL_CHARS = 600
 """Of what a program wrote to stderr, in the message that says why it ended."""
 AUTH_REQUIRED = -32000
+NO_QUESTION = "_palaver/nothing"
+"""The protocol leaves names with an underscore to each side, and lets an agent answer that it does not know one."""
+NO_QUESTION_S = 5.0
+"""An agent that does not even answer that it does not know a question is not waited for longer."""
 
 logger = structlog.get_logger(__name__)
 
@@ -162,6 +166,7 @@ class Link:
         try:
             if self.can("loadSession"):
                 said = await self.ask("session/load", params, HANDSHAKE_S)
+                await self._told_all()
             else:
                 said = await self.ask("session/resume", params, HANDSHAKE_S)
             replayed = len(self._replayed)
@@ -169,6 +174,13 @@ class Link:
             self._replayed = None
         self.opened(session, said)
         return replayed or None
+
+    async def _told_all(self) -> None:
+        """Gemini CLI 0.61.0 answers before it has told the session; what comes after would be taken for the next turn's words.
+
+        What an agent is about to say comes before its answer to another question, and one that nobody knows does nothing."""
+        with contextlib.suppress(AgentError):
+            await self.ask(NO_QUESTION, {}, NO_QUESTION_S)
 
     def opened(self, session: str, said: Mapping[str, Any]) -> None:
         self.session = session
@@ -263,7 +275,7 @@ class Link:
         for name in ("messageId", "toolCallId"):
             if isinstance(update.get(name), str):
                 self.past.add(update[name])
-        if update.get("sessionUpdate") == "user_message_chunk":
+        if update.get("sessionUpdate") == "user_message_chunk" and not _is_preface(update.get("content")):
             known = update.get("messageId")
             self._replayed.add(known if isinstance(known, str) else f"unnamed {len(self._replayed)}")
 
@@ -346,6 +358,15 @@ def _message(line: bytes) -> dict[str, Any] | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return message if isinstance(message, dict) else None
+
+
+def _is_preface(content: Any) -> bool:
+    """What Gemini CLI tells its model of the machine, as if a person had said it."""
+    match content:
+        case {"text": str(text)}:
+            return text.startswith("<session_context>")
+        case _:
+            return False
 
 
 def _readable(message: str) -> str:

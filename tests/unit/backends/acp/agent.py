@@ -1,6 +1,6 @@
 """An ACP agent for tests, run as a program: it does what its prompt says, and misbehaves as real ones were seen to.
 
-Standard library only. `python agent.py FOLDER [fork] [noload]`: sessions are kept in the folder, as a program's would be.
+Standard library only. `python agent.py FOLDER [fork] [noload] [late]`: sessions are kept in the folder, as a program's would be.
 """
 
 import json
@@ -114,11 +114,18 @@ def handle(message: dict[str, Any]) -> None:
             if not known.exists():
                 write({"id": number, "error": {"code": -32602, "message": "no such session"}})
                 return
+            if "late" in FLAGS:
+                # As Gemini CLI does it: the answer first, a message that nobody wrote, no names.
+                write({"id": number, "result": {}})
+                preface = {"type": "text", "text": "<session_context>Today is Monday.</session_context>"}
+                update(known.name, "user_message_chunk", content=preface)
             for at, line in enumerate(known.read_text().splitlines()):
                 content = {"type": "text", "text": json.loads(line)}
-                update(known.name, "user_message_chunk", messageId=f"m{at}", content=content)
+                named = {} if "late" in FLAGS else {"messageId": f"m{at}"}
+                update(known.name, "user_message_chunk", content=content, **named)
                 update(known.name, "agent_message_chunk", content={"type": "text", "text": "replayed"})
-            write({"id": number, "result": {}})
+            if "late" not in FLAGS:
+                write({"id": number, "result": {}})
         case "session/fork":
             copied = FOLDER / f"{params['sessionId']}-copy"
             copied.write_text((FOLDER / params["sessionId"]).read_text())

@@ -197,13 +197,17 @@ async def test_cost_is_of_the_turn_even_after_a_restart(tmp_path: Path) -> None:
     assert [turn.of(AnswerFinished)[-1].cost_usd for turn in (first, second, third)] == [1.0, 1.0, 1.0]
 
 
-async def test_restarted_server_resumes_and_tells_nothing_twice(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
+@pytest.mark.parametrize("flags", [(), ("late",)], ids=["told", "told late"])
+async def test_restarted_server_resumes_and_tells_nothing_twice(flags: tuple[str, ...], tmp_path: Path) -> None:
+    async with rigged(tmp_path, *flags) as rig:
         first = await rig.say("one")
         await rig.restart()
         second = await rig.say("two", state=first.state)
+        await rig.restart()
+        third = await rig.say("three", state=second.state)
     assert said(second) == "heard: two"
-    assert second.history[-1].data["session"] == first.history[-1].data["session"]
+    assert said(third) == "heard: three"
+    assert third.history[-1].data["session"] == first.history[-1].data["session"]
 
 
 async def test_agent_without_load_is_told_the_whole_record(tmp_path: Path) -> None:
