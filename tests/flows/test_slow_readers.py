@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from palaver.backends.script import Say
-from palaver.faces.native import events
+from palaver.faces import event_stream
 from palaver.faces.native import socket as native_socket
 from tests.flows.served import Served, ended_turn, serving
 
@@ -22,7 +22,7 @@ FLOOD = "x" * 12_000_000
 
 @pytest.fixture
 async def flooding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(events, "SEND_S", 0.5)
+    monkeypatch.setattr(event_stream, "SEND_S", 0.5)
     monkeypatch.setattr(native_socket, "SEND_S", 0.5)
     async with serving(tmp_path, (Say(FLOOD, chunk=60_000),)) as server:
         yield server

@@ -5,8 +5,6 @@ Events themselves are forwarded as the log stored them; nothing here touches the
 
 from palaver.feed.feed import Reason, Snapshot
 
-HEARTBEAT_COMMENT = b": heartbeat\n\n"
-
 
 def snapshot_line(conversation: str, epoch: str, snapshot: Snapshot, reason: Reason | None = None) -> bytes:
     """The state is JSON already and goes in as it is. Ids and epochs hold nothing that JSON would escape."""
