@@ -18,7 +18,6 @@ from typing import Protocol
 
 import structlog
 
-from palaver.conversation.directory import Directory
 from palaver.core.evolve import evolve
 from palaver.errors import PalaverError
 from palaver.feed.feed import CaughtUp, Feed, Heartbeat, Snapshot
@@ -60,6 +59,12 @@ class Projector(Protocol):
     def renewed(self, state: State) -> Sequence[bytes]:
         """The view was replaced as a whole (the server itself fell behind); what is told of that."""
         ...
+
+
+class Viewing(Protocol):
+    """Where views come from: the directory of conversations."""
+
+    async def state(self, conversation: str) -> State: ...
 
 
 MakeProjector = Callable[[State], Projector]
@@ -106,7 +111,7 @@ class Projected:
     """One face's live conversations."""
 
     def __init__(
-        self, feed: Feed, directory: Directory, make: MakeProjector, first_number: Callable[[State], int]
+        self, feed: Feed, directory: Viewing, make: MakeProjector, first_number: Callable[[State], int]
     ) -> None:
         """`first_number` of a view is where its numbering stands: never lower for a later view."""
         self._feed = feed
