@@ -151,8 +151,8 @@ async def test_nothing_is_left_when_the_last_reader_leaves() -> None:
     await world.draft("")
     async with world.projected.following("c"):
         await world.draft("a")
-    while world.feed.readers:
-        await asyncio.sleep(0)
-    assert not [
-        task for task in asyncio.all_tasks() if task.get_name().startswith("project ") and not task.cancelling()
-    ]
+    pumps = {task for task in asyncio.all_tasks() if task.get_name().startswith("project ")}
+    if pumps:
+        await asyncio.wait(pumps, timeout=WAIT_S)
+    assert all(task.done() for task in pumps)
+    assert world.feed.readers == 0
