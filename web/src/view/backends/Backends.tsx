@@ -174,7 +174,7 @@ function Testing({ since, agent }: { since: number; agent: string }) {
   const now = useSeconds();
   return (
     <>
-      <span className="sr-only">{later.backends.testing(agent, "")}</span>
+      <span className="sr-only">{later.backends.testing(agent)}</span>
       <span aria-hidden="true" className="tabular">
         {text.join(later.backends.states.testing, elapsed(now - since))}
       </span>
