@@ -460,27 +460,43 @@ class MissionAgent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MissionSet(EventBase, tag="mission.set"):
+    """A project's mission. The one before it ends, and stays in the history."""
+
     mission: str
     text: str
     agents: tuple[MissionAgent, ...] = ()
     budget_usd: float | None = None
+    project: str | None = None
+    """The folder, on every event of a project's stream: its name does not tell."""
 
 
 class MissionCleared(EventBase, tag="mission.cleared"):
     mission: str
+    project: str | None = None
 
 
 class MissionTriggered(EventBase, tag="mission.triggered"):
+    """An agent that has rested long enough is woken with its idle prompt."""
+
     mission: str
     agent: str
     count: int
+    """Of all the mission's wakings, of whatever agent."""
     target: str | None = None
+    """The conversation it is told in."""
+    prompt: str | None = None
+    spent_usd: float | None = None
+    """What the mission had cost by then."""
+    project: str | None = None
 
 
 class AgentOverridden(EventBase, tag="agent.overridden"):
+    """What a project says of an agent's resting from now on, as a whole: what is absent is no longer said."""
+
     agent: str
     idle_prompt: str | None = None
     idle_interval_s: int | None = None
+    project: str | None = None
 
 
 class GrantAdded(EventBase, tag="grant.added"):

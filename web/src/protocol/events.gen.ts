@@ -1035,12 +1035,16 @@ export interface ModelSwitched {
   body_hash?: string | null;
   exchange?: string | null;
 }
+/**
+ * A project's mission. The one before it ends, and stays in the history.
+ */
 export interface MissionSet {
   type: "mission.set";
   mission: string;
   text: string;
   agents?: MissionAgent[];
   budget_usd?: number | null;
+  project?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -1059,6 +1063,7 @@ export interface MissionAgent {
 export interface MissionCleared {
   type: "mission.cleared";
   mission: string;
+  project?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -1069,12 +1074,18 @@ export interface MissionCleared {
   body_hash?: string | null;
   exchange?: string | null;
 }
+/**
+ * An agent that has rested long enough is woken with its idle prompt.
+ */
 export interface MissionTriggered {
   type: "mission.triggered";
   mission: string;
   agent: string;
   count: number;
   target?: string | null;
+  prompt?: string | null;
+  spent_usd?: number | null;
+  project?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -1085,11 +1096,15 @@ export interface MissionTriggered {
   body_hash?: string | null;
   exchange?: string | null;
 }
+/**
+ * What a project says of an agent's resting from now on, as a whole: what is absent is no longer said.
+ */
 export interface AgentOverridden {
   type: "agent.overridden";
   agent: string;
   idle_prompt?: string | null;
   idle_interval_s?: number | null;
+  project?: string | null;
   seq: number;
   id: string;
   ts: number;
