@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.conversation.derived import listing_of
+from palaver.core import exchanges
 from palaver.core.evolve import fold
 from palaver.core.history import restored
 from palaver.core.params import checked
@@ -208,6 +209,7 @@ def recorded(events: Sequence[Json], wishes: Wishes, maker: Maker) -> Beginning:
     closing = _Closing(state, maker)
     closing.add(settle(state, "restart", now=maker.now))
     closing.add(withdraw(closing.state))
+    closing.add(exchanges.abandoned(closing.state))
     closing.add(QueueRemoved(item=item.id, reason="cancelled") for item in closing.state.queue)
     closing.add(reap(closing.state, maker.new_id))
     closing.add(GrantRemoved(tool=grant.tool, match=grant.match) for grant in closing.state.grants)

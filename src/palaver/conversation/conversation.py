@@ -450,7 +450,7 @@ class Conversation:
                 case ExchangeReturned():
                     answered = exchanges.find(self._state, event.exchange, "in")
                     if answered is not None and not exchanges.is_open(answered):
-                        self._around.others.answered(self.id, answered)
+                        self._around.others.answered(self.id, answered, event)
                 case ProcessFinished(end="stopped" | "restart"):
                     self._around.background.stop(event.process)
                 case _:

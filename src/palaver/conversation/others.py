@@ -8,7 +8,7 @@ wait for others.
 from dataclasses import dataclass
 from typing import Protocol
 
-from palaver.schema.events import KnownEvent
+from palaver.schema.events import ExchangeReturned, KnownEvent
 from palaver.schema.view import Exchange, State
 from palaver.tools.base import Letter, Reply, Report
 
@@ -46,7 +46,7 @@ class Others(Protocol):
 
     async def write(self, caller: Caller, letter: Letter, call: str) -> Reply: ...
 
-    def answered(self, conversation: str, exchange: Exchange) -> None:
+    def answered(self, conversation: str, exchange: Exchange, answer: ExchangeReturned) -> None:
         """The answer that this conversation gave is on disk; whoever asked can be told. Returns at once."""
         ...
 
@@ -60,5 +60,5 @@ class Alone:
     async def write(self, caller: Caller, letter: Letter, call: str) -> Reply:
         return Reply(status="failed", response="There are no other agents here.")
 
-    def answered(self, conversation: str, exchange: Exchange) -> None:
+    def answered(self, conversation: str, exchange: Exchange, answer: ExchangeReturned) -> None:
         pass

@@ -403,13 +403,7 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
 def _gone_on(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
     """The turn that goes on from where a restart cut one, in its mode."""
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
-    answering = exchanges.waiting_to_go_on(state)
-    trigger = Trigger(
-        kind="request",
-        request=request,
-        exchange=answering.id if answering else None,
-        hops=answering.hops if answering else 0,
-    )
+    trigger = exchanges.gone_on_by(state, Trigger(kind="request", request=request))
     return started(turn, trigger, facts, cut.mode if cut else None)
 
 
@@ -418,7 +412,7 @@ def _plan_answered(
 ) -> list[KnownEvent]:
     """Yes: it is carried out, out of plan mode. No with words: it is revised, in plan mode. A plain no: it is dropped."""
     plan = request.plan
-    trigger = Trigger(kind="request", request=request.id)
+    trigger = exchanges.gone_on_by(state, Trigger(kind="request", request=request.id))
     if command.verdict == "allow" and plan is not None:
         chosen = command.input.get("mode") if isinstance(command.input, dict) else None
         usual = state.params.get("mode")
@@ -435,7 +429,8 @@ def _plan_answered(
         text = f"The plan was not approved; revise it.{_remark(command)}"
         return [_word(turn, "plan_revised", text, facts), started(turn, trigger, facts, "plan")]
     # Nothing runs, but the agent should know of it when it is spoken to next.
-    return [PlanUpdated(plan=None), _word(None, "plan_rejected", "The plan was rejected and dropped.", facts)]
+    dropped = "The plan was rejected and dropped."
+    return [PlanUpdated(plan=None), _word(None, "plan_rejected", dropped, facts), *exchanges.called_off(state, dropped)]
 
 
 def _remark(command: ResolveRequest) -> str:

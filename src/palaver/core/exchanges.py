@@ -10,17 +10,21 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from palaver.core.state import messages_of_turn, tools_of_turn
+from palaver.core.state import find_call, messages_of_turn, tools_of_turn
 from palaver.schema.base import Origin
 from palaver.schema.events import (
     ExchangeReturned,
     ExchangeSent,
     KnownEvent,
     QueueAdded,
+    ToolCalled,
+    ToolFinished,
     TurnStarted,
 )
-from palaver.schema.view import Exchange, State, TextBlock, Turn
+from palaver.schema.view import Exchange, State, TextBlock, Trigger, Turn
 
+MESSAGE_TOOL = "agents_message"
+"""The call and the result of this tool carry the exchange that the call begins."""
 HOPS = 16
 """Words between agents until a person has to speak: enough for a real discussion, soon enough to notice a circle."""
 RESPONSE_CHARS = 48_000
@@ -39,7 +43,11 @@ def is_open(exchange: Exchange) -> bool:
 
 def answered_by(turn: Turn | None) -> str | None:
     """The exchange that a turn answers. A callback's turn goes on from one; it answers none."""
-    return turn.trigger.exchange if turn is not None and turn.trigger.kind != "callback" else None
+    return _answers(turn.trigger) if turn is not None else None
+
+
+def _answers(trigger: Trigger) -> str | None:
+    return trigger.exchange if trigger.kind != "callback" else None
 
 
 def find(state: State, exchange: str, direction: Literal["out", "in"]) -> Exchange | None:
@@ -58,16 +66,33 @@ def waiting_to_go_on(state: State) -> Exchange | None:
 
 def stamped(state: State, events: Sequence[KnownEvent]) -> list[KnownEvent]:
     """Every event of a turn that answers an exchange says so; one that names an exchange of its own keeps it."""
-    turn, exchange = (state.turn.id, answered_by(state.turn)) if state.turn else (None, None)
+    # A turn's first words stand before its start, so that is looked for first.
+    turns = [(state.turn.id, answered_by(state.turn))] if state.turn else []
+    turns += [(event.turn or "", _answers(event.trigger)) for event in events if isinstance(event, TurnStarted)]
+    answers = {turn: exchange for turn, exchange in turns if exchange is not None}
     marked: list[KnownEvent] = []
     for event in events:
-        if isinstance(event, TurnStarted):
-            turn = event.turn
-            exchange = event.trigger.exchange if event.trigger.kind != "callback" else None
-        if exchange is not None and event.turn == turn and event.exchange is None:
-            event = replace(event, exchange=exchange)
-        marked.append(event)
+        own = _begun_by(state, event) or event.exchange or answers.get(event.turn or "")
+        marked.append(event if own == event.exchange else replace(event, exchange=own))
     return marked
+
+
+def _begun_by(state: State, event: KnownEvent) -> str | None:
+    """The exchange that a call begins has its id: on the call, and on the result that it gets, whatever ended it."""
+    match event:
+        case ToolCalled(name=name):
+            return event.call if name == MESSAGE_TOOL else None
+        case ToolFinished():
+            tool = find_call(state, event.call)
+            return event.call if tool is not None and tool.name == MESSAGE_TOOL else None
+        case _:
+            return None
+
+
+def gone_on_by(state: State, trigger: Trigger) -> Trigger:
+    """A turn that goes on from where a restart cut one answers what that one answered."""
+    waiting = waiting_to_go_on(state)
+    return trigger if waiting is None else replace(trigger, exchange=waiting.id, hops=waiting.hops)
 
 
 def returned(state: State, status: End, text: str | None, now: int) -> list[KnownEvent]:
@@ -100,6 +125,15 @@ def given_up(state: State, turn: Turn) -> list[KnownEvent]:
         ExchangeReturned(turn=turn.id, exchange=known.id, status="cancelled")
         for known in state.exchanges
         if known.direction == "out" and is_open(known) and not known.callback
+    ]
+
+
+def abandoned(state: State) -> list[KnownEvent]:
+    """A copy of a conversation expects no answers: they go to the conversation that asked."""
+    return [
+        ExchangeReturned(exchange=known.id, status="cancelled")
+        for known in state.exchanges
+        if known.direction == "out" and is_open(known)
     ]
 
 

@@ -75,7 +75,9 @@ def boundary_messages(state: State) -> list[KnownEvent]:
 
 
 def _joins_a_running_turn(item: QueueItem) -> bool:
-    return item.delivery == "boundary" or item.priority
+    # What no person sent has a turn of its own, whoever moves it forward: its end is the answer that somebody waits for.
+    by_itself = item.exchange is not None or item.trigger != "message"
+    return not by_itself and (item.delivery == "boundary" or item.priority)
 
 
 def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
