@@ -85,6 +85,31 @@ async def test_list_of_a_project_holds_that_project_alone(store: Store) -> None:
     assert (ids(page.items), page.total) == (["d", "a"], 2)
 
 
+async def test_list_leaves_out_subagents_unless_asked_for(store: Store) -> None:
+    await put(store.log, row("a", updated_at=1))
+    await put(store.log, row("child", updated_at=2, parent="a", parent_kind="subagent", root="a"))
+    await put(store.log, row("branch", updated_at=3, parent="a", parent_kind="branch", root="a"))
+    page = await store.log.list()
+    assert (ids(page.items), page.total) == (["branch", "a"], 2)
+    everything = await store.log.list(children=True)
+    assert (ids(everything.items), everything.total) == (["branch", "child", "a"], 3)
+
+
+async def test_list_of_a_tree_holds_its_top_and_all_below(store: Store) -> None:
+    await put(store.log, row("a", updated_at=1))
+    await put(store.log, row("b", updated_at=2))
+    await put(store.log, row("child", updated_at=3, parent="a", parent_kind="subagent", root="a"))
+    await put(store.log, row("other", updated_at=4, parent="b", parent_kind="subagent", root="b"))
+    await put(store.log, row("deep", updated_at=5, parent="child", parent_kind="subagent", root="a"))
+    log = await store.reopen()
+    page = await log.list(root="a", children=True)
+    assert (ids(page.items), page.total) == (["deep", "child", "a"], 3)
+    first = await log.list(root="a", children=True, limit=2)
+    rest = await log.list(root="a", children=True, limit=2, cursor=first.next_cursor)
+    assert (ids(first.items), ids(rest.items)) == (["deep", "child"], ["a"])
+    assert ids((await log.list(root="nobody", children=True)).items) == []
+
+
 async def test_pages_follow_each_other_without_a_hole_or_a_double(store: Store) -> None:
     # Several in one millisecond: the cursor must tell them apart.
     for number in range(23):

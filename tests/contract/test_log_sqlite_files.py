@@ -12,12 +12,12 @@ import apsw
 import pytest
 
 from palaver.errors import ConfigurationError
-from palaver.log import listings, migrations, reading, snapshots
+from palaver.log import listings, migrations, reading, runs, snapshots
 from palaver.log.base import Append, Document
 from palaver.log.database import open_reading
 from palaver.log.fulltext import prepare, search
 from palaver.log.sqlite import SqliteLog, open_sqlite_log
-from tests.unit.log.stores import WAIT_S, append, line, row
+from tests.unit.log.stores import WAIT_S, append, line, row, run
 
 pytestmark = pytest.mark.anyio
 
@@ -161,6 +161,25 @@ def test_layouts_are_numbered_without_a_gap() -> None:
     assert sorted(migrations._scripts()) == list(range(1, len(migrations._scripts()) + 1))
 
 
+async def test_a_database_from_before_there_were_runs_is_brought_to_the_layout_of_today(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    async with open_sqlite_log(directory) as log:
+        await log.append(Append("a", 0, [line("a", 1)], row("a")))
+    connection = apsw.Connection(str(directory / "palaver.db"))
+    connection.execute(
+        "DROP TABLE runs; DROP INDEX listings_newest; DROP INDEX listings_root;"
+        "CREATE INDEX listings_newest ON listings (updated_at, conversation, archived, project) WHERE deleted = 0;"
+        "ALTER TABLE listings DROP COLUMN child; ALTER TABLE listings DROP COLUMN root; PRAGMA user_version = 2"
+    )
+    connection.close()
+    async with open_sqlite_log(directory) as log:
+        assert [listing.id for listing in (await log.list()).items] == ["a"]
+        assert await log.runs() == []
+        await log.append(Append("a", 1, [line("a", 2)], row("a"), runs=[run("t1", "a")]))
+        assert await log.runs() == [run("t1", "a")]
+        assert (await log.verify()).damages == []
+
+
 async def test_no_question_reads_more_than_it_needs(tmp_path: Path) -> None:
     """Plans, not times: every search goes by an index, and nothing is sorted that could have been found in order."""
     directory = tmp_path / "data"
@@ -168,7 +187,9 @@ async def test_no_question_reads_more_than_it_needs(tmp_path: Path) -> None:
         for number in range(30):
             name = f"c{number}"
             text = Document("m", 1, "user", "tea")
-            await log.append(Append(name, 0, [line(name, 1)], row(name, open_requests=number % 2), [text]))
+            listed = row(name, open_requests=number % 2, root="c1" if number % 10 == 2 else None)
+            ran = run(f"t{number}", name, parent="t1" if number % 10 == 2 else None)
+            await log.append(Append(name, 0, [line(name, 1)], listed, [text], runs=[ran]))
     connection = open_reading(directory / "palaver.db")
     prepare(connection)
     asked: list[str] = []
@@ -188,11 +209,20 @@ async def test_no_question_reads_more_than_it_needs(tmp_path: Path) -> None:
     snapshots.load(connection, "c1", 10)
     snapshots.before(connection, "c1", 5, 10)
     listings.one(connection, "c1")
-    first = listings.page(connection, 5, None, None, False)
-    listings.page(connection, 5, first.next_cursor, "/p", None)
+    first = listings.page(connection, 5, None, None, False, False, None)
+    listings.page(connection, 5, first.next_cursor, "/p", None, True, None)
     listings.changed(connection, 3, 10)
     listings.waiting(connection)
     listings.unfinished(connection)
+    runs.one(connection, "t1")
+    runs.children(connection, "t1")
+    for conversation, project, before in (
+        (None, None, None),
+        ("c1", None, "t9"),
+        (None, "/p", "t9"),
+        ("c1", "/p", None),
+    ):
+        runs.page(connection, conversation, project, 5, before)
     search(connection, "tea", 5, None)
     search(connection, "tea", 5, "c1")
     connection.set_exec_trace(None)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from palaver.backends.base import Background, NoBackground
 from palaver.clock import Clock, Ids
 from palaver.conversation.claims import Claims
-from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents
+from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents, runs_of
 from palaver.conversation.inbox import (
     Asked,
     Barrier,
@@ -397,15 +397,17 @@ class Conversation:
     async def _commit(self, batch: Batch) -> None:
         if batch.events:
             lines = [encode_event(event) for event in batch.events]
+            listed = changes_list(batch.events)
             await self._around.log.append(
                 Append(
                     conversation=self.id,
                     after=batch.before.seq,
                     lines=lines,
-                    listing=listing_of(batch.state) if changes_list(batch.events) else None,
+                    listing=listing_of(batch.state) if listed else None,
                     documents=documents_of(batch.state, batch.events),
                     removed_documents=removed_documents(batch.before, batch.events),
                     claims=claims_of(batch.events),
+                    runs=runs_of(batch.before, batch.state, batch.events) if listed else (),
                     urgent=batch.urgent,
                 )
             )

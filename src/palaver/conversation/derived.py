@@ -1,14 +1,17 @@
-"""What the log keeps beside the events, computed from them: the row of the list and the texts that search finds.
+"""What the log keeps beside the events, computed from them: the row of the list, the texts that search finds, the runs.
 
-Pure. The owner calls it for each batch and hands the result to the append, so both change in the events' own commit.
+Pure. The owner calls it for each batch and hands the result to the append, so all change in the events' own commit.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
-from palaver.core.exchanges import is_open
+from msgspec.structs import replace
+
+from palaver.core.evolve import evolve
+from palaver.core.exchanges import answered_by, is_open
 from palaver.core.state import message_count, open_requests
-from palaver.log.base import Claim, Document
+from palaver.log.base import Claim, Document, Run
 from palaver.schema.content import plain_text
 from palaver.schema.events import (
     AnswerStarted,
@@ -22,10 +25,24 @@ from palaver.schema.events import (
     ThinkingDelta,
     ToolInputDelta,
     ToolOutputDelta,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
 )
-from palaver.schema.view import Listing, State, TextBlock
+from palaver.schema.view import Listing, State, Stopped, TextBlock, Turn
 
 LAST_LINE_CHARS = 120
+
+STOPPED: dict[Stopped, str] = {
+    "user": "Stopped by a person.",
+    "restart": "Cut by the end of the server.",
+    "shutdown": "Stopped with the server.",
+    "limit": "Stopped at a limit.",
+    "backend_exit": "The agent's program ended.",
+    "storage": "The log could not be written.",
+    "deleted": "Its conversation was deleted.",
+    "parent": "Stopped with the turn it worked for.",
+}
 
 # What markdown puts around words and before lines. An approximation that errs towards leaving signs in: `2 * 3 * 4` and
 # `snake_case_names` are not emphasis.
@@ -132,3 +149,58 @@ def claims_of(events: Iterable[KnownEvent]) -> list[Claim]:
         if event.client_request_id and event.body_hash:
             claims[event.client_request_id] = Claim(event.client_request_id, event.body_hash)
     return list(claims.values())
+
+
+def runs_of(before: State, after: State, events: Iterable[KnownEvent]) -> list[Run]:
+    """The runs that these events begin or end, as they are after them."""
+    runs: dict[str, Run] = {}
+    for event in events:
+        match event:
+            case TurnStarted():
+                if (turn := evolve(State(), event).turn) is not None:
+                    runs[turn.id] = replace(_running(turn, after), parent=event.parent)
+            case TurnFinished() | TurnInterrupted():
+                known = runs.get(event.turn or "")
+                if known is None and before.turn is not None and before.turn.id == event.turn:
+                    known = _running(before.turn, after)
+                # The end of a turn that is over ends no other.
+                if known is not None and known.status == "running":
+                    runs[known.run] = _ended(known, event)
+            case _:
+                pass
+    return list(runs.values())
+
+
+def _running(turn: Turn, state: State) -> Run:
+    """As it began; only the log still knows for whom."""
+    return Run(
+        run=turn.id,
+        conversation=state.conversation,
+        project=state.project,
+        agent=turn.agent,
+        backend=turn.backend,
+        parent=None,
+        trigger=turn.trigger.kind,
+        exchange=answered_by(turn),
+        status="running",
+        detail=None,
+        started_at=turn.started_at,
+    )
+
+
+def _ended(run: Run, event: TurnFinished | TurnInterrupted) -> Run:
+    if isinstance(event, TurnInterrupted):
+        ended = replace(run, status="cancelled", detail=event.detail or STOPPED[event.reason])
+    elif event.outcome == "failed":
+        ended = replace(run, status="failed", detail=event.error.message if event.error else "It failed.")
+    elif event.outcome == "interrupted":
+        ended = replace(run, status="cancelled", detail=event.summary)
+    else:
+        ended = replace(run, status="completed", detail=event.error.message if event.error else None)
+    return replace(
+        ended,
+        ended_at=event.ts,
+        cost_usd=event.cost_usd,
+        input_tokens=event.usage.input_tokens,
+        output_tokens=event.usage.output_tokens,
+    )

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from palaver.schema.base import BlobRef
+from palaver.schema.base import BlobRef, Shown
 from palaver.schema.view import Listing
 
 T = TypeVar("T")
@@ -64,6 +64,31 @@ class Claim:
     body_hash: str
 
 
+class Run(Shown):
+    """A turn among all turns of a server: what ran, for whom, and how it ended."""
+
+    run: str
+    """The turn's id."""
+    conversation: str
+    project: str | None
+    agent: str
+    backend: str
+    parent: str | None
+    """The turn of another conversation that it works for."""
+    trigger: str
+    """What began it, as `Trigger.kind`."""
+    exchange: str | None
+    """The exchange between two agents that it answers."""
+    status: Literal["running", "completed", "failed", "cancelled"]
+    detail: str | None
+    """Why it failed or was cancelled, for a person."""
+    started_at: int
+    ended_at: int | None = None
+    cost_usd: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
 # Structs rather than dataclasses, these two: they are made for every append, and a frozen dataclass takes ten times as long.
 
 
@@ -81,6 +106,8 @@ class Append(Struct, frozen=True):
     removed_documents: Sequence[str] = ()
     """Message ids that search shall no longer find."""
     claims: Sequence[Claim] = ()
+    runs: Sequence[Run] = ()
+    """Each takes the place of what was known of that run; one without a parent keeps the one it has."""
     urgent: bool = False
     """A stop or a settling: may use the space kept in reserve when the disk is full."""
 
@@ -170,6 +197,19 @@ class Found:
     match: str
     after: str
     title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that conversations are about, as they name it."""
+
+    project: str
+    conversations: int
+    unfinished: int
+    """Of those, how many are at work or have something to do."""
+    waiting: int
+    """How many wait for a person."""
+    updated_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +308,31 @@ class EventLog(Protocol):
     async def listing(self, conversation: str) -> Listing | None: ...
 
     async def list(
-        self, *, limit: int = 50, cursor: str | None = None, project: str | None = None, archived: bool | None = False
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        project: str | None = None,
+        archived: bool | None = False,
+        children: bool = False,
+        root: str | None = None,
     ) -> Page[Listing]:
-        """Newest first, deleted ones left out. `archived` None lists both kinds. Raises Invalid for a foreign cursor."""
+        """Newest first, deleted ones left out. `archived` None lists both kinds. Raises Invalid for a foreign cursor.
+
+        Conversations of subagents are left out too, unless `children`. `root` lists one tree: its top and all below.
+        """
         ...
 
     async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
         """Rows changed since a position, oldest change first, deleted ones included: how a list follows without a hole."""
+        ...
+
+    async def folders(self) -> Sequence[Folder]:
+        """The folders of all conversations, the archived too and the deleted not, by name."""
+        ...
+
+    async def streams(self, prefix: str) -> Sequence[str]:
+        """The names of all streams that begin so, sorted: those in no list too, such as a project's own."""
         ...
 
     async def waiting(self) -> Sequence[Listing]:
@@ -283,6 +341,23 @@ class EventLog(Protocol):
 
     async def unfinished(self) -> Sequence[str]:
         """Conversations with an open turn or a queue: what recovery looks at. Costs nothing for the others."""
+        ...
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> Sequence[Run]:
+        """Newest first, those of deleted conversations left out. `before` names the run a page ended with; Invalid if none."""
+        ...
+
+    async def run(self, run: str) -> Run | None: ...
+
+    async def children_of_run(self, run: str) -> Sequence[Run]:
+        """The runs that work or worked for it, oldest first."""
         ...
 
     async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:

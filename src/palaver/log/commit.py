@@ -9,8 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.log.base import GENESIS, Append, Appended, chained_through
-from palaver.log.listings import is_unfinished, is_waiting
+from palaver.log.listings import is_child, is_unfinished, is_waiting
 from palaver.log.refusals import body_of, claim_used, head_moved
+from palaver.log.runs import UPSERT
 from palaver.schema.view import Listing
 
 REMEMBERED = 20_000
@@ -71,6 +72,7 @@ class Commit:
         self._claims: dict[tuple[int, str], _Row] = {}
         self._removed: list[_Row] = []
         self._documents: list[_Row] = []
+        self._runs: list[_Row] = []
 
     def take(self, append: Append) -> Appended:
         """Raises HeadMoved or ValueError; then the append is no part of this commit."""
@@ -98,6 +100,7 @@ class Commit:
             self._claims[key] = (*key, claim.body_hash, first, last)
         if append.documents or append.removed_documents:
             self._index(number, append)
+        self._runs.extend((run.run, number, run.project, run.parent, _encoder.encode(run)) for run in append.runs)
         return Appended(first, last, pos)
 
     def _is_used(self, number: int, client_request_id: str) -> bool:
@@ -135,7 +138,7 @@ class Commit:
             self._segments,
         )
         if self._listings:
-            many("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._listings)
+            many("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._listings)
         if self._claims:
             many("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", self._claims.values())
         if self._removed:
@@ -145,6 +148,8 @@ class Commit:
                 "INSERT INTO documents (conversation, message, seq, role, text, ts) VALUES (?, ?, ?, ?, ?, ?)",
                 self._documents,
             )
+        if self._runs:
+            many(UPSERT, self._runs)
         self._connection.execute("UPDATE store SET position = ?", (self._position,))
         return True
 
@@ -163,4 +168,6 @@ def _listing_row(number: int, listing: Listing) -> _Row:
         int(is_unfinished(listing)),
         listing.project,
         _encoder.encode(listing),
+        int(is_child(listing)),
+        listing.root,
     )

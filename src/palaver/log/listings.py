@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from palaver.errors import Invalid
-from palaver.log.base import Page
+from palaver.log.base import Folder, Page
 from palaver.schema.view import Listing
 
 _listing = msgspec.json.Decoder(Listing)
@@ -44,6 +44,11 @@ def is_waiting(listing: Listing) -> bool:
     return listing.open_requests > 0 and not listing.deleted
 
 
+def is_child(listing: Listing) -> bool:
+    """A subagent's: found below the conversation it works for, not beside it."""
+    return listing.parent_kind == "subagent"
+
+
 def is_unfinished(listing: Listing) -> bool:
     """An open turn must be settled whatever became of the conversation; what a deleted one still expected is void."""
     expects = listing.queue_size > 0 or listing.open_exchanges > 0
@@ -61,26 +66,37 @@ def one(connection: apsw.Connection, conversation: str) -> Listing | None:
     return decoded(row[0]) if row else None
 
 
+# A tree is narrowed to only when asked for, so that counting all reads no more than an index.
+_COUNT = (
+    "SELECT count(*) FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
+    "AND (?2 IS NULL OR project = ?2) AND child <= ?3 AND {in_tree}"
+)
+_PAGE = (
+    "SELECT updated_at, conversation, body FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
+    "AND (?2 IS NULL OR project = ?2) AND child <= ?3 AND {in_tree} AND (updated_at, conversation) < (?5, ?6) "
+    "ORDER BY updated_at DESC, conversation DESC LIMIT ?7"
+)
+_IN_TREE = "(root = ?4 OR conversation = (SELECT number FROM conversations WHERE name = ?4))"
+
+
 def page(
-    connection: apsw.Connection, limit: int, cursor: str | None, project: str | None, archived: bool | None
+    connection: apsw.Connection,
+    limit: int,
+    cursor: str | None,
+    project: str | None,
+    archived: bool | None,
+    children: bool,
+    root: str | None,
 ) -> Page[Listing]:
     behind = place_of(cursor) if cursor is not None else _TOP
-    matching = (None if archived is None else int(archived), project)
-    total = connection.execute(
-        "SELECT count(*) FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
-        "AND (?2 IS NULL OR project = ?2)",
-        matching,
-    ).get
-    rows = connection.execute(
-        "SELECT updated_at, conversation, body FROM listings WHERE deleted = 0 AND archived = coalesce(?1, archived) "
-        "AND (?2 IS NULL OR project = ?2) AND (updated_at, conversation) < (?3, ?4) "
-        "ORDER BY updated_at DESC, conversation DESC LIMIT ?5",
-        (*matching, *behind, limit + 1),
-    )
+    wanted = (None if archived is None else int(archived), project, int(children), root)
+    in_tree = _IN_TREE if root is not None else "?4 IS NULL"
+    total = connection.execute(_COUNT.format(in_tree=in_tree), wanted).get
+    rows = connection.execute(_PAGE.format(in_tree=in_tree), (*wanted, *behind, limit + 1))
     found = [(Place(updated_at, number), body) for updated_at, number, body in rows]
-    shown = found[:limit]
-    next_cursor = cursor_of(shown[-1][0]) if shown and len(found) > limit else None
-    return Page([decoded(body) for _, body in shown], next_cursor, total)
+    taken = found[:limit]
+    next_cursor = cursor_of(taken[-1][0]) if taken and len(found) > limit else None
+    return Page([decoded(body) for _, body in taken], next_cursor, total)
 
 
 _TOP = Place((1 << 63) - 1, (1 << 63) - 1)
@@ -90,6 +106,22 @@ _TOP = Place((1 << 63) - 1, (1 << 63) - 1)
 def changed(connection: apsw.Connection, after_pos: int, limit: int) -> Sequence[Listing]:
     rows = connection.execute("SELECT body FROM listings WHERE pos > ? ORDER BY pos LIMIT ?", (after_pos, limit))
     return [decoded(body) for (body,) in rows]
+
+
+def folders(connection: apsw.Connection) -> Sequence[Folder]:
+    rows = connection.execute(
+        "SELECT project, count(*), sum(unfinished), sum(waiting), max(updated_at) FROM listings "
+        "WHERE deleted = 0 AND project IS NOT NULL GROUP BY project ORDER BY project"
+    )
+    return [Folder(*row) for row in rows]
+
+
+def streams(connection: apsw.Connection, prefix: str) -> Sequence[str]:
+    # Compared, not matched: a comparison is answered by the index of names.
+    rows = connection.execute(
+        "SELECT name FROM conversations WHERE name >= ?1 AND name < ?1 || x'f48fbfbf' ORDER BY name", (prefix,)
+    )
+    return [name for (name,) in rows]
 
 
 def waiting(connection: apsw.Connection) -> Sequence[Listing]:

@@ -9,6 +9,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
@@ -25,6 +26,7 @@ from palaver.log.base import (
     Head,
     Page,
     Recalled,
+    Run,
     Segment,
     Snapshot,
     StoredMessage,
@@ -33,9 +35,10 @@ from palaver.log.base import (
     chained_through,
 )
 from palaver.log.compaction import SMALL_BYTES, compact
-from palaver.log.listings import Place, cursor_of, is_unfinished, is_waiting, place_of
+from palaver.log.listings import Place, cursor_of, is_child, is_unfinished, is_waiting, place_of
 from palaver.log.recalling import WEIGHED, Possible, best, looked_for, rarity
 from palaver.log.refusals import body_of, claim_used, head_moved, occupied, snapshot_ahead
+from palaver.log.runs import unknown_run
 from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, ranked, terms_of
 from palaver.log.segments import SPAN, Stored, in_commit_order
 from palaver.log.verify import Audit, blob_changed, blob_missing
@@ -69,6 +72,8 @@ class _Store:
     documents: int = 0
     conversations: dict[str, _Conversation] = field(default_factory=dict[str, _Conversation])
     blobs: dict[str, tuple[bytes, str]] = field(default_factory=dict[str, tuple[bytes, str]])
+    runs: dict[str, Run] = field(default_factory=dict[str, Run])
+    """In the order in which they began."""
 
 
 class MemoryBlobs:
@@ -127,6 +132,10 @@ class MemoryLog:
         if append.listing is not None:
             known.listing = replace(append.listing, pos=self._store.position)
         self._index(known, append)
+        for run in append.runs:
+            before = self._store.runs.get(run.run)
+            parent = run.parent or (before.parent if before else None)
+            self._store.runs[run.run] = replace(run, parent=parent)
         return Appended(first, last, pos)
 
     def _index(self, known: _Conversation, append: Append) -> None:
@@ -223,13 +232,24 @@ class MemoryLog:
         return known.listing if known else None
 
     async def list(
-        self, *, limit: int = 50, cursor: str | None = None, project: str | None = None, archived: bool | None = False
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        project: str | None = None,
+        archived: bool | None = False,
+        children: bool = False,
+        root: str | None = None,
     ) -> Page[Listing]:
         rows = sorted(
             (
                 (Place(listing.updated_at, known.number), listing)
                 for known, listing in self._listed()
-                if not listing.deleted and project in (None, listing.project) and archived in (None, listing.archived)
+                if not listing.deleted
+                and project in (None, listing.project)
+                and archived in (None, listing.archived)
+                and (children or not is_child(listing))
+                and root in (None, listing.root, listing.id)
             ),
             key=lambda row: row[0],
             reverse=True,
@@ -246,6 +266,25 @@ class MemoryLog:
         newer = [listing for _, listing in self._listed() if listing.pos > after_pos]
         return sorted(newer, key=lambda listing: listing.pos)[:limit]
 
+    async def folders(self) -> Sequence[Folder]:
+        rows: dict[str, list[Listing]] = {}
+        for _, listing in self._listed():
+            if listing.project is not None and not listing.deleted:
+                rows.setdefault(listing.project, []).append(listing)
+        return [
+            Folder(
+                project=project,
+                conversations=len(found),
+                unfinished=sum(map(is_unfinished, found)),
+                waiting=sum(map(is_waiting, found)),
+                updated_at=max(listing.updated_at for listing in found),
+            )
+            for project, found in sorted(rows.items())
+        ]
+
+    async def streams(self, prefix: str) -> Sequence[str]:
+        return sorted(name for name in self._store.conversations if name.startswith(prefix))
+
     async def waiting(self) -> Sequence[Listing]:
         rows = [(known.number, listing) for known, listing in self._listed() if is_waiting(listing)]
         return [listing for _, listing in sorted(rows, key=lambda row: (row[1].updated_at, row[0]))]
@@ -257,6 +296,38 @@ class MemoryLog:
         for known in self._store.conversations.values():
             if known.listing is not None:
                 yield known, known.listing
+
+    # -- runs
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> Sequence[Run]:
+        every = list(self._store.runs)
+        if before is not None and before not in self._store.runs:
+            raise unknown_run(before)
+        older = every[: every.index(before)] if before is not None else every
+        found = (
+            run
+            for run in map(self._store.runs.__getitem__, reversed(older))
+            if conversation in (None, run.conversation) and project in (None, run.project) and self._is_kept(run)
+        )
+        return list(islice(found, limit))
+
+    async def run(self, run: str) -> Run | None:
+        known = self._store.runs.get(run)
+        return known if known and self._is_kept(known) else None
+
+    async def children_of_run(self, run: str) -> Sequence[Run]:
+        return [known for known in self._store.runs.values() if known.parent == run and self._is_kept(known)]
+
+    def _is_kept(self, run: Run) -> bool:
+        listing = self._store.conversations[run.conversation].listing
+        return listing is None or not listing.deleted
 
     # -- search
 

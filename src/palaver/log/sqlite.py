@@ -13,15 +13,17 @@ from pathlib import Path
 import apsw
 
 from palaver.errors import LogUnavailable
-from palaver.log import listings, reading, snapshots, upkeep
+from palaver.log import listings, reading, runs, snapshots, upkeep
 from palaver.log.base import (
     Append,
     Appended,
     Damage,
+    Folder,
     Found,
     Head,
     Page,
     Recalled,
+    Run,
     Segment,
     Snapshot,
     StoredMessage,
@@ -126,18 +128,47 @@ class SqliteLog:
         return await self._readers.ask(listings.one, conversation)
 
     async def list(
-        self, *, limit: int = 50, cursor: str | None = None, project: str | None = None, archived: bool | None = False
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        project: str | None = None,
+        archived: bool | None = False,
+        children: bool = False,
+        root: str | None = None,
     ) -> Page[Listing]:
-        return await self._readers.ask(listings.page, limit, cursor, project, archived)
+        return await self._readers.ask(listings.page, limit, cursor, project, archived, children, root)
 
     async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
         return await self._readers.ask(listings.changed, after_pos, limit)
+
+    async def folders(self) -> Sequence[Folder]:
+        return await self._readers.ask(listings.folders)
+
+    async def streams(self, prefix: str) -> Sequence[str]:
+        return await self._readers.ask(listings.streams, prefix)
 
     async def waiting(self) -> Sequence[Listing]:
         return await self._readers.ask(listings.waiting)
 
     async def unfinished(self) -> Sequence[str]:
         return await self._readers.ask(listings.unfinished)
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> Sequence[Run]:
+        return await self._readers.ask(runs.page, conversation, project, limit, before)
+
+    async def run(self, run: str) -> Run | None:
+        return await self._readers.ask(runs.one, run)
+
+    async def children_of_run(self, run: str) -> Sequence[Run]:
+        return await self._readers.ask(runs.children, run)
 
     async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
         return await self._readers.ask(search, query, limit, conversation)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from palaver.log.base import Append, Appended, EventLog
+from palaver.log.base import Append, Appended, EventLog, Run
 from palaver.log.memory import MemoryLog
 from palaver.log.sqlite import SqliteLog
 from palaver.schema.view import Listing
@@ -80,6 +80,23 @@ def row(conversation: str, **fields: object) -> Listing:
         created_at=1,
         updated_at=1,
         seq=1,
+    )
+    return replace(blank, **fields)
+
+
+def run(id: str, conversation: str, **fields: object) -> Run:
+    blank = Run(
+        run=id,
+        conversation=conversation,
+        project="/p",
+        agent="default",
+        backend="scripted",
+        parent=None,
+        trigger="message",
+        exchange=None,
+        status="running",
+        detail=None,
+        started_at=1,
     )
     return replace(blank, **fields)
 
