@@ -151,8 +151,11 @@ class Instant:
 class OneAgent:
     only_backend: Backend
 
-    def agent(self, agent: str) -> AgentRecord | None:
+    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
         return AgentRecord(id=agent, name=agent, model="instant")
+
+    def why_not(self, agent: str, project: str | None = None) -> str:
+        return f"No agent is called “{agent}”."
 
     def backend(self, record: AgentRecord) -> Backend:
         return self.only_backend

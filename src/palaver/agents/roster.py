@@ -68,8 +68,11 @@ class Roster:
         """The backends that somebody has asked for since the start."""
         return self._made
 
-    def agent(self, agent: str) -> AgentRecord | None:
+    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
         return self._records.get(agent)
+
+    def why_not(self, agent: str, project: str | None = None) -> str:
+        return f"No agent is called “{agent}”: it was deleted, or never made. Choose another."
 
     def backend(self, record: AgentRecord) -> Backend:
         if record.backend not in self._made:

@@ -17,7 +17,7 @@ from typing import Any, assert_never
 import structlog
 from msgspec.structs import replace
 
-from palaver.backends.base import Background, NoBackground
+from palaver.backends.base import Backend, Background, NoBackground
 from palaver.clock import Clock, Ids
 from palaver.conversation.claims import Claims
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents, runs_of
@@ -58,7 +58,16 @@ from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle
 from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
-from palaver.errors import REFUSALS, CallerError, HeadMoved, LogError, LogUnavailable, NotFound, PalaverError
+from palaver.errors import (
+    REFUSALS,
+    CallerError,
+    HeadMoved,
+    LogError,
+    LogUnavailable,
+    NotFound,
+    NotInstalled,
+    PalaverError,
+)
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, EventLog
 from palaver.schema.base import Origin
@@ -473,18 +482,24 @@ class Conversation:
             self._ending.cancel()
 
     async def _run(self, turn: str, agent: str, after: asyncio.Task[None] | None) -> None:
-        record = self._around.roster.agent(agent) or AgentRecord(id=agent, name=agent, backend="none")
+        record = self._around.roster.agent(agent, self._folder)
         running = RunningTurn(
             id=turn,
             owner=self,
-            agent=record,
-            project=Path(self._state.project) if self._state.project else self._around.home,
+            agent=record or AgentRecord(id=agent, name=agent, backend="none"),
+            project=Path(self._folder),
             clock=self._around.clock,
             ids=self._around.ids,
             blobs=self._around.log.blobs,
             others=self._around.others,
         )
-        await run_turn(running, lambda: self._around.roster.backend(record), self._older.before, after)
+
+        def backend() -> Backend:
+            if record is None:
+                raise NotInstalled(self._around.roster.why_not(agent, self._folder))
+            return self._around.roster.backend(record)
+
+        await run_turn(running, backend, self._older.before, after)
 
     async def _close(self, batch: Batch) -> None:
         self._inbox.close()
@@ -538,6 +553,10 @@ class Conversation:
 
     # -- small parts
 
+    @property
+    def _folder(self) -> str:
+        return self._state.project or str(self._around.home)
+
     def _now(self) -> int:
         return self._around.clock.now_ms()
 
@@ -547,20 +566,20 @@ class Conversation:
 
     def _params_of(self, turn: str) -> Mapping[str, Any]:
         active = self._state.turn
-        record = self._around.roster.agent(active.agent) if active and active.id == turn else None
+        record = self._around.roster.agent(active.agent, self._folder) if active and active.id == turn else None
         return {**(record.params if record else {}), **self._state.params}
 
     def _check_agent(self, command: Order) -> None:
         agent = command.agent if isinstance(command, SendMessage | UpdateConversation | Deliver) else None
-        if agent and self._around.roster.agent(agent) is None:
-            raise NotFound(f"No agent is called “{agent}”.", agent=agent)
+        if agent and self._around.roster.agent(agent, self._folder) is None:
+            raise NotFound(self._around.roster.why_not(agent, self._folder), agent=agent)
 
     def _facts(self, state: State, command: Order, origin: Origin | None) -> Facts:
         chosen = command.agent if isinstance(command, SendMessage | Deliver) else None
         return self._facts_for(state, chosen or state.agent, origin)
 
     def _facts_for(self, state: State, agent: str, origin: Origin | None) -> Facts:
-        record = self._around.roster.agent(agent)
+        record = self._around.roster.agent(agent, self._folder)
         runner = self._around.roster.runner(record, state.params) if record else Runner(agent=agent, backend="none")
         return Facts(now=self._now(), new_id=self._around.ids.new, runner=runner, origin=origin)
 

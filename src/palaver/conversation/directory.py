@@ -188,7 +188,7 @@ class Directory:
     async def _beginning(self, body: CreateConversation, maker: Maker) -> Beginning:
         if body.branch is not None:
             source = await self.whole(body.branch.conversation)
-            self._check_agent(body.agent or source.agent)
+            self._check_agent(body.agent or source.agent, source.project)
             # A long history takes a while to copy, and others are served on the loop.
             return await asyncio.to_thread(branched, source, body, maker)
         created = ConversationCreated(
@@ -197,7 +197,7 @@ class Directory:
             project=body.project or str(self._around.home),
             params=body.params,
         )
-        self._check_agent(created.agent)
+        self._check_agent(created.agent, created.project)
         return begun(maker.numbered([(maker.claimed(created), 0)]))
 
     async def bring(
@@ -206,7 +206,7 @@ class Directory:
         """A conversation from a file, and its view; `dry` only says what it would be. Repeating the claim is safe."""
         around = self._around
         if wishes.agent is not None:
-            self._check_agent(wishes.agent)
+            self._check_agent(wishes.agent, wishes.project)
         conversation = self._id_of(None, claim.client_request_id)
         maker = Maker(conversation, claim, around.clock.now_ms(), around.ids.new, origin)
         if isinstance(file, Told) and not dry:
@@ -255,9 +255,10 @@ class Directory:
     def _id_of(self, chosen: str | None, client_request_id: str | None) -> str:
         return chosen or (id_for(client_request_id) if client_request_id else self._around.ids.new())
 
-    def _check_agent(self, agent: str) -> None:
-        if self._around.roster.agent(agent) is None:
-            raise NotFound(f"No agent is called “{agent}”.", agent=agent)
+    def _check_agent(self, agent: str, project: str | None) -> None:
+        folder = project or str(self._around.home)
+        if self._around.roster.agent(agent, folder) is None:
+            raise NotFound(self._around.roster.why_not(agent, folder), agent=agent)
 
     async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
         """On disk when it returns."""

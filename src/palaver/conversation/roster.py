@@ -9,7 +9,13 @@ from palaver.schema.records import AgentRecord
 
 
 class Roster(Protocol):
-    def agent(self, agent: str) -> AgentRecord | None: ...
+    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
+        """As it is now. A folder has agents of its own, which work only there."""
+        ...
+
+    def why_not(self, agent: str, project: str | None = None) -> str:
+        """Of one that cannot be had: gone, broken or not trusted, and what to do; one sentence or two."""
+        ...
 
     def backend(self, record: AgentRecord) -> Backend:
         """What runs this agent. Raises an AgentError that says what is missing; the turn then fails with it."""

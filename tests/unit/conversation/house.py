@@ -106,10 +106,13 @@ class OneAgent:
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     """The agent's own, in every record."""
 
-    def agent(self, agent: str) -> AgentRecord | None:
+    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
         if agent not in ("default", "other"):
             return None
         return AgentRecord(id=agent, name=agent, backend="puppet", params=self.params)
+
+    def why_not(self, agent: str, project: str | None = None) -> str:
+        return f"No agent is called “{agent}”."
 
     def backend(self, record: AgentRecord) -> Backend:
         if self.missing:
