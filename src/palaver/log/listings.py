@@ -119,7 +119,7 @@ def folders(connection: apsw.Connection) -> Sequence[Folder]:
 def streams(connection: apsw.Connection, prefix: str) -> Sequence[str]:
     # Compared, not matched: a comparison is answered by the index of names.
     rows = connection.execute(
-        "SELECT name FROM conversations WHERE name >= ?1 AND name < ?1 || x'f48fbfbf' ORDER BY name", (prefix,)
+        "SELECT name FROM conversations WHERE name >= ? AND name < ? ORDER BY name", (prefix, f"{prefix}\U0010ffff")
     )
     return [name for (name,) in rows]
 

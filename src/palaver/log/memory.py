@@ -22,6 +22,7 @@ from palaver.log.base import (
     Append,
     Appended,
     Document,
+    Folder,
     Found,
     Head,
     Page,
