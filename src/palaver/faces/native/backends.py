@@ -32,7 +32,7 @@ async def test(agent: FromPath[str], request: NativeRequest, server: Server) -> 
     """One real turn in a conversation that is deleted afterwards. It may take a minute, and costs what a word costs."""
     record = server.agents.agent(agent)
     if record is None:
-        raise NotFound(f"No agent is called “{agent}”.", agent=agent)
+        raise NotFound(server.agents.why_not(agent), agent=agent)
     return await server.trials.of(record, origin_of(request, "native"))
 
 
