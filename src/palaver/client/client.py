@@ -151,6 +151,51 @@ class _Processes(Struct):
     items: list[ProcessInfo]
 
 
+class RunInfo(Struct):
+    """A turn among all turns of a server. `parent` is the run it works for."""
+
+    run: str
+    conversation: str
+    status: str
+    project: str | None = None
+    agent: str = ""
+    backend: str = ""
+    parent: str | None = None
+    trigger: str = "message"
+    exchange: str | None = None
+    detail: str | None = None
+    started_at: int = 0
+    ended_at: int | None = None
+    cost_usd: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Runs(Struct):
+    items: list[RunInfo]
+
+
+class RunSummary(Struct):
+    message_count: int
+    user_messages: int
+    agent_messages: int
+    system_messages: int
+    started_at: int
+    ended_at: int | None = None
+
+
+class RunContext(Struct):
+    """What was said in a run; `messages` only when asked for."""
+
+    run: RunInfo
+    summary: RunSummary
+    messages: list[Message] | None = None
+
+
+class _Cancelled(Struct):
+    cancelled: list[str]
+
+
 class Imported(Struct):
     """What was made of a file, or would be."""
 
@@ -259,10 +304,10 @@ class Client:
             raise self._unreachable(failure) from failure
 
     async def every_conversation(self) -> AsyncGenerator[Listing, None]:
-        """All of them, the archived too, newest first."""
+        """All of them, the archived and the subagents' too, newest first."""
         cursor: str | None = None
         while True:
-            query = {"limit": PAGE, "archived": "all", "cursor": cursor}
+            query = {"limit": PAGE, "archived": "all", "children": "true", "cursor": cursor}
             page = await self._get("/api/conversations", _Listings, query)
             for listing in page.items:
                 yield listing
@@ -277,8 +322,11 @@ class Client:
         query = {"before": before_seq, "limit": limit}
         return (await self._get(f"/api/conversations/{conversation}/messages", _Messages, query)).items
 
-    async def conversations(self, limit: int = 50, query: str | None = None) -> list[Listing]:
-        found = await self._get("/api/conversations", _Listings, {"limit": limit, "query": query})
+    async def conversations(
+        self, limit: int = 50, query: str | None = None, *, root: str | None = None
+    ) -> list[Listing]:
+        """With `root` one conversation and all that began from it, subagents too; else without those."""
+        found = await self._get("/api/conversations", _Listings, {"limit": limit, "query": query, "root": root})
         return found.items
 
     async def requests(self) -> list[WaitingRequest]:
@@ -303,6 +351,31 @@ class Client:
     async def end_process(self, pid: int) -> None:
         """Raises Conflict when a turn runs in it."""
         await self._body("DELETE", f"/api/processes/{pid}")
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> list[RunInfo]:
+        """Newest first; `before` names the run that the page before ended with."""
+        query = {"conversation": conversation, "project": project, "limit": limit, "before": before}
+        return (await self._get("/api/runs", _Runs, query)).items
+
+    async def run(self, run: str) -> RunInfo:
+        return await self._get(f"/api/runs/{run}", RunInfo)
+
+    async def children_of_run(self, run: str) -> list[RunInfo]:
+        return (await self._get(f"/api/runs/{run}/children", _Runs)).items
+
+    async def run_context(self, run: str, *, raw: bool = False) -> RunContext:
+        return await self._get(f"/api/runs/{run}/context", RunContext, {"view": "raw" if raw else "summary"})
+
+    async def cancel_run(self, run: str) -> list[str]:
+        """Stops it and all that works for it; which ones were stopped. Repeated when the connection breaks: it is safe."""
+        return (await self._send("POST", f"/api/runs/{run}/cancel", b"", _Cancelled)).cancelled
 
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])

@@ -13,6 +13,7 @@ from palaver.faces.native import (
     imports,
     processes,
     requests,
+    runs,
     session,
     socket,
     uploads,
@@ -30,5 +31,6 @@ ROUTES = [
     *agents.ROUTES,
     *backends.ROUTES,
     *processes.ROUTES,
+    *runs.ROUTES,
     *uploads.ROUTES,
 ]

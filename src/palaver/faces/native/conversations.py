@@ -95,19 +95,31 @@ async def list_conversations(
     wanted: Annotated[str | None, QueryParameter(name="query")] = None,
     archived: FromQuery[Literal["false", "true", "all"]] = "false",
     project: FromQuery[str | None] = None,
+    children: FromQuery[bool] = False,
+    root: FromQuery[str | None] = None,
 ) -> ListPage:
-    """Newest first. `query` finds titles and texts instead; it gives one page."""
+    """Newest first. `query` finds titles and texts instead; it gives one page.
+
+    Conversations of subagents come with `children`, or with `root`: one conversation and all that began from it.
+    """
     kind = None if archived == "all" else archived == "true"
     pos = await server.log.position()
     if wanted is not None and wanted.strip():
         found = await _matching(server, wanted.strip(), kind, project)
         return ListPage(items=tuple(found[:limit]), next_cursor=None, pos=pos)
-    page = await server.log.list(limit=limit, cursor=cursor, project=project, archived=kind)
+    page = await server.log.list(
+        limit=limit,
+        cursor=cursor,
+        project=project,
+        archived=kind,
+        children=children or root is not None,
+        root=root,
+    )
     return ListPage(items=tuple(page.items), next_cursor=page.next_cursor, pos=pos)
 
 
 async def _matching(server: Server, query: str, archived: bool | None, project: str | None) -> list[Listing]:
-    newest = await server.log.list(limit=TITLES_LOOKED_AT, project=project, archived=archived)
+    newest = await server.log.list(limit=TITLES_LOOKED_AT, project=project, archived=archived, children=True)
     rows = {row.id: row for row in newest.items}
     titled = [row for row in newest.items if query.casefold() in row.title.casefold()]
     hits = await server.log.search(query, limit=HITS_LOOKED_AT)
