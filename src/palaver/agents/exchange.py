@@ -1,0 +1,336 @@
+"""Exchanges: what one agent writes to another, and the answer that comes back, exactly once.
+
+Called by a running turn (`write`), by the owner of the conversation that answered (`answered`), and at the server's start
+(`running`). Talks to conversations through the directory alone. Nothing here is the only copy of anything: that a message
+was sent is in the caller's log before it is delivered, that it was answered is in the target's log before anybody is told,
+so a crash between any two lines is made good at the next start. Delivering and returning are idempotent; doing either
+again changes nothing.
+
+Must never stop the conversation that was written to: it goes on, whatever becomes of the one that asked.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Literal, Protocol
+
+import structlog
+
+from palaver.agents.letters import Addresses, Agents, cautious, told_off, works_for_another
+from palaver.clock import Clock, Ids
+from palaver.conversation.others import Caller
+from palaver.core.exchanges import ENDS, End, find, is_open
+from palaver.errors import CallerError, Conflict, Gone, LogError, NotFound
+from palaver.log.base import EventLog, lines_after
+from palaver.schema.base import Origin
+from palaver.schema.commands import Accepted, Deliver, Order, ReturnExchange
+from palaver.schema.events import ConversationCreated, Event, ExchangeReturned, ExchangeSent, decode_event
+from palaver.schema.view import Exchange, Parent, State
+from palaver.tools.base import Letter, Reply
+
+logger = structlog.get_logger(__name__)
+
+RETRY_S = 5.0
+"""How often an answer that could not be recorded (disk full) is tried again."""
+END_S = 5.0
+"""For answers on their way when the server ends. What does not arrive by then arrives after the next start."""
+
+Key = tuple[str, str]
+"""The conversation that asked, and the exchange."""
+
+
+class Conversations(Protocol):
+    """What is needed of the directory."""
+
+    async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted: ...
+    async def begin_as(self, conversation: str, created: ConversationCreated, origin: Origin) -> None: ...
+    async def state(self, conversation: str) -> State: ...
+
+
+class Exchanges:
+    def __init__(self, directory: Conversations, log: EventLog, clock: Clock, ids: Ids, roster: Agents) -> None:
+        self._directory = directory
+        self._log = log
+        self._clock = clock
+        self._roster = roster
+        self._addresses = Addresses(log, ids)
+        self._waiting: dict[Key, asyncio.Future[ExchangeReturned]] = {}
+        """Those whose call still runs: their answers are handed over, not sent."""
+        self._work: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Exchanges"]:
+        """Entered once the conversations are recovered, left before they are closed. What a crash cut is taken up."""
+        self._hold(self._take_up(), "take up open exchanges")
+        try:
+            yield self
+        finally:
+            self._closed = True
+            if self._work:
+                await asyncio.wait(self._work, timeout=END_S)
+            left = list(self._work)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    # -- an agent writes
+
+    async def write(self, caller: Caller, letter: Letter, call: str) -> Reply:
+        """Raises only what the caller's own log raises. Cancelled: the target goes on, and its answer begins no turn."""
+        state = caller.state
+        if words := told_off(state, letter, self._roster):
+            return Reply(status="failed", response=words)
+        address = await self._addresses.of(state, letter)
+        if address.conversation is None:
+            return Reply(status="failed", response=address.words)
+        sent = ExchangeSent(
+            exchange=call,
+            agent=letter.agent,
+            to=address.conversation,
+            content=letter.content,
+            mode="sync" if letter.wait else "async",
+            call=call,
+            hops=(state.turn.trigger.hops if state.turn else 0) + 1,
+        )
+        key = (state.conversation, call)
+        waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._exchanged(caller, letter, sent, waiting)
+        finally:
+            unread = self._waiting.pop(key, None)
+            if unread is not None and unread.done():
+                self._return(state.conversation, address.conversation, unread.result())
+
+    async def _exchanged(
+        self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: "asyncio.Future[ExchangeReturned]"
+    ) -> Reply:
+        call, to, agent = sent.exchange, sent.to, sent.agent
+        await caller.tell(sent)
+        if find(caller.state, call, "out") is None:
+            # The turn was stopped in the same moment, and what it said then was not recorded: nothing was sent.
+            return Reply(status="cancelled", response="The turn was stopped before the message was sent.")
+        try:
+            taken = await self._deliver(caller.state, caller.agent_id, caller.mode, sent)
+        except CallerError as refusal:
+            words = f"{agent} did not get the message: {refusal.message}"
+            await caller.tell(ExchangeReturned(exchange=call, status="failed", response=words))
+            return Reply(status="failed", response=words, conversation=to)
+        # A subagent has no later turn in which an answer could reach it.
+        if not letter.wait or (taken.queued and not works_for_another(caller.state)):
+            return await self._later(caller, sent, queued=taken.queued)
+        answer = await self._answer(waiting, letter.timeout_s)
+        if answer is None:
+            await caller.tell(ExchangeReturned(exchange=call, status="timeout"))
+            words = (
+                f"{agent} has not answered within {letter.timeout_s:g} seconds. Its turn goes on in conversation {to}; "
+                "what it says will be there and will not come back by itself."
+            )
+            return Reply(status="timeout", response=words, conversation=to)
+        del self._waiting[caller.state.conversation, call]
+        await caller.tell(_passed_on(answer))
+        return Reply(
+            status=_end(answer),
+            response=answer.response or "",
+            conversation=to,
+            duration_ms=answer.duration_ms,
+            tool_call_count=answer.tool_call_count,
+        )
+
+    async def _later(self, caller: Caller, sent: ExchangeSent, *, queued: bool) -> Reply:
+        await caller.tell(ExchangeReturned(exchange=sent.exchange, status="queued" if queued else "started"))
+        doing = "is busy; the message waits in its queue" if queued else "has begun"
+        words = f"{sent.agent} {doing}. Its answer comes back as a message that begins a turn of yours: go on, or end yours."
+        return Reply(status="queued" if queued else "started", response=words, conversation=sent.to)
+
+    async def _answer(self, waiting: "asyncio.Future[ExchangeReturned]", timeout_s: float) -> ExchangeReturned | None:
+        """None: it did not come in time."""
+        timer = asyncio.create_task(self._clock.sleep(timeout_s), name="wait for another agent")
+        either: set[asyncio.Future[Any]] = {waiting, timer}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+        return waiting.result() if waiting.done() else None
+
+    async def _deliver(self, caller: State, agent: str, mode: str, sent: ExchangeSent) -> Accepted:
+        """The message in the target's log, once, whoever asks how often. Raises CallerError when it takes none."""
+        to = sent.to or ""
+        origin = Origin(face="agents", agent=agent, conversation=caller.conversation)
+        if await self._log.head(to) is None:
+            await self._create(caller, mode, sent, origin)
+        target = await self._directory.state(to)
+        usual = self._mode_of(target)
+        order = Deliver(
+            content=sent.content,
+            exchange=sent.exchange,
+            hops=sent.hops,
+            # Nobody gets more done through another agent than is allowed to themselves.
+            mode=mode if cautious(usual, mode) != cautious(usual, usual) else None,
+            client_request_id=f"exchange-{sent.exchange}",
+        )
+        return await self._directory.command(to, order, origin)
+
+    async def _create(self, caller: State, mode: str, sent: ExchangeSent, origin: Origin) -> None:
+        created = ConversationCreated(
+            agent=sent.agent,
+            project=caller.project,
+            params={"mode": cautious(self._own_mode(sent.agent, caller.project), mode)},
+            parent=Parent(
+                conversation=caller.conversation,
+                kind="exchange",
+                root=caller.parent.root if caller.parent else caller.conversation,
+                call=sent.call,
+            ),
+        )
+        await self._directory.begin_as(sent.to or "", created, origin)
+
+    def _mode_of(self, state: State) -> str:
+        mode = state.params.get("mode")
+        return mode if isinstance(mode, str) else self._own_mode(state.agent, state.project)
+
+    def _own_mode(self, agent: str, project: str | None) -> str:
+        record = self._roster.agent(agent, project)
+        return (record.mode if record else None) or "ask"
+
+    # -- an agent has answered
+
+    def answered(self, conversation: str, exchange: Exchange, answer: ExchangeReturned) -> None:
+        """Called by the owner of the conversation that answered. Returns at once."""
+        if exchange.conversation is None:
+            return
+        waiting = self._waiting.get((exchange.conversation, exchange.id))
+        if waiting is None:
+            self._return(exchange.conversation, conversation, answer)
+        elif not waiting.done():
+            waiting.set_result(answer)
+
+    def _return(self, caller: str, target: str, answer: ExchangeReturned) -> None:
+        self._hold(self._give_back(caller, target, answer), f"return exchange {answer.exchange}")
+
+    async def _give_back(self, caller: str, target: str, answer: ExchangeReturned) -> None:
+        listing = await self._log.listing(target)
+        origin = Origin(face="agents", agent=listing.agent if listing else None, conversation=target)
+        order = ReturnExchange(
+            exchange=answer.exchange,
+            status=_end(answer),
+            response=answer.response or "",
+            duration_ms=answer.duration_ms,
+            tool_call_count=answer.tool_call_count,
+        )
+        while True:
+            try:
+                await self._directory.command(caller, order, origin)
+                return
+            except CallerError as gone:
+                # Deleted, or it knows nothing of this any more: nobody is left to be told.
+                logger.debug("an answer was dropped", conversation=caller, exchange=answer.exchange, why=gone.message)
+                return
+            except LogError as failure:
+                logger.warning("an answer waits for the log", conversation=caller, reason=failure.message)
+                if self._closed:
+                    return
+                await self._clock.sleep(RETRY_S)
+
+    # -- after a restart
+
+    async def _take_up(self) -> None:
+        for conversation in await self._log.unfinished():
+            listing = await self._log.listing(conversation)
+            if listing is None or not listing.open_exchanges or listing.deleted:
+                continue
+            try:
+                await self._look_at(conversation)
+            except (CallerError, LogError) as failure:
+                logger.warning("open exchanges were not taken up", conversation=conversation, reason=failure.message)
+
+    async def _look_at(self, conversation: str) -> None:
+        state = await self._directory.state(conversation)
+        for known in state.exchanges:
+            live = (conversation, known.id) in self._waiting
+            # One that somebody waited for ends with the turn that waited: its settling says so.
+            if known.direction == "out" and is_open(known) and known.callback and not live and known.conversation:
+                await self._resume(state, known, known.conversation)
+
+    async def _resume(self, caller: State, known: Exchange, target: str) -> None:
+        """It was answered meanwhile, or it still will be, or it never arrived, or it cannot any more."""
+        if answer := await self._recorded_answer(target, known.id):
+            self._return(caller.conversation, target, answer)
+            return
+        sent = await self._recorded_message(caller, known.id)
+        try:
+            if sent is None:
+                raise NotFound("The message itself is no longer in the log.")
+            # Taken before, it answers the same; and its owner is awake and goes on with it.
+            await self._deliver(caller, caller.agent, self._mode_of(caller), sent)
+        except Conflict:
+            pass  # It has the message, from a moment when the caller was in another mode.
+        except (NotFound, Gone):
+            words = f"The conversation with {known.agent} is gone; the message was not read."
+            self._return(caller.conversation, target, _called_off(known.id, "cancelled", words))
+        except CallerError as refusal:
+            self._return(caller.conversation, target, _called_off(known.id, "failed", refusal.message))
+
+    async def _recorded_answer(self, target: str, exchange: str) -> ExchangeReturned | None:
+        delivered = await self._log.used(target, f"exchange-{exchange}")
+        if delivered is None:
+            return None
+        async for event in self._read(target, delivered.first - 1, b'"exchange.returned"'):
+            if isinstance(event, ExchangeReturned) and event.exchange == exchange and event.status in ENDS:
+                return event
+        return None
+
+    async def _recorded_message(self, caller: State, exchange: str) -> ExchangeSent | None:
+        async for event in self._read(caller.conversation, 0, b'"exchange.sent"'):
+            if isinstance(event, ExchangeSent) and event.exchange == exchange:
+                return event
+        return None
+
+    async def _read(self, conversation: str, after: int, holding: bytes) -> AsyncIterator[Event]:
+        """The events after a seq whose line holds a word."""
+        while segments := await self._log.read(conversation, after):
+            for segment in segments:
+                for line in lines_after(segment, after):
+                    if holding in line:
+                        yield decode_event(line)
+                after = segment.last
+
+    # -- small parts
+
+    def _hold(self, work: Coroutine[None, None, None], name: str) -> None:
+        if self._closed:
+            # The next start finds what is open, and does it then.
+            work.close()
+            return
+        task = asyncio.create_task(work, name=name)
+        self._work.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("an exchange was not gone on with", task=task.get_name(), exc_info=failure)
+
+
+def _passed_on(answer: ExchangeReturned) -> ExchangeReturned:
+    """The answer as the caller's log has it."""
+    return ExchangeReturned(
+        exchange=answer.exchange,
+        status=answer.status,
+        response=answer.response,
+        duration_ms=answer.duration_ms,
+        tool_call_count=answer.tool_call_count,
+    )
+
+
+def _called_off(exchange: str, status: Literal["failed", "cancelled"], words: str) -> ExchangeReturned:
+    return ExchangeReturned(exchange=exchange, status=status, response=words)
+
+
+def _end(answer: ExchangeReturned) -> End:
+    """Only ends are handed about here; the others are words of the caller's own log."""
+    match answer.status:
+        case "complete" | "failed" | "cancelled":
+            return answer.status
+        case _:
+            return "failed"

@@ -1,0 +1,119 @@
+"""Whom an agent may write to, and where what it writes goes.
+
+Called by `exchange.py` before anything is sent. Reads the list of conversations; sends nothing. What is refused is refused in
+words that the model can act on: they become the result of its call, and are seen in the transcript.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from palaver.clock import Ids
+from palaver.core.exchanges import HOPS
+from palaver.core.params import MODES
+from palaver.log.base import EventLog
+from palaver.schema.records import AgentRecord
+from palaver.schema.view import Listing, State
+from palaver.tools.base import Letter
+
+CONTENT_CHARS = 48_000
+"""The longest message: it is part of an event, which may hold 256 KiB."""
+PAGE_ROWS = 200
+
+
+class Agents(Protocol):
+    """Who can be written to."""
+
+    @property
+    def records(self) -> Sequence[AgentRecord]: ...
+    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The conversation that a letter goes to, whether or not it is there yet; or why there is none."""
+
+    conversation: str | None = None
+    words: str = ""
+
+
+def works_for_another(state: State) -> bool:
+    """A subagent: once it has reported, nobody takes what it says."""
+    return state.parent is not None and state.parent.kind == "subagent"
+
+
+def cautious(mode: str, other: str) -> str:
+    """The more careful one of two modes. A word nobody here knows means `ask`."""
+    return min((word if word in MODES else "ask" for word in (mode, other)), key=MODES.index)
+
+
+def told_off(caller: State, letter: Letter, agents: Agents) -> str:
+    """Why nothing is sent, whatever conversation it would go to; empty when it may be."""
+    if not letter.content.strip():
+        return "The message is empty. Say in `content` what you want from the other agent."
+    if len(letter.content) > CONTENT_CHARS:
+        return f"A message may hold {CONTENT_CHARS:,} characters. Write the rest to a file and name it in the message."
+    if agents.agent(letter.agent, caller.project) is None:
+        known = ", ".join(sorted(record.id for record in agents.records))
+        return f"There is no agent “{letter.agent}”. There are: {known}."
+    if caller.turn is not None and caller.turn.trigger.hops >= HOPS:
+        return (
+            f"Agents have passed {HOPS} messages back and forth since a person last spoke, so nothing was sent. "
+            "End your turn with what you have, and let the person speak."
+        )
+    if works_for_another(caller) and not letter.wait:
+        return "You work on a task and have no later turn to get an answer in. Write with mode `sync`."
+    return ""
+
+
+class Addresses:
+    def __init__(self, log: EventLog, ids: Ids) -> None:
+        self._log = log
+        self._ids = ids
+
+    async def of(self, caller: State, letter: Letter) -> Address:
+        match letter.conversation:
+            case "create":
+                return Address(self._ids.new())
+            case "latest":
+                latest = await self._latest(caller, letter.agent)
+                words = f"{letter.agent} has no conversation in this project. Use session `create` to begin one."
+                return Address(latest, "" if latest else words)
+            case "latest-or-create":
+                return Address(await self._latest(caller, letter.agent) or self._ids.new())
+            case conversation:
+                return await self._named(caller, letter.agent, conversation)
+
+    async def _latest(self, caller: State, agent: str) -> str | None:
+        cursor: str | None = None
+        while True:
+            page = await self._log.list(limit=PAGE_ROWS, cursor=cursor, project=caller.project)
+            for row in page.items:
+                if row.agent == agent and not row.archived and not _out_of_reach(caller, row):
+                    return row.id
+            cursor = page.next_cursor
+            if cursor is None:
+                return None
+
+    async def _named(self, caller: State, agent: str, conversation: str) -> Address:
+        row = await self._log.listing(conversation)
+        if row is None or row.deleted:
+            return Address(
+                words=f"There is no conversation “{conversation}”. Leave `session` out to reach {agent} anyway."
+            )
+        if why := _out_of_reach(caller, row):
+            return Address(words=why)
+        if row.agent != agent:
+            return Address(words=f"Conversation {conversation} is with {row.agent}, not with {agent}.")
+        return Address(conversation)
+
+
+def _out_of_reach(caller: State, row: Listing) -> str:
+    """Why a conversation cannot be written to from here."""
+    if row.id == caller.conversation:
+        return "That is this very conversation. Write to another one."
+    if row.parent_kind == "subagent":
+        return "That conversation is a subagent's, which works for somebody else. Write to another one."
+    if works_for_another(caller) and caller.parent and row.id in (caller.parent.conversation, caller.parent.root):
+        return "That conversation waits for your report. Put what you have to say there."
+    return ""
