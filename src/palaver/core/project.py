@@ -231,6 +231,9 @@ def _raised(interval_s: int | None) -> int | None:
 # -- whose idle prompt fires
 
 
+Held = Literal["waiting", "deleted"]
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """What is known of an agent of a mission beside the project's own stream."""
@@ -239,7 +242,7 @@ class Agent:
     """What its record says."""
     resting_since: int | None = 0
     """None: it is busy."""
-    held: Literal["waiting", "deleted"] | None = None
+    held: Held | None = None
     """It waits for a person, or its conversation of this mission was deleted."""
 
 
