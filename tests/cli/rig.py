@@ -17,6 +17,7 @@ import pytest
 
 from palaver.backends.base import Backend
 from palaver.context.handover import CLOSING, OPENING
+from palaver.schema.content import Content
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import TextBlock, ToolBlock
@@ -47,6 +48,10 @@ class Subject:
     shell: Callable[[str], str]
     """The order by which its model runs a shell command, one line."""
     agent: AgentRecord
+    question: str = ""
+    """The order by which its model asks the person: which tide, ebb or flow."""
+    question_params: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a conversation needs for it to ask."""
     minutes_later: Callable[[Place], None] = lambda _: None
     """Makes its memory look as old as it would be when a server comes back, where that makes a difference."""
     lacks: dict[str, str] = field(default_factory=dict[str, str])
@@ -72,10 +77,10 @@ class Stand:
         self._entered: AbstractAsyncContextManager[Backend] | None = None
         self.backend: Backend = cast(Any, None)
 
-    def turn(self, *said: str, **more: Any) -> MemoryTurn:
+    def turn(self, *said: str | Content, **more: Any) -> MemoryTurn:
         return MemoryTurn(*said, project=self.place.project, agent=self.subject.agent, **more)
 
-    async def say(self, *said: str, **more: Any) -> MemoryTurn:
+    async def say(self, *said: str | Content, **more: Any) -> MemoryTurn:
         """One whole turn."""
         async with asyncio.timeout(START_S):
             return await drive(self.backend, self.turn(*said, **more))

@@ -21,7 +21,6 @@ from palaver.core.evolve import fold
 from palaver.errors import NotLoggedIn
 from palaver.schema.base import Then
 from palaver.schema.commands import Answer as Answered
-from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import (
     FilesChanged,
     GrantAdded,
@@ -116,34 +115,6 @@ async def test_no_that_stops_ends_the_turn(tmp_path: Path) -> None:
     assert turn.finished.outcome == "interrupted"
     assert [tool.status for tool in tools(turn)] == ["denied"]
     assert said(after).strip() == "Again."
-
-
-async def test_its_question_is_a_question_and_the_answer_reaches_it(tmp_path: Path) -> None:
-    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cool"}]
-    asked = {"questions": [{"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}]}
-    async with stand(SUBJECT, tmp_path) as at_work:
-        decide = answering(answers=(Answered(question_index=0, selected=("Blue",)),))
-        turn = await at_work.say(order("AskUserQuestion", asked), decide=decide)
-    (opened,) = turn.of(RequestOpened)
-    assert opened.kind == "question"
-    assert [option.label for option in opened.questions[0].options] == ["Red", "Blue"]
-    assert [tool.status for tool in tools(turn)] == ["ok"]
-    assert "Blue" in tools(turn)[0].output
-
-
-async def test_image_reaches_the_model(tmp_path: Path) -> None:
-    url = f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
-    async with stand(SUBJECT, tmp_path) as at_work:
-        turn = MemoryTurn(
-            (TextPart(text="!say A dot."), ImagePart(image_url=ImageUrl(url=url))),
-            project=at_work.place.project,
-            agent=SUBJECT.agent,
-        )
-        await drive(at_work.backend, turn)
-        sent = str(at_work.place.service.bodies)
-    assert turn.error is None
-    assert "A dot." in sent
-    assert "image/png" in sent
 
 
 async def test_retry_is_shown(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from palaver.clock import ManualClock
 from palaver.core.evolve import fold
 from palaver.errors import Exited
 from palaver.schema.base import Decision, Usage
-from palaver.schema.commands import Answer as Answered
-from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
+from palaver.schema.content import as_content
 from palaver.schema.events import (
     AnswerFinished,
     ContextMeasured,
@@ -201,27 +200,6 @@ async def test_mode_that_changes_holds_from_the_next_turn_on(tmp_path: Path) -> 
     assert [tool.status for tool in tools(turn)] == ["ok"]
 
 
-async def test_question_in_plan_mode_is_put_to_the_person(tmp_path: Path) -> None:
-    question = (
-        '{"questions": [{"id": "q1", "header": "Tide", "question": "Which tide?", "options": '
-        '[{"label": "Ebb", "description": "out"}, {"label": "Flow", "description": "in"}]}]}'
-    )
-
-    def answer(request: Request) -> RequestResolved | None:
-        if request.kind != "question":
-            return None
-        return RequestResolved(request=request.id, status="answered", answers=(Answered(selected=("Flow",)),))
-
-    async with codex(tmp_path) as at_work:
-        turn = await at_work.say(f"!tool request_user_input {question}", params={"mode": "plan"}, decide=answer)
-        told = str(at_work.place.service.bodies[-1]["input"][-1])
-    asked = turn.state.requests[0]
-    assert [(one.question, [option.label for option in one.options]) for one in asked.questions] == [
-        ("Which tide?", ["Ebb", "Flow"])
-    ]
-    assert "Flow" in told
-
-
 async def test_usage_is_the_turns_own_and_the_context_is_measured(tmp_path: Path) -> None:
     async with codex(tmp_path) as at_work:
         first = await at_work.say(shell("echo hi"), decide=allow)
@@ -257,28 +235,6 @@ async def test_tool_servers_of_the_agent_are_started_for_its_conversations(tmp_p
         await drive(at_work.backend, turn)
         await until(lambda: told.exists() and told.read_text() == "ebb\n")
     assert turn.error is None
-
-
-async def test_image_reaches_the_model(tmp_path: Path) -> None:
-    picture = ImagePart(image_url=ImageUrl(url=f"data:image/png;base64,{PIXEL}"))
-    async with codex(tmp_path) as at_work:
-        turn = MemoryTurn((TextPart(text="!say Seen."), picture), project=at_work.place.project, agent=SUBJECT.agent)
-        shown = await bodies_of(at_work, turn)
-    assert PIXEL in shown
-    assert said(turn) == "Seen."
-
-
-async def test_two_branches_go_on_from_the_same_point_without_knowing_each_other(tmp_path: Path) -> None:
-    async with codex(tmp_path) as at_work:
-        place: dict[str, Any] = {"project": at_work.place.project, "agent": SUBJECT.agent}
-        root = await at_work.say("!say The root.")
-        left = await at_work.say("!say The left branch.", state=root.state)
-        shown = await bodies_of(at_work, OtherTurn("!say The right branch.", state=root.state, **place))
-        again = await bodies_of(at_work, MemoryTurn("!say More.", state=left.state, **place))
-    assert "The root." in shown
-    assert "The left branch." not in shown
-    assert "The left branch." in again
-    assert "The right branch." not in again
 
 
 async def test_history_that_was_taken_back_is_forgotten(tmp_path: Path) -> None:

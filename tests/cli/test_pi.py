@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import GrantAdded, RequestResolved, TextDelta, ToolStarted, TurnStatus
 from palaver.schema.view import Request
 from tests.cli.rig import Stand, said, stand, tools, until
@@ -73,14 +72,6 @@ async def test_plan_mode_runs_nothing(tmp_path: Path) -> None:
         assert not (at_work.place.project / "x").exists()
     assert tools(turn)[0].status == "denied"
     assert not turn.state.requests
-
-
-async def test_image_reaches_the_model(tmp_path: Path) -> None:
-    async with stand(SUBJECT, tmp_path) as at_work:
-        image = ImagePart(image_url=ImageUrl(url=f"data:image/png;base64,{PIXEL}"))
-        turn = await at_work.say((TextPart(text="!say Seen."), image))  # type: ignore[arg-type]
-        assert "image/png" in asked_since(at_work, 0)
-    assert said(turn).strip() == "Seen."
 
 
 async def test_branch_goes_on_with_a_copy(tmp_path: Path) -> None:

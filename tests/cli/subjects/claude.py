@@ -27,9 +27,12 @@ def _missing() -> str | None:
 
 @asynccontextmanager
 async def _open(place: Place) -> AsyncIterator[Backend]:
+    temporary = place.home / "tmp"
+    temporary.mkdir(exist_ok=True)
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(place.home),
+        "TMPDIR": str(temporary),
         "ANTHROPIC_BASE_URL": place.service.url,
         "ANTHROPIC_API_KEY": "sk-ant-test",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -50,10 +53,22 @@ def _shell(command: str) -> str:
     return f"!tool Bash {msgspec.json.encode({'command': command}).decode()}"
 
 
+QUESTION = {
+    "questions": [
+        {
+            "question": "Which tide?",
+            "header": "Tide",
+            "options": [{"label": "Ebb", "description": "out"}, {"label": "Flow", "description": "in"}],
+            "multiSelect": False,
+        }
+    ]
+}
+
 SUBJECT = Subject(
     name="claude",
     missing=_missing,
     open=_open,
     shell=_shell,
+    question=f"!tool AskUserQuestion {msgspec.json.encode(QUESTION).decode()}",
     agent=AgentRecord(id="claude", name="Claude Code", backend="claude", model=MODEL),
 )

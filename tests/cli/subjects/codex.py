@@ -72,10 +72,24 @@ def patch(text: str) -> str:
     return f"!tool apply_patch {json.dumps(text)}"
 
 
+QUESTION = {
+    "questions": [
+        {
+            "id": "q1",
+            "header": "Tide",
+            "question": "Which tide?",
+            "options": [{"label": "Ebb", "description": "out"}, {"label": "Flow", "description": "in"}],
+        }
+    ]
+}
+
 SUBJECT = Subject(
     name="codex",
     missing=missing,
     open=open_codex,
     shell=shell,
+    question=f"!tool request_user_input {json.dumps(QUESTION)}",
+    # It asks only while it plans.
+    question_params={"mode": "plan"},
     agent=AgentRecord(id="codex", name="Codex", backend="codex"),
 )

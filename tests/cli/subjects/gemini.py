@@ -73,5 +73,8 @@ SUBJECT = Subject(
         backend="acp",
         command=("sh", "-c", START, str(PROGRAM)),
     ),
-    lacks={"steer": "ACP takes no message into a running turn"},
+    lacks={
+        "steer": "ACP takes no message into a running turn",
+        "question": "ACP has no word for a question of the model; what it asks is text",
+    },
 )

@@ -73,5 +73,6 @@ SUBJECT = Subject(
     lacks={
         "cut": "tries a cut answer again for minutes, and ACP has no word for that",
         "steer": "ACP takes no message into a running turn",
+        "question": "ACP has no word for a question of the model; what it asks is text",
     },
 )

@@ -55,4 +55,5 @@ SUBJECT = Subject(
         model="scripted/scripted-1",
         params={"reasoning_effort": "medium"},
     ),
+    lacks={"question": "Pi's model has no tool to ask a person with; what an extension asks becomes a question"},
 )

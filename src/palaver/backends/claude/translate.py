@@ -185,8 +185,9 @@ class Reading:
         replaced: str | None = None
         events: list[KnownEvent] = []
         if before is not None:
-            if not before.stopped and before.whole == 0 and not self._continues:
-                # Cut before any block of it was whole: the program starts over, and so does the answer.
+            if before.stop_reason is None and before.whole == 0 and not self._continues:
+                # Cut before any block of it was whole: the program starts over, and so does the answer. It closes the
+                # stream of a cut one itself (`message_stop`), but knows no reason why the model would have stopped.
                 replaced = before.message
                 self.answers.remove(replaced)
                 self._answer = None
@@ -242,6 +243,7 @@ class Reading:
         answer = self._answer
         assert answer is not None
         answer.at = line.get("uuid") or answer.at
+        answer.stop_reason = message.get("stop_reason") or answer.stop_reason
         for block in _blocks(message):
             events += self._block(answer, block, interrupted=bool(line.get("aborted")))
         return events

@@ -153,9 +153,14 @@ def test_cut_answer_is_kept_and_the_next_goes_on_from_it() -> None:
     assert [started.replaces for started in of(events, AnswerStarted)] == [None, None]
 
 
-def test_answer_that_starts_over_takes_the_place_of_the_cut_one() -> None:
+@pytest.mark.parametrize("closed", [False, True])
+def test_answer_that_starts_over_takes_the_place_of_the_cut_one(closed: bool) -> None:
     one = reading()
-    given = [begin("msg_1"), text_block(), text_delta("The ti"), begin("msg_2"), text_block(), text_delta("The tide.")]
+    given = [begin("msg_1"), text_block(), text_delta("The ti")]
+    if closed:
+        # The program ends the stream of a cut answer itself.
+        given += [{"type": "stream_event", "event": {"type": name}} for name in ("content_block_stop", "message_stop")]
+    given += [begin("msg_2"), text_block(), text_delta("The tide.")]
     given.append(whole("msg_2", {"type": "text", "text": "The tide."}))
     events = [event for line in given for event in one.read(line)]
     first, second = of(events, AnswerStarted)
