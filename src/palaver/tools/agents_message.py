@@ -73,13 +73,18 @@ ABOUT = (
 
 
 class AgentsMessage:
-    def __init__(self, agents: Known = tuple) -> None:
+    def __init__(self, agents: Known = lambda _: (), folder: str | None = None) -> None:
         """`agents` is asked each time: agents come and go while a server runs."""
         self._agents = agents
+        self._folder = folder
+
+    def within(self, folder: Path) -> "AgentsMessage":
+        """The same tool, with the agents of a folder."""
+        return AgentsMessage(self._agents, str(folder))
 
     @property
     def spec(self) -> ToolSpec:
-        return ToolSpec(name=NAME, description=f"{ABOUT}{_named(self._agents())}", parameters=PARAMETERS)
+        return ToolSpec(name=NAME, description=f"{ABOUT}{_named(self._agents(self._folder))}", parameters=PARAMETERS)
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
