@@ -1,113 +1,29 @@
-"""Several programs on one real server: handed a conversation in turn, stopped one by one, and gone when the server is killed.
-
-Each runs with a fresh home and the scripted model as its service. The roster is the server's own: what the environment
-offers, and agent files where a program lies elsewhere than on the PATH.
-"""
+"""Several programs on one real server: handed a conversation in turn, stopped one by one, and gone when the server is killed."""
 
 import asyncio
-import os
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from palaver.client import Client
-from palaver.schema.commands import CreateConversation, Interrupt, ResolveRequest, SendMessage, UpdateConversation
+from palaver.schema.commands import Interrupt, UpdateConversation
 from palaver.schema.view import State, ToolBlock
-from tests.cli.from_npm import node_folder
-from tests.cli.rig import Place, Subject, needed, remembered, running, until
-from tests.cli.subjects import SUBJECTS
-from tests.cli.subjects.codex import environment_of
+from tests.cli.desk import WAIT_S, at_rest, served, set_up
+from tests.cli.rig import Subject, remembered, running, until
+from tests.cli.subjects import CLAUDE, CODEX, GEMINI, OPENCODE, PI
 from tests.crash.rig import Rig
-from tests.flows.served import serving
-from tests.provider import ScriptedProvider, scripted_provider
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
 
-WAIT_S = 60.0
-"""The slowest program needs five seconds to start on a quiet machine; four start at once here."""
 GONE_S = 2.0
 """Within which nothing of a killed server's programs may be left: a promise to people, so this bound is the test's subject."""
-
-BY_NAME = {subject.name: subject for subject in SUBJECTS}
-CLAUDE, CODEX, PI, OPENCODE, GEMINI = (BY_NAME[name] for name in ("claude", "codex", "pi", "opencode", "gemini"))
-
-
-def an_agent_file(subject: Subject) -> str:
-    agent = subject.agent
-    front = {
-        "name": agent.name,
-        "backend": agent.backend,
-        "command": agent.command,
-        "environment": agent.environment,
-        "model": agent.model,
-        "params": agent.params,
-    }
-    # JSON is YAML too.
-    return f"---\n{msgspec.json.encode(front).decode()}\n---\n"
-
-
-@dataclass
-class Desk:
-    """Where the programs are set up, and a person who talks to them."""
-
-    place: Place
-    data: Path
-    environment: dict[str, str]
-    client: Client | None = None
-
-    @property
-    def service(self) -> ScriptedProvider:
-        return self.place.service
-
-    @property
-    def at(self) -> Client:
-        assert self.client is not None
-        return self.client
-
-    async def create(self, agent: str) -> str:
-        accepted = await self.at.create(CreateConversation(agent=agent, project=str(self.place.project)))
-        return accepted.conversation
-
-    async def send(self, conversation: str, text: str, agent: str | None = None) -> None:
-        await self.at.command(conversation, SendMessage(content=text, agent=agent))
-
-    async def agreed(self, conversation: str, done: Callable[[State], bool]) -> State:
-        """Says yes to whatever is asked, until the conversation is as wished."""
-        async with asyncio.timeout(WAIT_S):
-            while not done(state := await self.at.snapshot(conversation)):
-                for request in state.requests:
-                    if request.status == "open":
-                        await self.at.command(conversation, ResolveRequest(request=request.id, verdict="allow"))
-                await asyncio.sleep(0.05)
-        return state
-
-    async def seen(self, conversation: str, done: Callable[[State], bool]) -> State:
-        """Until the conversation is as wished, with nobody there to answer."""
-        async with asyncio.timeout(WAIT_S):
-            while not done(state := await self.at.snapshot(conversation)):  # noqa: ASYNC110 - as a person looks again
-                await asyncio.sleep(0.05)
-        return state
-
-    async def whole(self, conversation: str, text: str, agent: str | None = None) -> tuple[State, str]:
-        """One turn to its end, and all that any model was told in it."""
-        asked = len(self.service.requests)
-        await self.send(conversation, text, agent)
-        state = await self.agreed(conversation, at_rest)
-        assert state.last_turn is not None
-        assert state.last_turn.outcome == "completed", state.last_turn
-        return state, msgspec.json.encode(self.service.bodies[asked:]).decode()
-
-
-def at_rest(state: State) -> bool:
-    return state.turn is None and not state.queue and state.last_turn is not None
 
 
 def sleeps(mark: str) -> Callable[[State], bool]:
@@ -125,41 +41,6 @@ def tool_results(state: State) -> list[str]:
 def sessions(state: State, backend: str) -> list[str]:
     marks = [message.data for message in state.messages if isinstance(message.data, dict)]
     return [mark["session"] for mark in marks if mark.get("by") == backend]
-
-
-@asynccontextmanager
-async def set_up(tmp_path: Path, *subjects: Subject) -> AsyncIterator[Desk]:
-    """A home in which every one of them is logged in to the scripted model."""
-    for subject in subjects:
-        needed(subject)
-    home, project, data = (tmp_path / name for name in ("home", "project", "data"))
-    for folder in (home, project, data / "agents"):
-        folder.mkdir(parents=True)
-    async with scripted_provider(obedient=True, strict=False) as service:
-        place = Place(service, home, project)
-        for subject in subjects:
-            # Opening writes its settings; the backend made by it never starts anything.
-            async with subject.open(place):
-                (data / "agents" / f"{subject.name}.md").write_text(an_agent_file(subject))
-        environment = {
-            **environment_of(place),
-            "PATH": f"{node_folder()}:{os.environ['PATH']}",
-            "ANTHROPIC_BASE_URL": service.url,
-            "ANTHROPIC_API_KEY": "sk-ant-test",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-        }
-        yield Desk(place, data, environment)
-
-
-@asynccontextmanager
-async def served(desk: Desk) -> AsyncIterator[None]:
-    async with (
-        serving(desk.data, environment=desk.environment) as server,
-        Client.connect(server.url, server.token) as desk.client,
-    ):
-        yield
 
 
 async def test_conversation_goes_from_program_to_program_and_each_knows_what_the_others_did(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.desk import WAIT_S, served, set_up
 from tests.cli.rig import Subject
-from tests.cli.test_together import CLAUDE, CODEX, OPENCODE, PI, WAIT_S, served, set_up
+from tests.cli.subjects import CLAUDE, CODEX, OPENCODE, PI
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
 

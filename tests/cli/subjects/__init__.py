@@ -10,3 +10,5 @@ SUBJECTS: list[Subject] = [
     for path in sorted(Path(__file__).parent.glob("*.py"))
     if path.stem != "__init__"
 ]
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+CLAUDE, CODEX, PI, OPENCODE, GEMINI = (BY_NAME[name] for name in ("claude", "codex", "pi", "opencode", "gemini"))
