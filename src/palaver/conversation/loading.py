@@ -19,7 +19,10 @@ _message = msgspec.json.Decoder(Message)
 
 
 async def load_state(log: EventLog, conversation: str, tail: int = TAIL_MESSAGES) -> tuple[State, int] | None:
-    """The view at the head and the seq of the snapshot it stands on (0: none). None: no such conversation."""
+    """The view at the head and the seq of the snapshot it stands on (0: none). None: no such conversation.
+
+    A stream that does not begin as one (a project's) is none either.
+    """
     snapshot = await log.load_snapshot(conversation, tail)
     state, stood_on = State(), 0
     if snapshot is not None:
@@ -30,7 +33,7 @@ async def load_state(log: EventLog, conversation: str, tail: int = TAIL_MESSAGES
         for segment in segments:
             events = (decode_event(line) for line in segment.body.splitlines())
             state = fold(state, (event for event in events if event.seq > state.seq))
-    return (state, stood_on) if state.seq else None
+    return (state, stood_on) if state.conversation else None
 
 
 async def older_messages(log: EventLog, conversation: str, before_seq: int, limit: int) -> list[Message]:
