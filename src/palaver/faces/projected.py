@@ -11,7 +11,7 @@ back, or show what is not committed.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -52,21 +52,17 @@ class Behind:
 class Projector(Protocol):
     """Made for one conversation, from its view at the moment somebody begins to follow it."""
 
-    def project(self, event: Event, before: State, after: State) -> Sequence[bytes]:
-        """What is told of an event: none, one or several frames, encoded."""
+    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[bytes]:
+        """What is told of an event: none, one or several frames, encoded. The first of them is `number + 1`."""
         ...
 
-    def renewed(self, state: State) -> Sequence[bytes]:
+    def renewed(self, state: State, number: int) -> Sequence[bytes]:
         """The view was replaced as a whole (the server itself fell behind); what is told of that."""
         ...
 
 
-class Viewing(Protocol):
-    """Where views come from: the directory of conversations."""
-
-    async def state(self, conversation: str) -> State: ...
-
-
+View = Callable[[str], Awaitable[State]]
+"""A conversation's view: with its last messages, or whole, as the face needs it."""
 MakeProjector = Callable[[State], Projector]
 
 
@@ -110,12 +106,10 @@ class _Channel:
 class Projected:
     """One face's live conversations."""
 
-    def __init__(
-        self, feed: Feed, directory: Viewing, make: MakeProjector, first_number: Callable[[State], int]
-    ) -> None:
+    def __init__(self, feed: Feed, view: View, make: MakeProjector, first_number: Callable[[State], int]) -> None:
         """`first_number` of a view is where its numbering stands: never lower for a later view."""
         self._feed = feed
-        self._directory = directory
+        self._view = view
         self._make = make
         self._first_number = first_number
         self._channels: dict[str, _Channel] = {}
@@ -140,7 +134,7 @@ class Projected:
                 self._pumps.pop(conversation).cancel()
 
     async def _open(self, conversation: str) -> _Channel:
-        state = await self._directory.state(conversation)
+        state = await self._view(conversation)
         channel = _Channel(state, self._make(state), self._first_number(state))
         self._channels[conversation] = channel
         self._pumps[conversation] = asyncio.create_task(
@@ -157,12 +151,12 @@ class Projected:
                             for line in item.body.splitlines():
                                 self._project(channel, decode_event(line))
                         case Snapshot():
-                            state = await self._directory.state(conversation)
+                            state = await self._view(conversation)
                             channel.state = state
                             channel.number = max(channel.number, self._first_number(state))
                             channel.frames.clear()
                             channel.ring_bytes = 0
-                            channel.say(channel.projector.renewed(state))
+                            channel.say(channel.projector.renewed(state, channel.number))
                         case Heartbeat():
                             channel.beats += 1
                         case CaughtUp():
@@ -175,7 +169,7 @@ class Projected:
     def _project(self, channel: _Channel, event: Event) -> None:
         before, channel.state = channel.state, evolve(channel.state, event)
         try:
-            channel.say(channel.projector.project(event, before, channel.state))
+            channel.say(channel.projector.project(event, before, channel.state, channel.number))
         except Exception:
             # One event that a face cannot say must not silence it; the log has it, and the next frames follow.
             logger.exception("an event could not be projected", conversation=event.conversation, seq=event.seq)

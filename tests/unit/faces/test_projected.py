@@ -23,13 +23,13 @@ class Twice:
     def __init__(self, world: "World") -> None:
         self._world = world
 
-    def project(self, event: Event, before: State, after: State) -> Sequence[bytes]:
+    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[bytes]:
         self._world.projections += 1
         if after.draft == "break":
             raise ValueError("not to be said")
         return [f"{before.draft}>{after.draft}".encode(), after.draft.encode()]
 
-    def renewed(self, state: State) -> Sequence[bytes]:
+    def renewed(self, state: State, number: int) -> Sequence[bytes]:
         return [b"renewed"]
 
 
@@ -40,7 +40,9 @@ class World:
         self.feed = Feed(self.log, self.clock, self.snapshot)
         self.view = State(conversation="c")
         self.projections = 0
-        self.projected = Projected(self.feed, self, lambda _: Twice(self), lambda state: FRAMES_AN_EVENT * state.seq)
+        self.projected = Projected(
+            self.feed, self.state, lambda _: Twice(self), lambda state: FRAMES_AN_EVENT * state.seq
+        )
 
     async def snapshot(self, conversation: str) -> tuple[int, bytes]:
         return self.view.seq, b"{}"
