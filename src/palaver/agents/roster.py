@@ -1,16 +1,20 @@
 """The agents of a server: who can be talked to, what runs each, and whether it is ready.
 
-Implements `conversation.roster.Roster` for conversations and tells faces what to show. Backends come from `sources.py`,
-made when first needed and closed with the server. Must never fail a message because an agent is not ready: that is the
-turn's failure, said in the transcript.
+Who they are is the book's affair, and may change at any moment. Implements `conversation.roster.Roster` for conversations
+and tells faces what to show. Backends come from `sources.py`, made when first needed and closed with the server. Must never
+fail a message because an agent is not ready: that is the turn's failure, said in the transcript.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import structlog
 
+from palaver.agents.book import Book, Known
+from palaver.agents.book import Source as Origin
+from palaver.agents.last_used import LastUsed
 from palaver.agents.watched import Watched
 from palaver.backends.base import Backend, Capabilities, Readiness
 from palaver.core.facts import Runner
@@ -24,7 +28,8 @@ READY = Readiness(True, "ready")
 
 
 class AgentEntry(Shown):
-    """An agent as a client is told of it. `note` says what it runs on, or what is missing and how to get it."""
+    """An agent as a client is told of it. `note` says what it runs on, or what is missing and how to get it; `problem` why
+    its file cannot be used. A project's agent that is not trusted is trusted by its `hash`."""
 
     id: str
     name: str
@@ -33,6 +38,11 @@ class AgentEntry(Shown):
     model: str | None
     ready: bool
     note: str | None
+    source: Origin
+    editable: bool
+    trusted: bool
+    hash: str | None
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +57,23 @@ class Source:
 
 class Roster:
     def __init__(
-        self, records: Iterable[AgentRecord], sources: Mapping[str, Source], notes: Mapping[str, str] | None = None
+        self,
+        agents: Book | Iterable[AgentRecord],
+        sources: Mapping[str, Source],
+        notes: Mapping[str, str] | None = None,
+        last_used: LastUsed | None = None,
     ) -> None:
         """`notes` by agent take the place of what their backends say of themselves."""
-        self._records = {record.id: record for record in records}
+        self.book = agents if isinstance(agents, Book) else Book(agents)
+        self.last_used = last_used or LastUsed()
         self._sources = sources
         self._notes = notes or {}
         self._made: dict[str, Watched] = {}
 
     @property
     def records(self) -> Sequence[AgentRecord]:
-        return tuple(self._records.values())
+        """Those that can be used everywhere."""
+        return self.book.records
 
     @property
     def sources(self) -> Mapping[str, Source]:
@@ -69,10 +85,10 @@ class Roster:
         return self._made
 
     def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
-        return self._records.get(agent)
+        return self.book.agent(agent, _folder(project))
 
     def why_not(self, agent: str, project: str | None = None) -> str:
-        return f"No agent is called “{agent}”: it was deleted, or never made. Choose another."
+        return self.book.why_not(agent, _folder(project))
 
     def backend(self, record: AgentRecord) -> Backend:
         if record.backend not in self._made:
@@ -99,23 +115,39 @@ class Roster:
             steerable=can.steer,
         )
 
-    def entries(self) -> Sequence[AgentEntry]:
-        return [self._entry(record) for record in self._records.values()]
+    def entries(self, project: str | None = None) -> Sequence[AgentEntry]:
+        return [self.entry(known) for known in self.book.all(_folder(project))]
 
-    def _entry(self, record: AgentRecord) -> AgentEntry:
+    def entry(self, known: Known) -> AgentEntry:
+        record = known.record or AgentRecord(id=known.id, name=known.id, backend="none")
         source = self._sources.get(record.backend)
-        readiness = (
-            source.readiness(record) if source else Readiness(False, f"There is no backend “{record.backend}” here.")
-        )
+        readiness = self._readiness(known)
         return AgentEntry(
-            id=record.id,
+            id=known.id,
             name=record.name,
             description=record.description,
             backend=record.backend,
             model=record.model or (source.model if source else None),
             ready=readiness.ready,
-            note=self._notes.get(record.id) or " ".join(filter(None, (readiness.summary, readiness.fix))),
+            note=self._note(known) or " ".join(filter(None, (readiness.summary, readiness.fix))),
+            source=known.source,
+            editable=self.book.folder is not None and known.source != "project",
+            trusted=known.trusted,
+            hash=known.hash,
+            problem=known.problem,
         )
+
+    def _readiness(self, known: Known) -> Readiness:
+        # Of one that may not be used nothing is looked at, not even whether its program is there.
+        if (record := known.usable) is None:
+            return Readiness(False, known.problem or "It cannot be used.")
+        source = self._sources.get(record.backend)
+        return source.readiness(record) if source else Readiness(False, f"There is no backend “{record.backend}” here.")
+
+    def _note(self, known: Known) -> str | None:
+        built_in = self.book.built_in.get(known.id)
+        as_built_in = built_in and known.usable and built_in.backend == known.usable.backend
+        return self._notes.get(known.id) if as_built_in else None
 
     async def close(self) -> None:
         made, self._made = list(self._made.values()), {}
@@ -125,3 +157,7 @@ class Roster:
             except Exception:
                 # The others must be closed too.
                 logger.exception("a backend did not close", backend=backend.name)
+
+
+def _folder(project: str | None) -> Path | None:
+    return Path(project) if project else None

@@ -7,13 +7,12 @@ server starts at once and says what is missing instead of failing. Which service
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-import structlog
-from msgspec.structs import replace
-
+from palaver.agents.book import Book
+from palaver.agents.last_used import LastUsed
 from palaver.agents.programs import PROGRAMS, program_sources
-from palaver.agents.records import BEST, read_agents
 from palaver.agents.roster import Roster, Source
 from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
+from palaver.agents.trust import Trust
 from palaver.backends.base import Backend, Readiness
 from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
@@ -24,8 +23,6 @@ from palaver.tools.background import Processes
 from palaver.tools.mcp.servers import McpServers
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox, open_toolbox
-
-logger = structlog.get_logger(__name__)
 
 HOW_TO_GET_ONE = (
     "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own), or name a "
@@ -74,13 +71,18 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
         backend=best,
         model=config.model if best == "api" else None,
     )
-    found, problems = read_agents(config.data / "agents")
-    for problem in problems:
-        logger.warning("an agent's file was left out", reason=problem.message)
-    records = [replace(record, backend=best) if record.backend == BEST else record for record in found]
+    book = Book(
+        (default, *PROGRAMS, DEMO),
+        config.data / "agents",
+        Trust(config.data / "trusted.json"),
+        best,
+        tuple(sources),
+    )
+    if toolbox.standing is not None:
+        # What a record allows counts from the next call on, so it is asked for at each.
+        toolbox.standing.records = book.allowed_tools
     notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
-    # The latter of one id counts: a person may make a `default` of their own.
-    return Roster((default, *PROGRAMS, DEMO, *records), sources, notes)
+    return Roster(book, sources, notes, LastUsed(config.data / "last_agent"))
 
 
 def _best(sources: Mapping[str, Source], services: Sequence[ProviderSettings]) -> str:

@@ -1,10 +1,10 @@
 """Whether a call runs, asks a person, or is refused: one pure function over rules, grants and the mode.
 
 Called by the toolbox for every call, built-in, of an MCP server or of an editor. It sees a proposal and words, never files,
-clocks or processes. In this order, the first that has a word: a denial by anybody; plan mode; a person's standing grant,
-the narrowest source named; a rule that asks; a rule that allows; the mode. Whatever cannot be judged is denied. An
-allowing rule covers exact text, or a program by the parsed words of one simple command: a pattern over shell text covers
-more than its author means.
+clocks or processes. In this order, the first that has a word: a denial by anybody; plan mode; a person's standing grant
+(or the agent's `allowed_tools`), the narrowest source named; a rule that asks; a rule that allows; the mode. Whatever
+cannot be judged is denied. An allowing rule covers exact text, or a program by the parsed words of one simple command: a
+pattern over shell text covers more than its author means.
 """
 
 import re
@@ -62,6 +62,8 @@ class Rule:
     source: Source = "server"
     project: Path | None = None
     """Counts only in conversations of this folder and those beneath it."""
+    agent: str | None = None
+    """Of an allowance: the agent whose record gives it."""
 
 
 Grant = Rule
@@ -125,6 +127,11 @@ def rules_of(written: Any, source: Source) -> tuple[Rule, ...]:
     return tuple(Rule(rule.tool, rule.decision, rule.match, source) for rule in read)
 
 
+def allowed_by(agent: str, tools: Iterable[str]) -> tuple[Grant, ...]:
+    """An agent's `allowed_tools`: as good as a person's yes, for whoever writes the record is one."""
+    return tuple(Rule(tool, "allow", source="agent", agent=agent) for tool in tools if tool != "*")
+
+
 # -- what a person may allow for longer
 
 
@@ -185,6 +192,8 @@ def _judge(
     if mode == "plan" and not reads_only:
         return Verdict("deny_continue", "", "Plan mode only reads; propose this as a step of the plan.")
     if allowed := _narrowest(given, "allow"):
+        if allowed.agent is not None:
+            return Verdict("allow", f"agent:{allowed.agent}", f"The agent “{allowed.agent}” uses it without asking.")
         return Verdict("allow", allowed.source, f"A person allowed this for the {allowed.source}.")
     if asking := _narrowest([*rules, *given], "ask"):
         return Verdict("ask", "", f"A rule of the {asking.source} says to ask before this call of {spec.name}.")

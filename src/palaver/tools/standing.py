@@ -6,9 +6,7 @@ new one. A file that cannot be read allows nothing, says so, and is set aside ra
 """
 
 import asyncio
-import os
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,12 +16,17 @@ from msgspec import Struct
 
 from palaver.errors import LogUnavailable
 from palaver.schema.base import Decision, Scope, Shown
-from palaver.tools.policy import Grant, Rule
+from palaver.schema.records import AgentRecord
+from palaver.tools.policy import Grant, Rule, allowed_by
+from palaver.tools.whole import Stamp, replace_file, stamp_of
 
 KEEP = 1_000
 """More than anybody gives by hand; beyond it the oldest is asked for again."""
 
 logger = structlog.get_logger(__name__)
+
+AllowedTools = Callable[[AgentRecord, Path], Sequence[str]]
+"""What an agent's record allows at this moment, in a folder."""
 
 
 class StandingGrant(Shown):
@@ -50,22 +53,28 @@ class _File(Struct, frozen=True, kw_only=True):
 class StandingGrants:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: Stamp | None = None
         self._known: tuple[StandingGrant, ...] = ()
         self._writing = asyncio.Lock()
         self.problem: str | None = None
         """Why the file cannot be read, and what to do about it."""
+        self.records: AllowedTools = lambda agent, _: agent.allowed_tools
+        """Where the records are at hand: what they say now, and not when a turn began."""
 
     def all(self) -> tuple[StandingGrant, ...]:
         """As the file is now, oldest first."""
-        stamp = _stamp(self._path)
+        stamp = stamp_of(self._path)
         if stamp != self._stamp:
             self._stamp = stamp
             self._known = self._read()
         return self._known
 
+    def allowed(self, agent: AgentRecord, project: Path) -> tuple[Grant, ...]:
+        """All that counts for an agent's work in a folder: what people allowed, and its record's `allowed_tools`."""
+        return (*self.of(agent.id, project), *allowed_by(agent.id, self.records(agent, project)))
+
     def of(self, agent: str, project: Path) -> tuple[Grant, ...]:
-        """Those that count for an agent's work in a folder."""
+        """What people allowed for an agent's work in a folder."""
         here = project.resolve()
         return tuple(
             Rule(tool=known.tool, decision=known.decision, match=known.match, source=known.scope)
@@ -88,6 +97,15 @@ class StandingGrants:
         await self._change(lambda known: tuple(one for one in known if one.id != id))
         return True
 
+    async def forget(self, agent: str) -> None:
+        """Of an agent that is gone: another of its name must not inherit what was allowed for it."""
+
+        def is_its(known: StandingGrant) -> bool:
+            return known.scope == "agent" and known.agent == agent
+
+        if any(is_its(known) for known in self.all()):
+            await self._change(lambda known: tuple(one for one in known if not is_its(one)))
+
     async def take_back(self, tool: str, match: str | None, agent: str, project: Path) -> None:
         """Those that cover this for an agent's work in a folder, whoever gave them and where."""
 
@@ -104,7 +122,7 @@ class StandingGrants:
                 await asyncio.to_thread(self._write, known)
             except OSError as failure:
                 raise LogUnavailable(f"{self._path} cannot be written: {failure.strerror or failure}.") from failure
-            self._stamp, self._known, self.problem = _stamp(self._path), known, None
+            self._stamp, self._known, self.problem = stamp_of(self._path), known, None
 
     def _read(self) -> tuple[StandingGrant, ...]:
         self.problem = None
@@ -124,23 +142,7 @@ class StandingGrants:
         if self.problem is not None:
             with suppress(FileNotFoundError):
                 self._path.replace(self._path.with_suffix(".damaged"))
-        # Made by mkstemp, so nobody else could ever read it.
-        handle, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f"{self._path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(_File(grants=grants)), indent=2) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(self._path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            # The new name too survives a power failure.
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(_File(grants=grants)), indent=2) + b"\n")
 
 
 def _counts(grant: StandingGrant, agent: str, here: Path) -> bool:
@@ -151,11 +153,3 @@ def _counts(grant: StandingGrant, agent: str, here: Path) -> bool:
 
 def _covers(grant: StandingGrant) -> tuple[str | None, ...]:
     return (grant.tool, grant.match, grant.scope, grant.agent if grant.scope == "agent" else grant.project)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino

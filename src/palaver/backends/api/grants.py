@@ -1,7 +1,8 @@
 """What people allowed to stand, as one turn sees it: for the conversation, its agent and its project.
 
 Used by the calls. A conversation's own grants are in its view (`grant.added`); those that outlive it are in the file of
-`tools/standing.py`, which every turn reads anew. Nothing here allows what the policy denies.
+`tools/standing.py` and in the agent's record (`allowed_tools`), which are read anew for every call. Nothing here
+allows what the policy denies.
 """
 
 import structlog
@@ -11,7 +12,7 @@ from palaver.backends.base import Turn
 from palaver.errors import LogUnavailable
 from palaver.schema.base import Scope
 from palaver.schema.events import GrantAdded
-from palaver.tools.policy import Grant, Rule
+from palaver.tools.policy import Grant, Rule, allowed_by
 from palaver.tools.standing import StandingGrant, StandingGrants
 
 logger = structlog.get_logger(__name__)
@@ -27,7 +28,9 @@ class Grants:
             for known in turn.state.grants
             if known.scope == "conversation"
         )
-        return own if self._standing is None else (*own, *self._standing.of(turn.agent.id, turn.project))
+        if self._standing is None:
+            return (*own, *allowed_by(turn.agent.id, turn.agent.allowed_tools))
+        return (*own, *self._standing.allowed(turn.agent, turn.project))
 
     def scopes(self, turn: Turn) -> tuple[Scope, ...]:
         """How long a yes may hold here, the shortest first."""

@@ -1,0 +1,128 @@
+"""What a person asks of an agent over HTTP, in the terms of its file: which fields to write, and how.
+
+Called by the book on the agent as it is at that moment. A record goes out without the secrets in its environment and
+headers: a client that gives `true` for one means “as it is”. Everything is checked as if it stood in a file.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from palaver.agents.editing import MERGED
+from palaver.agents.records import RIGHT, FrontMatter, Wrong, as_id, canonical, checked
+from palaver.schema.records import AgentRecord, McpServer
+
+ID_CHARS = 60
+"""Of an id made from a name: it is typed on command lines."""
+RESERVED = frozenset({"trust", "list", "get", "create", "update", "delete", "duplicate"})
+"""Words that stand in addresses where an agent's id could."""
+PROMPTS = ("system_prompt", "systemPrompt")
+
+
+def changed_fields(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[str, Any], str | None]:
+    """Fields as the front matter holds them (null: take it out), and the prompt if it changes. Raises Wrong."""
+    fields: dict[str, Any] = {}
+    prompt: str | None = None
+    for key, value in body.items():
+        if key == "id":
+            continue
+        if key in PROMPTS:
+            prompt = _prompt(value)
+            continue
+        field = canonical(key)
+        if field is None:
+            raise Wrong(key, f"`{key}` is kept in an agent's file but cannot be set here")
+        fields[field] = _front(field, value, record)
+    # As it would be read: what is taken out needs no check.
+    checked({field: _without_nulls(field, value) for field, value in fields.items()})
+    places = {field: place for place, field in enumerate(FrontMatter.__struct_fields__)}
+    return dict(sorted(fields.items(), key=lambda pair: places[pair[0]])), prompt
+
+
+def copied_fields(record: AgentRecord) -> dict[str, Any]:
+    """What a copy of a built-in agent must say itself. The copy of `default` takes what is best here, as it does."""
+    said = msgspec.to_builtins(record)
+    best = ("backend", "model") if record.id == "default" else ()
+    return {name: value for name, value in said.items() if name in FrontMatter.__struct_fields__ and name not in best}
+
+
+def new_id(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Made from a name: what a person would type. Raises Wrong for one that has no letters."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    stem = re.sub(r"[^a-z0-9_]+", "-", plain).strip("-")[:ID_CHARS].strip("-")
+    if not stem:
+        raise Wrong(
+            "name" if not name else "id", "`name` is missing" if not name else f"give “{name}” an `id` of its own"
+        )
+    return next(agent for at in count(1) if not is_taken(agent := stem if at == 1 else f"{stem}-{at}"))
+
+
+def allowed_id(text: str) -> str:
+    """Raises Wrong."""
+    if text in RESERVED:
+        raise Wrong("id", f"“{text}” cannot be an agent's id: it stands for something else in addresses")
+    return as_id(text)
+
+
+def _prompt(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise Wrong("system_prompt", f"`system_prompt` {RIGHT['system_prompt']}")
+    return value or ""
+
+
+def _front(field: str, value: Any, record: AgentRecord) -> Any:
+    match field, value:
+        case "environment", Mapping():
+            return _secrets(value)
+        case "mcp_servers", list() | Mapping():
+            return _servers(value, {server.name: server for server in record.mcp_servers})
+        case _:
+            return value
+
+
+def _secrets(given: Mapping[str, Any], known: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Without those that stay as they are; with `known`, filled in from there."""
+    kept = (
+        {} if known is None else {name: known[name] for name, value in given.items() if value is True and name in known}
+    )
+    return {**kept, **{name: value for name, value in given.items() if not isinstance(value, bool)}}
+
+
+def _servers(given: "list[Any] | Mapping[str, Any]", known: Mapping[str, McpServer]) -> dict[str, Any]:
+    """A list stands for all of them, servers by name for those alone."""
+    if isinstance(given, Mapping):
+        return {name: _table(name, table, known.get(name)) for name, table in given.items()}
+    tables: dict[str, Any] = dict.fromkeys(known)
+    for server in given:
+        if not isinstance(server, Mapping) or not isinstance(server.get("name"), str):
+            raise Wrong("mcp_servers", f"`mcp_servers` {RIGHT['mcp_servers']}; in a list each has a `name`")
+        name = server["name"]
+        tables[name] = _table(name, {key: part for key, part in server.items() if key != "name"}, known.get(name))
+    return tables
+
+
+def _table(name: str, given: Any, known: McpServer | None) -> Any:
+    if not isinstance(given, Mapping):
+        if given is not None:
+            raise Wrong(
+                "mcp_servers",
+                f"`mcp_servers`: “{name}” {RIGHT['mcp_servers'].removeprefix('holds servers by name, each ')}",
+            )
+        return None
+    table = {key: value for key, value in given.items() if key != "environment"}
+    table["env"] = _secrets(given.get("env") or given.get("environment") or {}, known.environment if known else {})
+    table["headers"] = _secrets(given.get("headers") or {}, known.headers if known else {})
+    command = table.get("command")
+    if isinstance(command, list | tuple) and command and not table.get("args"):
+        table["command"], table["args"] = command[0], list(command[1:])
+    return {key: value for key, value in table.items() if value not in (None, "", [], (), {}, False)}
+
+
+def _without_nulls(field: str, value: Any) -> Any:
+    if field in MERGED and isinstance(value, Mapping):
+        return {name: part for name, part in value.items() if part is not None}
+    return value
