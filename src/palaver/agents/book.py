@@ -18,7 +18,6 @@ import structlog
 from msgspec.structs import replace
 
 from palaver.agents.changes import allowed_id, changed_fields, copied_fields, new_id
-from palaver.agents.editing import edited
 from palaver.agents.records import BEST, OUR_TOOLS, RECORD_BYTES, Wrong, as_id, fields_of, record_of
 from palaver.agents.trust import Trust
 from palaver.errors import CallerError, Conflict, Invalid, LogUnavailable, NotFound, TooLarge
@@ -309,6 +308,8 @@ class Book:
             ) from failure
 
     def _rewritten(self, path: Path, change: "Change", first: str) -> None:
+        from palaver.agents.editing import edited
+
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A person may keep the file elsewhere and only link to it.
         path = path.resolve()

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.agents.editing import MERGED
-from palaver.agents.records import RIGHT, FrontMatter, Wrong, as_id, canonical, checked
+from palaver.agents.records import MERGED, RIGHT, FrontMatter, Wrong, as_id, canonical, checked
 from palaver.schema.records import AgentRecord, McpServer
 
 ID_CHARS = 60

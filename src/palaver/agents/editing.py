@@ -16,10 +16,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 from ruamel.yaml.util import load_yaml_guess_indent
 
-from palaver.agents.records import FENCE, OTHER_NAMES, Wrong, split
-
-MERGED = frozenset({"environment", "params", "mcp_servers"})
-"""Fields that hold things by name: a change of one leaves the others."""
+from palaver.agents.records import FENCE, MERGED, OTHER_NAMES, Wrong, split
 
 _PLAIN = re.compile(r"[A-Za-z][\w ./,()+-]*(?<! )")
 _LITERAL = re.compile(r"[^\s](?:[^\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]*[^\s])?\n?")

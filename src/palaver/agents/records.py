@@ -51,6 +51,8 @@ RIGHT = {
     "system_prompt": "is a text",
 }
 """Every field of an agent, and what it may hold."""
+MERGED = frozenset({"environment", "params", "mcp_servers"})
+"""Fields that hold things by name: a change of one leaves the others."""
 OTHER_NAMES = {
     "budget": "spend_limit_usd",
     "budget_usd": "spend_limit_usd",

@@ -77,7 +77,15 @@ async def create(data: JSONBody[CreateConversation], request: NativeRequest, ser
         require(request.auth, "decide")
     if data.project is not None:
         check_folder(Path(data.project))
-    return await server.directory.create(data, origin_of(request, "native"))
+    answer = await server.directory.create(data, origin_of(request, "native"))
+    await chose(server, request.auth, data.agent or "default")
+    return answer
+
+
+async def chose(server: ServerParts, who: Principal, agent: str | None) -> None:
+    """What a person chose last is offered first the next time; what an agent's token chose is not."""
+    if agent is not None and who.kind in ("owner", "human"):
+        await server.agents.last_used.is_now(agent)
 
 
 def check_folder(folder: Path) -> None:
@@ -166,12 +174,12 @@ async def update(
     conversation: FromPath[str], data: JSONBody[Changes], request: NativeRequest, server: Server
 ) -> Accepted:
     """Change the title, the agent, or whether it is archived."""
-    if data.agent is not None and server.agents.agent(data.agent) is None:
-        raise NotFound(f"No agent is called “{data.agent}”.", agent=data.agent)
     command = UpdateConversation(
         title=data.title, agent=data.agent, archived=data.archived, client_request_id=data.client_request_id
     )
-    return await server.directory.command(conversation, command, origin_of(request, "native"))
+    answer = await server.directory.command(conversation, command, origin_of(request, "native"))
+    await chose(server, request.auth, data.agent)
+    return answer
 
 
 @delete(
@@ -202,7 +210,10 @@ async def command(
     require(request.auth, _role_for(data))
     if isinstance(data, RemoveGrant):
         await _take_back(server, conversation, data)
-    return await server.directory.command(conversation, data, origin_of(request, "native"))
+    answer = await server.directory.command(conversation, data, origin_of(request, "native"))
+    if isinstance(data, SendMessage | UpdateConversation):
+        await chose(server, request.auth, data.agent)
+    return answer
 
 
 async def _take_back(server: ServerParts, conversation: str, command: RemoveGrant) -> None:
