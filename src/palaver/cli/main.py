@@ -28,6 +28,7 @@ COMMANDS = {
     "import": Place(
         "palaver.cli.import_", "import_files", "Make conversations from files or another program's history."
     ),
+    "token": Place("palaver.cli.token", "app", "Give tokens to others, take them back, renew your own."),
     "doctor": Place("palaver.cli.doctor", "doctor", "Say what was found here and what is missing."),
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
