@@ -19,6 +19,8 @@ from litestar.types import ASGIApp
 
 from palaver import __version__
 from palaver.agents.backends import Backends
+from palaver.agents.missions import Missions
+from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
 from palaver.agents.sources import open_roster
 from palaver.agents.trial import Trials
@@ -85,6 +87,8 @@ async def open_app(
         directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes))
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
         backends = Backends(roster, clock, config.environment)
+        projects = Projects(log, feed, clock, ids)
+        missions = Missions(projects, directory, log, roster, clock)
         server = ServerParts(
             name=config.name,
             version=__version__,
@@ -95,6 +99,8 @@ async def open_app(
             agents=roster,
             backends=backends,
             trials=Trials(directory, feed, backends, clock),
+            projects=projects,
+            missions=missions,
             processes=processes,
             keys=keys,
             failures=Failures(clock),
@@ -112,6 +118,7 @@ async def open_app(
             written = Trajectories(directory, log, feed, clock, ids, never_in)
             await stack.enter_async_context(written.running())
         await stack.enter_async_context(directory.running())
+        await stack.enter_async_context(missions.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
         await stack.enter_async_context(_held(_watch_keys(app, clock), "watch the tokens"))
         yield app

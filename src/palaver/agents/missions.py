@@ -141,7 +141,8 @@ class Missions:
             active = [state for state in await self._projects.all() if state.mission is not None]
             await self._tell_untold(active)
             for state in active:
-                wait_s = await self._look_at(state)
+                is_there = await asyncio.to_thread(Path(state.folder).is_dir)
+                wait_s = await self._look_at(state) if is_there else LOOK_AGAIN_S
                 if wait_s is not None:
                     waits.append(wait_s)
             self._time.looked()

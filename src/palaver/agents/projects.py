@@ -35,16 +35,6 @@ def stream_of(folder: Path) -> str:
     return PREFIX + blake2b(str(folder).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
-def resolved(folder: str | Path) -> Path:
-    """The folder a project is known by. Raises Invalid when it is none."""
-    path = Path(folder)
-    if not path.is_absolute() or "\0" in str(path) or not path.is_dir():
-        raise Invalid(
-            f"`project`: {folder} is no folder on the server. Give the whole path of one.", project=str(folder)
-        )
-    return path.resolve()
-
-
 @dataclass(frozen=True, slots=True)
 class By:
     """Who asks for a change. The same client request id again changes nothing."""
@@ -67,6 +57,16 @@ class Projects:
         self._moved = asyncio.Event()
 
     # -- reading
+
+    async def folder(self, name: str) -> Path:
+        """The folder a project is known by. Raises Invalid for what is none, and never was."""
+        path = Path(name)
+        if path.is_absolute() and "\0" not in name:
+            real, is_there = await asyncio.to_thread(lambda: (path.resolve(), path.is_dir()))
+            # A mission can still be cleared when its folder is gone.
+            if is_there or (await self._log.head(stream_of(real))) is not None:
+                return real
+        raise Invalid(f"`project`: {name} is no folder on the server. Give the whole path of one.", project=name)
 
     async def state(self, folder: Path) -> ProjectState:
         """Of a resolved folder; one that nobody has said anything of has an empty one."""

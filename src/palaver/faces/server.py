@@ -12,6 +12,8 @@ from litestar.di import NamedDependency
 from litestar.handlers.base import BaseRouteHandler
 
 from palaver.agents.backends import Backends
+from palaver.agents.missions import Missions
+from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
 from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids
@@ -41,6 +43,8 @@ class ServerParts:
     agents: Roster
     backends: Backends
     trials: Trials
+    projects: Projects
+    missions: Missions
     processes: Processes
     keys: Keys
     failures: Failures

@@ -12,6 +12,7 @@ from palaver.faces.native import (
     history,
     imports,
     processes,
+    projects,
     requests,
     runs,
     session,
@@ -31,6 +32,7 @@ ROUTES = [
     *agents.ROUTES,
     *backends.ROUTES,
     *processes.ROUTES,
+    *projects.ROUTES,
     *runs.ROUTES,
     *uploads.ROUTES,
 ]
