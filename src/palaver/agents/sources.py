@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from palaver.agents.book import Book
+from palaver.agents.delegation import known_agents
 from palaver.agents.last_used import LastUsed
 from palaver.agents.programs import PROGRAMS, program_sources
 from palaver.agents.roster import Roster, Source
@@ -48,6 +49,8 @@ async def open_roster(
         standing=standing,
         processes=processes,
         new_id=new_id,
+        # The agents have tools, and one of the tools tells of the agents: one must come first.
+        agents=lambda folder: known_agents(roster, folder),
     )
     roster = roster_for(config, clock, toolbox, services)
     try:

@@ -42,6 +42,7 @@ from palaver.conversation.older import Older
 from palaver.conversation.others import Alone, Others
 from palaver.conversation.requests import (
     OPEN_REQUESTS,
+    STIRRED,
     Results,
     Waiting,
     recorded_answer,
@@ -87,6 +88,7 @@ from palaver.schema.commands import (
 )
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
+    ConversationDeleted,
     ExchangeReturned,
     KnownEvent,
     MessageAdded,
@@ -96,6 +98,7 @@ from palaver.schema.events import (
     ToolFinished,
     TurnFinished,
     TurnInterrupted,
+    TurnStarted,
     encode_event,
 )
 from palaver.schema.records import AgentRecord
@@ -227,10 +230,20 @@ class Conversation:
         if known is not None and known.status in OPEN_TOOL:
             await self._results.wait(call)
 
-    async def end_of(self, turn: str) -> None:
-        """Returns once a turn of this conversation is over."""
+    async def end_of(self, turn: str) -> State:
+        """The view as it was when a turn of this conversation ended; of now, if it is long over."""
         if self._state.turn is not None and self._state.turn.id == turn:
-            await self._results.wait(turn)
+            return await self._results.wait(turn)
+        return self._state
+
+    async def stirred(self, seen: State) -> State:
+        """The view once it is no longer what somebody saw at rest: a turn began, a process ended, it was deleted."""
+        return self._state if self._state.seq != seen.seq else await self._results.wait(STIRRED)
+
+    async def calm(self) -> None:
+        """Returns once all that the last turn started is gone, or its time for that is up."""
+        if self._ending is not None and not self._ending.done():
+            await asyncio.wait({self._ending}, timeout=CLEANUP_S)
 
     def ended(self, turn: str, error: WireError | None) -> None:
         self._inbox.post(Ended(turn, error))
@@ -446,6 +459,8 @@ class Conversation:
                 boundary.messages.set_result([known for known in self._state.messages if known.id in ids])
 
     def _act_on(self, batch: Batch) -> None:
+        if any(isinstance(event, TurnStarted | ProcessFinished | ConversationDeleted) for event in batch.events):
+            self._results.came(STIRRED, self._state)
         for event in batch.events:
             match event:
                 case RequestOpened():
@@ -455,9 +470,9 @@ class Conversation:
                 case RequestResolved():
                     self._waiting.resolved(event)
                 case ToolFinished():
-                    self._results.came(event.call)
+                    self._results.came(event.call, self._state)
                 case TurnFinished() | TurnInterrupted():
-                    self._results.came(event.turn or "")
+                    self._results.came(event.turn or "", self._state)
                 case ExchangeReturned():
                     answered = exchanges.find(self._state, event.exchange, "in")
                     if answered is not None and not exchanges.is_open(answered):

@@ -6,7 +6,7 @@ conversations cost a server nothing but their rows.
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation, Surroundings
+from palaver.conversation.descent import subagents_below
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.conversation.transcripts import whole
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
@@ -28,12 +29,14 @@ from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
     CreateConversation,
+    DeleteConversation,
     Deliver,
     EditMessage,
     EditQueued,
     Order,
     RetryFrom,
     SendMessage,
+    StopTurn,
 )
 from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Listing, Message, Request, State
@@ -47,6 +50,8 @@ OWNER_END_S = 10.0
 """An owner ends its turn within five seconds; one that takes longer is stuck."""
 RECOVER_AT_ONCE = 16
 """Conversations settled side by side at start: enough to share commits, few enough to keep the start smooth."""
+REOPENED_AT_MOST = 3
+"""How often somebody who waits for a conversation sees its owner fail before he gives up."""
 
 
 class Directory:
@@ -133,6 +138,9 @@ class Directory:
         known = self._open.get(conversation)
         if known is not None:
             return known
+        if self._closing:
+            # Whatever was open is being settled; what is opened now would be left behind.
+            raise LogUnavailable("The server is stopping. Try again when it is back.")
         if leaving := self._leaving.get(conversation):
             await asyncio.wait({leaving})
         opening = self._opening.get(conversation)
@@ -230,6 +238,13 @@ class Directory:
         self._around.feed.publish(conversation, 1, len(beginning.lines), body)
         return len(beginning.lines)
 
+    async def begin_as(self, conversation: str, created: ConversationCreated, origin: Origin) -> None:
+        """A conversation that an agent begins, under an id that is used for nothing else."""
+        self._check_agent(created.agent, created.project)
+        claim = Claim(conversation, _digest(created))
+        maker = Maker(conversation, claim, self._around.clock.now_ms(), self._around.ids.new, origin)
+        await self.begin(begun(maker.numbered([(maker.claimed(created), 0)])), claim)
+
     async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
         """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
         while True:
@@ -262,7 +277,14 @@ class Directory:
 
     async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
         """On disk when it returns."""
-        command = await self._fitted(command)
+        answer = await self._taken(conversation, await self._fitted(command), origin)
+        if isinstance(command, DeleteConversation):
+            # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
+            for below in await subagents_below(self._around.log, conversation):
+                await self._taken(below, DeleteConversation(), origin)
+        return answer
+
+    async def _taken(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
         while True:
             owned = await self._opened(conversation)
             try:
@@ -271,6 +293,35 @@ class Directory:
                 if self._closing or not owned.closed:
                     raise
                 # It was let go of between the two lines above, and took nothing. The next owner does.
+
+    async def stop_turn(self, conversation: str, order: StopTurn, origin: Origin) -> None:
+        """Like a command; returns once what the turn had started is gone, or its time for that is up."""
+        await self.command(conversation, order, origin)
+        if owned := self._open.get(conversation):
+            await owned.calm()
+
+    async def turn_over(self, conversation: str, turn: str) -> State:
+        """The view as it was when a turn ended. Waits as long as that takes; a turn is always ended by somebody."""
+        return await self._waited(conversation, lambda owned: owned.end_of(turn))
+
+    async def stirred(self, conversation: str, seen: State) -> State:
+        """The view once a conversation that was seen at rest is no longer: a turn began, a process ended, it is gone."""
+        return await self._waited(conversation, lambda owned: owned.stirred(seen))
+
+    async def _waited(self, conversation: str, wait: Callable[[Conversation], Coroutine[None, None, State]]) -> State:
+        for _ in range(REOPENED_AT_MOST):
+            owned = await self._opened(conversation)
+            if (owner := self._owners.get(conversation)) is None:
+                continue
+            waiting = asyncio.create_task(wait(owned), name=f"wait for {conversation}")
+            try:
+                await asyncio.wait({waiting, owner}, return_when=asyncio.FIRST_COMPLETED)
+                if waiting.done():
+                    return waiting.result()
+            finally:
+                waiting.cancel()
+            # The owner failed, or let go. The next one reads from the log what became of it.
+        raise LogUnavailable("This conversation cannot be kept open; the server's log has the details.")
 
     async def _fitted(self, command: Order) -> Order:
         if (

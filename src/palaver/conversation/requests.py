@@ -12,13 +12,17 @@ from msgspec.structs import replace
 
 from palaver.clock import Clock
 from palaver.schema.events import RequestOpened, RequestResolved
-from palaver.schema.view import Request
+from palaver.schema.view import Request, State
 
 TIMEOUT_S = 300.0
 """An unanswered request is a denial after five minutes, unless the conversation says otherwise (0: never)."""
 
 OPEN_REQUESTS = 32
 """More than a person can keep an overview of; they travel in every snapshot."""
+
+
+STIRRED = "*"
+"""What no call and no turn is called: the next thing that happens to a conversation at rest."""
 
 
 class Waiting:
@@ -74,21 +78,22 @@ class Waiting:
 
 
 class Results:
-    """Who waits for the result of which call."""
+    """Who waits for the result of which call, or for the end of which turn."""
 
     def __init__(self) -> None:
-        self._waiters: dict[str, asyncio.Future[None]] = {}
+        self._waiters: dict[str, asyncio.Future[State]] = {}
 
-    async def wait(self, call: str) -> None:
+    async def wait(self, call: str) -> State:
+        """The view as it was in that moment."""
         if call not in self._waiters:
             self._waiters[call] = asyncio.get_running_loop().create_future()
         # Shielded: one who gives up must not take the result from another.
-        await asyncio.shield(self._waiters[call])
+        return await asyncio.shield(self._waiters[call])
 
-    def came(self, call: str) -> None:
+    def came(self, call: str, state: State) -> None:
         waiter = self._waiters.pop(call, None)
         if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+            waiter.set_result(state)
 
 
 def too_many(request: RequestOpened) -> RequestResolved:

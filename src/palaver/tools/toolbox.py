@@ -34,6 +34,8 @@ from palaver.tools.redact import Redactor
 from palaver.tools.sandbox import Sandbox, probe, unsandboxed
 from palaver.tools.shell import Shell
 from palaver.tools.standing import StandingGrants
+from palaver.tools.task import NAME as TASK
+from palaver.tools.task import Known, TaskTool
 from palaver.tools.turn_end import FinishTask, YieldTurn
 from palaver.tools.write import Write
 
@@ -58,6 +60,13 @@ class Toolbox:
     def governed(self, project: Path, rules: Iterable[Rule]) -> "Toolbox":
         """The same box under the policy of one folder and one agent."""
         return replace(self, policy=self.policy.at(project, rules))
+
+    def delegating(self, folder: Path, deepest: bool) -> "Toolbox":
+        """The same box with a `task` that knows the agents of a folder; where nobody may stand below, without it."""
+        tools = {name: tool.within(folder) if isinstance(tool, TaskTool) else tool for name, tool in self.tools.items()}
+        if deepest:
+            tools.pop(TASK, None)
+        return replace(self, tools=tools)
 
     def with_tools(self, tools: Iterable[Tool | Asking]) -> "Toolbox":
         """The same box with more tools (an MCP server's, say). A name that is taken stays with the tool that has it."""
@@ -141,15 +150,20 @@ def is_asking(tool: Tool | Asking) -> TypeGuard[Asking]:
 
 
 def built_in_tools(
-    sandbox: Sandbox, processes: Processes | None = None, new_id: Callable[[], str] | None = None
+    sandbox: Sandbox,
+    processes: Processes | None = None,
+    new_id: Callable[[], str] | None = None,
+    agents: Known | None = None,
 ) -> tuple[Tool | Asking, ...]:
-    """Without `processes` nothing runs in the background, without `new_id` no plan can be proposed."""
+    """Without `processes` nothing runs in the background, without `new_id` no plan can be proposed, without `agents` there
+    is nobody to give a task to."""
     files: tuple[Tool, ...] = (Read(), List(), Glob(), Grep(), Edit(), Write(), Patch())
     background: tuple[Tool, ...] = (ShellOutput(processes), ShellStop(processes)) if processes is not None else ()
     plan: tuple[Tool, ...] = (PlanTool(new_id),) if new_id is not None else ()
     people: tuple[Tool | Asking, ...] = (AskUser(), YieldTurn(), FinishTask())
     known: tuple[Tool, ...] = (SearchConversations(), Remember())
-    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people)
+    others: tuple[Tool, ...] = (TaskTool(agents),) if agents is not None else ()
+    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people, *others)
 
 
 async def open_toolbox(
@@ -161,11 +175,12 @@ async def open_toolbox(
     standing: StandingGrants | None = None,
     processes: Processes | None = None,
     new_id: Callable[[], str] | None = None,
+    agents: Known | None = None,
 ) -> Toolbox:
     """The built-in tools with the strongest sandbox that works here. `hidden` is what no sandboxed command may see."""
     sandbox = await probe(environment, hidden)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
-    tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id)}
+    tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id, agents)}
     return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)
 
 

@@ -34,6 +34,7 @@ from palaver.tools.base import ToolSpec
 from palaver.tools.mcp.servers import McpServers
 from palaver.tools.policy import Mode, as_mode
 from palaver.tools.redact import Redactor
+from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox
 
 STEP_LIMIT = 100
@@ -88,6 +89,7 @@ class ApiBackend:
         """The built-in tools that the agent may use, and those of the servers that were given to it alone."""
         agent = turn.agent
         toolbox = self._toolbox.only(agent.tools) if agent.tools else self._toolbox
+        toolbox = toolbox.delegating(turn.project, is_deepest(turn.state))
         if self._mcp is None or not agent.mcp_servers:
             return toolbox
         return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project))
