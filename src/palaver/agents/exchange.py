@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
-from palaver.agents.letters import Addresses, Agents, cautious, told_off, works_for_another
+from palaver.agents.letters import Addresses, Agents, cautious, hops_so_far, told_off, works_for_another
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
@@ -91,7 +91,7 @@ class Exchanges:
             content=letter.content,
             mode="sync" if letter.wait else "async",
             call=call,
-            hops=(state.turn.trigger.hops if state.turn else 0) + 1,
+            hops=hops_so_far(state) + 1,
         )
         key = (state.conversation, call)
         waiting = self._waiting[key] = asyncio.get_running_loop().create_future()

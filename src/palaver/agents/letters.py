@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from palaver.clock import Ids
-from palaver.core.exchanges import HOPS
+from palaver.core.exchanges import HOPS, is_open
 from palaver.core.params import MODES
 from palaver.log.base import EventLog
 from palaver.schema.records import AgentRecord
@@ -18,6 +18,8 @@ from palaver.tools.base import Letter
 
 CONTENT_CHARS = 48_000
 """The longest message: it is part of an event, which may hold 256 KiB."""
+WIDTH = 8
+"""Messages of one conversation that wait for an answer at once: whoever sends more does not wait for any."""
 PAGE_ROWS = 200
 
 
@@ -56,7 +58,9 @@ def told_off(caller: State, letter: Letter, agents: Agents) -> str:
     if agents.agent(letter.agent, caller.project) is None:
         known = ", ".join(sorted(record.id for record in agents.records))
         return f"There is no agent “{letter.agent}”. There are: {known}."
-    if caller.turn is not None and caller.turn.trigger.hops >= HOPS:
+    if sum(1 for known in caller.exchanges if known.direction == "out" and is_open(known)) >= WIDTH:
+        return f"{WIDTH} messages of yours are still unanswered. Wait for an answer before you write to anybody else."
+    if hops_so_far(caller) >= HOPS:
         return (
             f"Agents have passed {HOPS} messages back and forth since a person last spoke, so nothing was sent. "
             "End your turn with what you have, and let the person speak."
@@ -64,6 +68,29 @@ def told_off(caller: State, letter: Letter, agents: Agents) -> str:
     if works_for_another(caller) and not letter.wait:
         return "You work on a task and have no later turn to get an answer in. Write with mode `sync`."
     return ""
+
+
+def hops_so_far(caller: State) -> int:
+    """Words between agents that led here, and those that were sent from here since: two agents that answer each other
+    count up with every message, also where one message has two consequences, an answer and a message of its own."""
+    since = _spoken_to_anew(caller)
+    sent = (known.hops for known in caller.exchanges if known.direction == "out" and (known.started_at or 0) >= since)
+    return max(caller.turn.trigger.hops if caller.turn else 0, *sent, 0)
+
+
+def _spoken_to_anew(caller: State) -> int:
+    """When something began here that is no consequence of what agents had said to each other before."""
+    since = max(
+        (message.ts for message in caller.messages if message.role == "user" and not message.exchange), default=0
+    )
+    latest: dict[str | None, int] = {}
+    for known in caller.exchanges:
+        if known.direction == "in":
+            # Whoever wrote counts up too, until somebody speaks to them anew.
+            if known.hops <= latest.get(known.conversation, 0):
+                since = max(since, known.started_at or 0)
+            latest[known.conversation] = known.hops
+    return since
 
 
 class Addresses:
