@@ -29,6 +29,7 @@ COMMANDS = {
         "palaver.cli.import_", "import_files", "Make conversations from files or another program's history."
     ),
     "token": Place("palaver.cli.token", "app", "Give tokens to others, take them back, renew your own."),
+    "missions": Place("palaver.cli.missions", "app", "Set, clear and list what agents go on with by themselves."),
     "doctor": Place("palaver.cli.doctor", "doctor", "Say what was found here and what is missing."),
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),

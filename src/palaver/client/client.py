@@ -5,7 +5,7 @@ command whose answer was lost is simply sent again; following holds a folded vie
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,6 +17,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from palaver.client.projects import (
+    MissionInfo,
+    Missions,
+    NamedAgent,
+    OverrideInfo,
+    PastMission,
+    ProjectInfo,
+    Projects,
+    TreeInfo,
+)
 from palaver.client.sse import server_sent
 from palaver.core.evolve import fold
 from palaver.errors import REFUSALS, LogUnavailable, PalaverError, StorageFull
@@ -376,6 +386,38 @@ class Client:
     async def cancel_run(self, run: str) -> list[str]:
         """Stops it and all that works for it; which ones were stopped. Repeated when the connection breaks: it is safe."""
         return (await self._send("POST", f"/api/runs/{run}/cancel", b"", _Cancelled)).cancelled
+
+    # -- projects
+
+    async def projects(self) -> list[ProjectInfo]:
+        return (await self._get("/api/projects", Projects)).items
+
+    async def mission(self, project: str) -> MissionInfo:
+        return await self._get("/api/projects/mission", MissionInfo, {"project": project})
+
+    async def missions(self, project: str, limit: int = 50) -> list[PastMission]:
+        """Those it has and had, the latest first."""
+        return (await self._get("/api/projects/missions", Missions, {"project": project, "limit": limit})).items
+
+    async def set_mission(
+        self, project: str, text: str, agents: Sequence[NamedAgent] = (), *, budget_usd: float | None = None
+    ) -> MissionInfo:
+        body = {"text": text, "agents": agents, "budget_usd": budget_usd, "client_request_id": str(uuid4())}
+        return await self._send("PUT", "/api/projects/mission", body, MissionInfo, {"project": project})
+
+    async def clear_mission(self, project: str) -> MissionInfo:
+        return await self._request("DELETE", "/api/projects/mission", MissionInfo, {"project": project})
+
+    async def override(self, project: str, agent: str) -> OverrideInfo:
+        return await self._get("/api/projects/override", OverrideInfo, {"project": project, "agent": agent})
+
+    async def set_override(self, project: str, agent: str, changes: Mapping[str, str | int | None]) -> OverrideInfo:
+        """`idle_prompt`, `idle_interval_s`: only what is given changes, None takes one back."""
+        query = {"project": project, "agent": agent}
+        return await self._send("PUT", "/api/projects/override", changes, OverrideInfo, query)
+
+    async def tree(self, project: str, path: str = ".", depth: int = 1) -> TreeInfo:
+        return await self._get("/api/projects/tree", TreeInfo, {"project": project, "path": path, "depth": depth})
 
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])
