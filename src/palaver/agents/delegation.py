@@ -52,14 +52,13 @@ class Agents(Protocol):
     """Who can be given a task: `agents.roster.Roster`."""
 
     def agent(self, agent: str, project: str | None = None) -> AgentRecord | None: ...
-    def entries(self) -> Sequence[AgentEntry]: ...
+    def entries(self, project: str | None = None) -> Sequence[AgentEntry]: ...
 
 
 def known_agents(agents: Agents, folder: str | None) -> list[tuple[str, str]]:
     """What an agent is told of the others: those that can work, and what each is for. The demo only plays a part."""
-    return [
-        (entry.id, entry.description) for entry in agents.entries() if entry.ready and entry.backend != DEMO.backend
-    ]
+    ready = (entry for entry in agents.entries(folder) if entry.ready and entry.backend != DEMO.backend)
+    return [(entry.id, entry.description) for entry in ready]
 
 
 @dataclass(slots=True)

@@ -293,6 +293,8 @@ class Directory:
                 if self._closing or not owned.closed:
                     raise
                 # It was let go of between the two lines above, and took nothing. The next owner does.
+                if self._open.get(conversation) is owned and (failed := self._owners.get(conversation)):
+                    await asyncio.wait({failed}, timeout=OWNER_END_S)
 
     async def stop_turn(self, conversation: str, order: StopTurn, origin: Origin) -> None:
         """Like a command; returns once what the turn had started is gone, or its time for that is up."""
