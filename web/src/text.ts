@@ -126,6 +126,7 @@ export const text = {
     groups: { waiting: "Waiting for you", active: "Active", today: "Today", older: "Older", archived: "Archived" },
     untitled: "New conversation",
     unread: "unread",
+    waiting: (n: number) => (n > 0 ? `Waiting for you: ${n}` : "Nothing waits for you"),
     loading: "Loading conversations …",
     failed: "The list could not be loaded.",
     retry: "Try again",
@@ -310,6 +311,7 @@ export const text = {
     full: (size: string) => `Show the whole text (${size})`,
     image: "Attached image",
     system: "System",
+    answer: "Answer of another agent",
     summary: "Summary of earlier messages",
     plan: "Plan",
     event: (kind: string) => kind.replaceAll("_", " "),
@@ -369,8 +371,6 @@ export const text = {
     searches: (n: number) => count(n, "search", "searches"),
     lists: (n: number) => count(n, "listing"),
     groupFailed: (n: number) => `${number(n)} failed`,
-    child: "Open its conversation",
-    childStatus: { running: "running", completed: "done", failed: "failed", cancelled: "stopped" },
     /** Before anything ran, while it runs, when it is over. */
     verbs: {
       read: ["Read", "Reading", "Read"],
@@ -386,7 +386,7 @@ export const text = {
       plan: ["Plan", "Planning", "Planned"],
       ask: ["Ask", "Asking", "Asked"],
       task: ["Delegate to", "Delegating to", "Delegated to"],
-      message: ["Message", "Messaging", "Messaged"],
+      message: ["Write to", "Writing to", "Wrote to"],
       yield: ["Yield the turn", "Yielding the turn", "Yielded the turn"],
       finish: ["Finish the task", "Finishing the task", "Finished the task"],
       other: ["Use", "Using", "Used"],
@@ -523,7 +523,6 @@ export const text = {
     stalled: (time: string) => `No sign from the agent for ${time}`,
     tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
-    subagents: (n: number) => `${count(n, "subagent")} at work`,
   },
 
   connection: {
@@ -556,6 +555,7 @@ export const text = {
     backends: "Backends",
     processes: "Running processes",
     import: "Earlier conversations",
+    waiting: "Waiting for you",
   },
 
   palette: {

@@ -86,3 +86,11 @@ test("an answer to a filter that was changed meanwhile filters nothing", () => {
   book.takeFound({ items: [listing("a")], next_cursor: "more", pos: 5 }, "old words");
   expect(book.view(0)).toMatchObject({ groups: [], hasMore: false });
 });
+
+test("a subagent's conversation stands below the one it works for, which waits when it does", () => {
+  const below = { parent: "top", parent_kind: "subagent", root: "top" } as const;
+  const byId = map(listing("top", { turn: "t" }), listing("child", { ...below, turn: "t2" }), listing("asks", { ...below, open_requests: 1 }));
+  expect(names(byId)).toEqual({ waiting: ["top"] });
+  expect(names(map(listing("top", { turn: "t" }), listing("child", { ...below })))).toEqual({ active: ["top"] });
+  expect(names(byId, { ...ALL, query: "x", found: new Set(["child"]) })).toEqual({ active: ["child"] });
+});

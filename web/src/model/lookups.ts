@@ -10,6 +10,7 @@ import type { Ports } from "../transport/ports";
 import type { ListBook } from "./listbook";
 import type { Alarms } from "./pace";
 import { NO_SEARCH } from "./search";
+import { renewed } from "./attention";
 import type { Snapshot } from "./snapshot";
 
 const LIST_SIZE = 50;
@@ -40,6 +41,8 @@ export class Lookups {
   private readonly alarms: Alarms;
   private readonly shown: Shown;
   private searching: AbortController | null = null;
+  /** How often it was asked what waits. */
+  private asked = 0;
 
   constructor(ports: Ports, list: ListBook, alarms: Alarms, shown: Shown) {
     this.ports = ports;
@@ -107,19 +110,21 @@ export class Lookups {
 
   // -- requests and agents
 
+  /** Asked again soon, with whatever else changes until then: however much happens, a few times a second. */
   requestsMayHaveChanged(): void {
-    if (this.shown.getSnapshot().requests.phase !== "ready") return;
+    if (this.shown.getSnapshot().requests.phase === "idle" || this.alarms.has("requests")) return;
     this.alarms.set("requests", TYPING_MS, () => void this.loadRequests());
   }
 
   async loadRequests(): Promise<void> {
-    const { items } = this.shown.getSnapshot().requests;
-    if (items.length === 0) this.shown.publish({ requests: { phase: "loading", items } });
-    try {
-      this.shown.publish({ requests: { phase: "ready", items: await this.ports.api.requests() } });
-    } catch {
-      this.shown.publish({ requests: { phase: "failed", items } });
-    }
+    const { items, phase } = this.shown.getSnapshot().requests;
+    const question = ++this.asked;
+    if (phase === "idle") this.shown.publish({ requests: { phase: "loading", items } });
+    const fresh = await this.ports.api.requests().catch(() => null);
+    // An answer that was overtaken by a later one is old.
+    if (question !== this.asked) return;
+    this.shown.publish({ requests: fresh === null ? { phase: "failed", items } : { phase: "ready", items: renewed(items, fresh) } });
+    if (fresh === null) this.alarms.set("requests", RETRY_MS, () => void this.loadRequests());
   }
 
   async loadAgents(): Promise<void> {

@@ -57,6 +57,10 @@ export class Alarms {
     this.pending.set(name, cancel);
   }
 
+  has(name: string): boolean {
+    return this.pending.has(name);
+  }
+
   clear(name: string): void {
     this.pending.get(name)?.();
     this.pending.delete(name);

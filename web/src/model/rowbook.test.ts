@@ -342,3 +342,15 @@ test("pictures of a person are part of the row, an agent's are rows", () => {
   talk.add({ type: "message.added", message: "u", content: [{ type: "text", text: "look" }, image] });
   expect(talk.rows[1]).toMatchObject({ kind: "user", text: "look", images: ["/api/blobs/x"] });
 });
+
+test("an idle prompt is told as such, a task or a message of an agent stays a message", () => {
+  const talk = new Talk();
+  talk.add(
+    { ...user("i", "Look around"), event_kind: "idle_prompt" },
+    { ...user("w"), origin: { face: "agents", agent: "ann", conversation: "c2" }, exchange: "x" },
+    { ...user("a", "ann answered:"), role: "event", event_kind: "agent_callback", exchange: "y" },
+  );
+  expect(talk.kinds).toEqual(["day", "note", "user", "note"]);
+  expect(talk.rows[1]).toMatchObject({ role: "event", eventKind: "idle_prompt", text: "Look around" });
+  expect(talk.rows[3]).toMatchObject({ role: "event", eventKind: "agent_callback", message: { exchange: "y" } });
+});

@@ -31,6 +31,8 @@ const FAILED: ReadonlySet<ToolBlock["status"]> = new Set(["error", "denied", "in
 /** Words to the agent that people want to see too: what became of a process or a plan. */
 const TOLD: ReadonlySet<string> = new Set(["process_completed", "plan_approved", "plan_revised", "plan_rejected"]);
 
+const IDLE_PROMPT = "idle_prompt";
+
 /** Every local day is longer than this; a message this far after midnight needs no calendar. */
 const SHORTEST_DAY_MS = 22 * 3_600_000;
 
@@ -240,8 +242,11 @@ export class RowBook {
     const text = message.blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
     const placed = { key: message.id, seq: message.seq, ts: message.ts, messageId: message.id, message, text };
     const images = message.blocks.flatMap((block) => (block.type === "image" ? [block.url] : []));
+    const eventKind = message.event_kind;
+    // What a model has to take for a person's words, and no person said.
+    const note = role === "user" && eventKind === IDLE_PROMPT ? "event" : role;
     const row: UserRow | NoteRow =
-      role === "user" ? { kind: "user", ...placed, images } : { kind: "note", ...placed, role, eventKind: message.event_kind };
+      note === "user" ? { kind: "user", ...placed, images } : { kind: "note", ...placed, role: note, eventKind };
     this.ofMessage.set(message, row);
     return row;
   }

@@ -1,7 +1,9 @@
 import { describe, expect, test, vi } from "vitest";
 import { linesOf } from "../../tests/golden";
 import { listing, refusal, World } from "../../tests/world";
-import type { Message } from "../protocol/events.gen";
+import type { Message, Request } from "../protocol/events.gen";
+import type { WaitingRequest } from "../protocol/wire";
+import { ApiError } from "../transport/api";
 // Loaded here so that the store finds it at once: tests do not wait for a bundler.
 import "./markdown";
 import { openStore, type OpenConversation, type Store } from "./store";
@@ -609,9 +611,39 @@ test("requests and agents are loaded when asked for, and requests again when the
   await store.loadRequests();
   await store.loadAgents();
   expect(store.getSnapshot()).toMatchObject({ requests: { phase: "ready" }, agents: { phase: "ready" } });
-  world.socket.say({ type: "listed", items: [listing("c", { pos: 9 })], pos: 9 });
+  world.socket.say({ type: "listed", items: [listing("c", { pos: 8 })], pos: 8 });
+  await world.settle(1_000);
+  expect(asked).toBe(1);
+  world.socket.say({ type: "listed", items: [listing("c", { pos: 9, open_requests: 1 })], pos: 9 });
   await world.settle(1_000);
   expect(asked).toBe(2);
+});
+
+test("requests are asked for a few times a second, however much changes, and again when that failed", async () => {
+  const { world, store } = await opened();
+  const item = (id: string): WaitingRequest => ({ conversation: "c", title: "", agent: "a", request: { id } as Request });
+  let asked = 0;
+  world.api.requests = async () => {
+    asked += 1;
+    if (asked === 2) throw new ApiError(503, { code: "storage_full", message: "" });
+    return [item("q")];
+  };
+  await store.loadRequests();
+  const [first] = store.getSnapshot().requests.items;
+  for (let pos = 10; pos < 20; pos++) {
+    world.socket.say({ type: "listed", items: [listing("c", { pos, open_requests: 1 })], pos });
+    await world.settle(10);
+  }
+  await world.settle(300);
+  expect(asked).toBe(2);
+  expect(store.getSnapshot().requests).toMatchObject({ phase: "failed", items: [first] });
+  await world.settle(4_000);
+  expect(store.getSnapshot().requests).toMatchObject({ phase: "ready" });
+  expect(store.getSnapshot().requests.items[0]).toBe(first);
+  // Its end comes with a row that says nothing of requests any more.
+  world.socket.say({ type: "listed", items: [listing("c", { pos: 30 })], pos: 30 });
+  await world.settle(300);
+  expect(asked).toBe(4);
 });
 
 test("a store that is stopped leaves no timer behind", async () => {

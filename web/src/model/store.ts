@@ -48,6 +48,8 @@ const REFUSED_MS = 3_000;
 
 const CREATE_TRIES = 4;
 
+const NOTHING_ASKED: Snapshot["requests"] = { phase: "idle", items: [] };
+
 export function openStore(ports: Ports): Store {
   return new PageStore(ports);
 }
@@ -97,7 +99,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
       outbox: this.outbox.current,
       disclosure: new Map(),
       search: NO_SEARCH,
-      requests: { phase: "idle", items: [] },
+      requests: NOTHING_ASKED,
       agents: { phase: "idle", items: [] },
       announcement: { id: 0, items: [] },
     };
@@ -229,6 +231,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.drafts.clear();
     this.list.clear();
     this.dirtyList = true;
+    this.publish({ requests: NOTHING_ASKED });
     this.leave(null);
     this.flush();
   }
@@ -284,12 +287,15 @@ class PageStore implements Store, FeedListener, OutboxListener {
   onListed(items: Listing[]): void {
     this.list.merge(items);
     this.dirtyList = true;
-    this.lookups.requestsMayHaveChanged();
+    // One may be answered and another opened in the same moment, so their number alone says nothing.
+    const asked = new Set(this.snapshot.requests.items.map(({ conversation }) => conversation));
+    if (items.some(({ id, open_requests }) => open_requests > 0 || asked.has(id))) this.lookups.requestsMayHaveChanged();
     this.pace.soon();
   }
 
   onListReset(): void {
     this.list.clear();
+    this.lookups.requestsMayHaveChanged();
     void this.lookups.loadConversations();
   }
 

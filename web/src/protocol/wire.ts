@@ -103,6 +103,9 @@ export interface WaitingRequest {
   conversation: string;
   title: string;
   agent: string;
+  /** Of a subagent's: the conversation at the top, which a person looks at. */
+  root?: string | null;
+  parent_kind?: Listing["parent_kind"];
   request: Request;
 }
 

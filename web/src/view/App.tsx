@@ -13,13 +13,13 @@ import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
-import { fetchTheRest, Home, KeyHelp, SignIn } from "./later";
+import { fetchTheRest, Home, KeyHelp, Notifier, SignIn } from "./later";
 import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
 import { screens } from "./screens";
-import { usePick, useStore } from "./store";
+import { usePick, useStore, useWaitingCount } from "./store";
 import { ActionsContext, type PageActions } from "./actions";
 
 type Layer = "palette" | "keys" | "list" | null;
@@ -50,7 +50,7 @@ function Page() {
   const narrow = useIsNarrow();
   const [layer, setLayer] = useState<Layer>(null);
   const [sideShown, setSideShown] = useState(true);
-  const waiting = usePick((snapshot) => snapshot.list.waitingCount);
+  const waiting = useWaitingCount();
   const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
   const user = usePick(({ session }) => session.session?.user ?? null);
   const me = useMemo(() => ({ user, client: store.client }), [store, user]);
@@ -62,7 +62,10 @@ function Page() {
     document.title = text.title(waiting, name);
   }, [waiting, name]);
 
-  useEffect(() => void store.loadAgents(), [store]);
+  useEffect(() => {
+    void store.loadAgents();
+    void store.loadRequests();
+  }, [store]);
   useEffect(fetchTheRest, []);
 
   useEffect(() => {
@@ -141,7 +144,10 @@ function Page() {
           </Dialog>
         )}
         {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
-        <Suspense fallback={null}>{layer === "keys" && <KeyHelp onClose={close} />}</Suspense>
+        <Suspense fallback={null}>
+          <Notifier />
+          {layer === "keys" && <KeyHelp onClose={close} />}
+        </Suspense>
       </ActionsContext>
     </MeContext>
   );

@@ -10,6 +10,10 @@ const parts = {
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
   processes: () => import("./dock/ProcessStrip"),
+  subagents: () => import("./subagents/SubagentStrip"),
+  work: () => import("./subagents/WorkRow"),
+  callback: () => import("./exchanges/Callback"),
+  notifier: () => import("./waiting/Notifier"),
   changes: () => import("./diff/Changes"),
   compressed: () => import("./transcript/CompressedBody"),
   meter: () => import("./header/MeterBox"),
@@ -25,6 +29,10 @@ const parts = {
 export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
 export const ProcessStrip = lazy(parts.processes);
+export const SubagentStrip = lazy(parts.subagents);
+export const WorkRow = lazy(parts.work);
+export const Callback = lazy(parts.callback);
+export const Notifier = lazy(parts.notifier);
 export const Changes = lazy(() => parts.changes().then((part) => ({ default: part.Changes })));
 export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.Stat })));
 export const CompressedBody = lazy(parts.compressed);

@@ -32,6 +32,6 @@ export function isAnothers({ user }: Origin, me: Me): boolean {
 /** The face a thing came through, in words; null when it is a page like this one. */
 export function faceOf(origin: Origin | null | undefined): string | null {
   const face = origin?.face ?? "native";
-  if (face === "native" || face === "web") return null;
+  if (face === "native" || face === "web" || face === "agents") return null;
   return text.message.faces[face] ?? face;
 }

@@ -25,6 +25,7 @@ export const screens = {
   backends: screen(text.screens.backends, () => import("./backends/Backends")),
   processes: screen(text.screens.processes, () => import("./processes/Processes")),
   import: screen(text.screens.import, () => import("./imports/Imports")),
+  waiting: screen(text.screens.waiting, () => import("./waiting/Waiting")),
 };
 
 export type ScreenName = keyof typeof screens;

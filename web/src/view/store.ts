@@ -3,6 +3,7 @@
  */
 
 import { createContext, use, useCallback, useSyncExternalStore } from "react";
+import { isBelow } from "../model/attention";
 import type { OpenConversation, Snapshot, Store } from "../model/store";
 
 export const StoreContext = createContext<Store | null>(null);
@@ -24,6 +25,16 @@ export function usePicked<T>(id: string, pick: (conversation: OpenConversation) 
     const conversation = snapshot.open.get(id);
     return conversation === undefined ? undefined : pick(conversation);
   });
+}
+
+/** How many requests wait for a person; until they are loaded, in how many conversations they do. */
+export function useWaitingCount(): number {
+  return usePick(({ requests, list }) => (requests.phase === "ready" ? requests.items.length : Math.max(requests.items.length, list.waitingCount)));
+}
+
+/** Whether a subagent that works for this conversation waits for a person. */
+export function useWaitsBelow(id: string): boolean {
+  return usePick(({ requests, list }) => requests.items.some((item) => isBelow(item, id, list.byId)));
 }
 
 /** Whether a thing is open, and how to change that. It lives in the store: rows that scroll away forget. */

@@ -10,8 +10,8 @@ import { PlanLine } from "../dock/PlanLine";
 import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { ProcessStrip, QueueStrip, RequestDock } from "../later";
-import { usePicked, useStore } from "../store";
+import { ProcessStrip, QueueStrip, RequestDock, SubagentStrip } from "../later";
+import { usePicked, useStore, useWaitsBelow } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
 
@@ -71,7 +71,9 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
   const [editingQueued, setEditingQueued] = useState<string | null>(null);
   const [finding, setFinding] = useState(false);
   const scope = useMemo(() => ({ id, editing, setEditing, editingQueued, setEditingQueued }), [id, editing, editingQueued]);
-  const hasRequests = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
+  const asks = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
+  const hasRequests = useWaitsBelow(id) || asks;
+  const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const stop = useStop(id);
 
@@ -104,6 +106,7 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
               <PlanLine id={id} />
               <Suspense fallback={null}>
                 {hasRequests && <RequestDock id={id} />}
+                {hasTree && <SubagentStrip id={id} />}
                 {hasProcesses && <ProcessStrip id={id} />}
                 <QueueStrip id={id} />
               </Suspense>

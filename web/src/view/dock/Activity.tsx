@@ -5,7 +5,7 @@ import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
 import { elapsed, said, text } from "../../text";
 import { useSeconds } from "../controls/now";
-import { usePick, usePicked } from "../store";
+import { usePick, usePicked, useWaitsBelow } from "../store";
 import { sayTool } from "../tools/say";
 
 // Silence that is worth a word. Tools and people may take longer; they are shown as what they are.
@@ -25,7 +25,7 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   const retrySeen = useFirstSeen(turn.retry, now);
   const row = rows.at(-1);
   const activity = row?.kind === "activity" ? row : null;
-  const waiting = activity?.waiting ?? null;
+  const waiting = useWaitsBelow(conversation.id) || (activity?.waiting ?? null) !== null;
   const words = wordsOf();
   const silent = now - state.updated_at;
   const stalled = !lost && !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
@@ -41,7 +41,6 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   const phase = useRef({ what: words.what, since: turn.started_at });
   if (phase.current.what !== words.what) phase.current = { what: words.what, since: now };
   const since = words.since ?? phase.current.since;
-  const children = state.subagents.filter((child) => child.status === "running").length;
   const { input_tokens = 0, output_tokens = 0 } = turn.usage;
 
   return (
@@ -54,7 +53,6 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
       {stalled && <span className="activity-extra is-wait">{text.activity.stalled(elapsed(silent))}</span>}
       <span className="activity-end tabular">
         {text.join(
-          children > 0 && text.activity.subagents(children),
           turn.cost_usd > 0 && text.activity.cost(turn.cost_usd),
           input_tokens + output_tokens > 0 && text.activity.tokens(input_tokens, output_tokens),
         )}

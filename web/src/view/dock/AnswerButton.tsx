@@ -2,13 +2,13 @@
 
 import type { ReactNode } from "react";
 import { altKey } from "../keys";
-import type { Hearing } from "./RequestDock";
+import type { Hearing } from "./RequestCard";
 
 interface AnswerButtonProps {
   hearing: Hearing;
   primary?: boolean;
-  /** The digit that does the same, with Alt. */
-  digit: 1 | 2 | 3;
+  /** The digit that does the same, with Alt; none where the keys are meant for another request. */
+  digit: 1 | 2 | 3 | false;
   onClick: () => void;
   children: ReactNode;
 }
@@ -24,10 +24,12 @@ export function AnswerButton({ hearing, primary = false, digit, onClick, childre
       onClick={hearing === "open" ? onClick : undefined}
     >
       {children}{" "}
-      <kbd>
-        {altKey}
-        {digit}
-      </kbd>
+      {digit && (
+        <kbd>
+          {altKey}
+          {digit}
+        </kbd>
+      )}
     </button>
   );
 }

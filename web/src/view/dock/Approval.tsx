@@ -1,8 +1,8 @@
 /** An approval: what exactly would run, what could go wrong, and the choices with their keys. */
 
-import { useEffect, useState } from "react";
+import { useCallback, useState } from "react";
 import type { Offer, Request, Scope } from "../../protocol/events.gen";
-import { elapsed, text } from "../../text";
+import { elapsed } from "../../text";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
@@ -10,36 +10,35 @@ import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
 import { DiffView } from "../diff/DiffView";
 import { diffOfCall, isUnified, parseUnified } from "../diff/lines";
-import { argument, kindOf, objectOf } from "../tools/say";
+import { argument } from "../tools/say";
 import { AnswerButton } from "./AnswerButton";
 import { NoteForm } from "./NoteForm";
-import type { RequestProps } from "./RequestDock";
+import { useAnswerKeys, type RequestProps } from "./RequestCard";
+import { whatOf } from "./what";
 
 const WIDTH: Record<Scope, number> = { once: 0, conversation: 1, agent: 2, project: 3 };
 
 type Stage = "choosing" | "always" | "noting";
 
-export function Approval({ request, agent, hearing, reply }: RequestProps) {
+export function Approval({ request, agent, hearing, keyed, reply }: RequestProps) {
   const [stage, setStage] = useState<Stage>("choosing");
   const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
   const [narrowest] = wider;
   // One place and one thing to allow need no further question.
   const isPlain = wider.length === 1 && request.offers.length < 2;
 
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
-      // By place on the keyboard: with Alt held, a Mac types other signs.
-      if (event.code === "Digit1") reply({ verdict: "allow", scope: "once" });
-      else if (event.code === "Digit2" && narrowest && isPlain) reply({ verdict: "allow", scope: narrowest });
-      else if (event.code === "Digit2" && narrowest && hearing === "open") setStage("always");
-      else if (event.code === "Digit3") reply({ verdict: "deny" });
-      else return;
-      event.preventDefault();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
-  }, [reply, narrowest, isPlain, hearing]);
+  const onDigit = useCallback(
+    (digit: string) => {
+      if (digit === "1") reply({ verdict: "allow", scope: "once" });
+      else if (digit === "2" && narrowest && isPlain) reply({ verdict: "allow", scope: narrowest });
+      else if (digit === "2" && narrowest && hearing === "open") setStage("always");
+      else if (digit === "3") reply({ verdict: "deny" });
+      else return false;
+      return true;
+    },
+    [reply, narrowest, isPlain, hearing],
+  );
+  useAnswerKeys(keyed, onDigit);
 
   const more: MenuAction[] = [
     { label: later.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
@@ -76,19 +75,19 @@ export function Approval({ request, agent, hearing, reply }: RequestProps) {
       )}
       {stage === "choosing" && (
         <div className="request-bar">
-          <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
             {later.approval.once}
           </AnswerButton>
           {narrowest && (
             <AnswerButton
-              digit={2}
+              digit={keyed && 2}
               hearing={hearing}
               onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
             >
               {isPlain ? later.approval.scope[narrowest] : later.approval.always}
             </AnswerButton>
           )}
-          <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
+          <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
             {later.approval.deny}
           </AnswerButton>
           <Menu label={later.approval.more} actions={more} disabled={hearing !== "open"}>
@@ -176,18 +175,6 @@ function Exactly({ request }: { request: Request }) {
       {visible(exact)}
     </pre>
   );
-}
-
-export function whatOf(request: Request): string {
-  const { kinds } = later.approval;
-  if (request.tool === null) return request.title ?? text.tool.unknown;
-  const kind = kindOf(request.tool);
-  if (kind === "edit" || kind === "write" || kind === "patch") {
-    const object = visible(objectOf(request.tool, request.input));
-    return object ? `${kinds[kind]}: ${object}` : kinds[kind];
-  }
-  if (kind === "shell" || kind === "fetch") return kinds[kind];
-  return kinds.other(visible(request.tool));
 }
 
 export function Expiry({ at }: { at: number }) {

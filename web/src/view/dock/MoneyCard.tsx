@@ -1,24 +1,23 @@
 /** A limit of spending is reached: how much it was, how far a yes goes, and the two answers. */
 
-import { useEffect } from "react";
+import { useCallback } from "react";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
-import type { RequestProps } from "./RequestDock";
+import { useAnswerKeys, type RequestProps } from "./RequestCard";
 
-export function MoneyCard({ request, hearing, reply }: RequestProps) {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
-      if (event.code === "Digit1") reply({ verdict: "allow" });
-      else if (event.code === "Digit3") reply({ verdict: "deny" });
-      else return;
-      event.preventDefault();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
-  }, [reply]);
+export function MoneyCard({ request, hearing, keyed, reply }: RequestProps) {
+  const onDigit = useCallback(
+    (digit: string) => {
+      if (digit === "1") reply({ verdict: "allow" });
+      else if (digit === "3") reply({ verdict: "deny" });
+      else return false;
+      return true;
+    },
+    [reply],
+  );
+  useAnswerKeys(keyed, onDigit);
 
   return (
     <>
@@ -32,10 +31,10 @@ export function MoneyCard({ request, hearing, reply }: RequestProps) {
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       <div className="request-bar">
-        <AnswerButton primary digit={1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
+        <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
           {later.approval.spendYes}
         </AnswerButton>
-        <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
+        <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
           {later.approval.spendNo}
         </AnswerButton>
       </div>

@@ -5,41 +5,48 @@ import { text } from "../../text";
 import { later } from "../../text.later";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
-import { usePicked } from "../store";
+import { usePicked, useStore } from "../store";
 import { Markdown } from "../transcript/Markdown";
 import { AnswerButton } from "./AnswerButton";
+import { Expiry } from "./Approval";
 import { NoteForm } from "./NoteForm";
 import { PlanItems } from "./PlanLine";
-import type { RequestProps } from "./RequestDock";
+import { useAnswerKeys, type RequestProps } from "./RequestCard";
 
 /** How a plan may be carried out. Wider modes are chosen beside the message box, not in passing. */
 const GOING_ON = ["ask", "accept_edits"] as const;
 
-export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
+export function PlanRequest({ id, request, agent, hearing, keyed, reply }: RequestProps) {
   const [revising, setRevising] = useState(false);
   const [mode, setMode] = useState<(typeof GOING_ON)[number]>("ask");
+  const store = useStore();
+  // In the inbox nobody else has it open.
+  useEffect(() => {
+    store.openConversation(id);
+    return () => store.closeConversation(id);
+  }, [store, id]);
   // A turn that still runs goes on in its own mode.
   const resting = usePicked(id, ({ state }) => state.turn === null) ?? false;
   const approve = useCallback(() => reply({ verdict: "allow", ...(resting ? { input: { mode } } : {}) }), [reply, resting, mode]);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
-      if (event.code === "Digit1") approve();
-      else if (event.code === "Digit2" && hearing === "open") setRevising(true);
-      else if (event.code === "Digit3") reply({ verdict: "deny", then: "stop" });
-      else return;
-      event.preventDefault();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
-  }, [reply, approve, hearing]);
+  const onDigit = useCallback(
+    (digit: string) => {
+      if (digit === "1") approve();
+      else if (digit === "2" && hearing === "open") setRevising(true);
+      else if (digit === "3") reply({ verdict: "deny", then: "stop" });
+      else return false;
+      return true;
+    },
+    [reply, approve, hearing],
+  );
+  useAnswerKeys(keyed, onDigit);
 
   const { plan } = request;
   return (
     <>
       <h2 className="request-heading">
         <Icon name="plan" />
-        <span>{later.planRequest.ask}</span>
+        <span>{later.planRequest.asks(agent)}</span>
+        {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
       <div className="request-scroll" tabIndex={0} role="group" aria-label={text.plan.heading}>
         {plan && <p className="plan-summary">{plan.summary}</p>}
@@ -67,13 +74,13 @@ export function PlanRequest({ id, request, hearing, reply }: RequestProps) {
         />
       ) : (
         <div className="request-bar">
-          <AnswerButton primary digit={1} hearing={hearing} onClick={approve}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={approve}>
             {later.planRequest.approve}
           </AnswerButton>
-          <AnswerButton digit={2} hearing={hearing} onClick={() => setRevising(true)}>
+          <AnswerButton digit={keyed && 2} hearing={hearing} onClick={() => setRevising(true)}>
             {later.planRequest.revise}
           </AnswerButton>
-          <AnswerButton digit={3} hearing={hearing} onClick={() => reply({ verdict: "deny", then: "stop" })}>
+          <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny", then: "stop" })}>
             {later.planRequest.reject}
           </AnswerButton>
         </div>

@@ -5,7 +5,7 @@ import type { Question } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { Expiry } from "./Approval";
-import type { RequestProps } from "./RequestDock";
+import type { RequestProps } from "./RequestCard";
 
 interface Choice {
   selected: string[];

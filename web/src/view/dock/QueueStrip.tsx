@@ -11,7 +11,8 @@ import type { OutboxEntry } from "../../transport/commands";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
-import { usePicked, useStore } from "../store";
+import { answerIn, sayQueued } from "../exchanges/say";
+import { usePick, usePicked, useStore } from "../store";
 import { PendingState } from "../transcript/UserMessage";
 import { faceOf } from "../me";
 
@@ -56,7 +57,8 @@ export default function QueueStrip({ id }: { id: string }) {
                 onEdit={() => setEditingQueued(item.id)}
                 onRemove={() => {
                   store.command(id, { type: "remove_queued", item: item.id });
-                  setRemoved(item);
+                  // What no person wrote cannot be sent again as a person's.
+                  if (sayQueued(item, String) === null) setRemoved(item);
                 }}
               />
             )}
@@ -103,6 +105,8 @@ interface QueuedProps {
 function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
   const images = item.content.filter((part) => part.type === "image_url").length;
   const face = faceOf(item.origin);
+  const agents = usePick((snapshot) => snapshot.agents.items);
+  const whose = sayQueued(item, (id) => agents.find((agent) => agent.id === id)?.name ?? id);
   const words = text.join(
     item.held ? later.queue.held : item.delivery === "boundary" ? later.queue.steer : first && later.queue.nextUp,
     images > 0 && later.queue.image(images),
@@ -111,13 +115,16 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
   return (
     <>
       <span className="queue-icon">
-        <Icon name={item.held ? "hold" : item.delivery === "boundary" ? "steer" : "list"} />
+        <Icon name={item.held ? "hold" : item.trigger === "idle" ? "bell" : whose ? "letter" : item.delivery === "boundary" ? "steer" : "list"} />
       </span>
-      <span className="queue-text ellipsis">{wordsOf(item.content)}</span>
+      {whose && <span className="queue-whose">{whose}</span>}
+      <span className="queue-text ellipsis">{item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content)}</span>
       <span className="queue-state">{words}</span>
-      <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
-        <Icon name="edit" />
-      </button>
+      {whose === null && (
+        <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
+          <Icon name="edit" />
+        </button>
+      )}
       <button type="button" className="icon-button small" aria-label={later.queue.remove} title={later.queue.remove} onClick={onRemove}>
         <Icon name="close" />
       </button>

@@ -1,65 +1,45 @@
 /**
- * What waits for a person, above the composer: the oldest first, one at a time. It never takes the focus, and it is deaf at
- * first and shows it: what was meant for the text field must not answer it.
+ * What waits for a person, above the composer: the oldest first, one at a time; the conversation's own requests, and those of
+ * the subagents that work for it. It never takes the focus.
  */
 
-import { useCallback, useEffect, useState } from "react";
-import type { CommandBody } from "../../model/store";
-import type { Answer, Request, Scope } from "../../protocol/events.gen";
-import { said } from "../../text";
+import { useState } from "react";
+import { isBelow } from "../../model/attention";
+import type { Request } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
-import { ask } from "../keys";
-import { usePicked, useStore } from "../store";
-import { Approval } from "./Approval";
-import { MoneyCard } from "./MoneyCard";
-import { PlanRequest } from "./PlanRequest";
-import { QuestionCard } from "./QuestionCard";
+import { ScreenLink } from "../frame/ScreenLink";
+import { addressOf } from "../route";
+import { usePick, usePicked } from "../store";
+import { labelOf, RequestCard } from "./RequestCard";
 import { Together } from "./Together";
 
-// Longer than the last keystroke of somebody who did not see it come.
-const DEAF_MS = 400;
-
-export interface Reply {
-  verdict?: "allow" | "deny";
-  then?: "continue" | "stop";
-  scope?: Scope;
-  /** Which of the request's offers a lasting yes takes up. */
-  offer?: number;
-  answers?: Answer[];
-  text?: string;
-  input?: unknown;
-}
-
-/** `deaf`: too new to be answered; `sending`: answered already. */
-export type Hearing = "deaf" | "open" | "sending";
-
-export interface RequestProps {
-  /** The conversation. */
-  id: string;
-  request: Request;
-  agent: string;
-  hearing: Hearing;
-  reply: (reply: Reply) => void;
-}
-
 const NONE: readonly Request[] = [];
+
+interface Asked {
+  conversation: string;
+  agent: string;
+  request: Request;
+}
 
 export default function RequestDock({ id }: { id: string }) {
   const agent = usePicked(id, ({ state }) => state.agent) ?? "";
   const requests = usePicked(id, ({ state }) => state.requests) ?? NONE;
   const paused = usePicked(id, ({ state }) => state.status === "paused") ?? false;
-  const open = requests.filter((request) => request.status === "open");
-  const waiting = open.filter((request) => request.kind === "approval" && request.call !== null);
+  const own = requests.filter((request) => request.status === "open");
+  const open = [...own.map((request): Asked => ({ conversation: id, agent: request.agent ?? agent, request })), ...useBelow(id)];
+  open.sort((one, other) => one.request.ts - other.request.ts);
+  const waiting = own.filter((request) => request.kind === "approval" && request.call !== null);
   const [wanted, setWanted] = useState<string | null>(null);
   const at = Math.max(
     0,
-    open.findIndex((request) => request.id === wanted),
+    open.findIndex(({ request }) => request.id === wanted),
   );
-  const request = open[at];
-  if (!request) return null;
-  const turn = (by: number): void => setWanted(open[(at + by + open.length) % open.length]?.id ?? null);
+  const asked = open[at];
+  if (!asked) return null;
+  const { request } = asked;
+  const turn = (by: number): void => setWanted(open[(at + by + open.length) % open.length]?.request.id ?? null);
   return (
     <section className="request" aria-label={labelOf(request)} data-region tabIndex={-1}>
       {open.length > 1 && (
@@ -76,69 +56,30 @@ export default function RequestDock({ id }: { id: string }) {
       {paused && waiting.length > 1 && (
         <Together key={waiting.map((one) => one.id).join()} id={id} requests={waiting} shown={request.id} onShow={setWanted} />
       )}
-      <Card key={request.id} id={id} agent={request.agent ?? agent} request={request} />
+      {asked.conversation === id ? <Own key={request.id} {...asked} /> : <Subagents key={request.id} {...asked} />}
     </section>
   );
 }
 
-function labelOf({ kind, tool }: Request): string {
-  if (kind === "approval") return tool === null ? later.approval.spendLabel : later.approval.label;
-  return kind === "plan" ? later.planRequest.ask : later.question.label;
+/** What the subagents of a conversation ask, at any depth. */
+function useBelow(id: string): Asked[] {
+  const items = usePick((snapshot) => snapshot.requests.items);
+  const byId = usePick(({ list }) => list.byId);
+  return items.filter((item) => isBelow(item, id, byId));
 }
 
-function Card({ id, agent, request }: { id: string; agent: string; request: Request }) {
-  const { hearing, failed, reply } = useReply(id, request);
-  const props: RequestProps = { id, request, agent: useAgentName(agent), hearing, reply };
+function Own({ conversation, agent, request }: Asked) {
+  return <RequestCard id={conversation} agent={useAgentName(agent)} request={request} />;
+}
+
+function Subagents({ conversation, agent, request }: Asked) {
+  const name = useAgentName(agent);
   return (
     <>
-      {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
-      {request.kind === "question" && <QuestionCard {...props} />}
-      {request.kind === "plan" && <PlanRequest {...props} />}
-      {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
-      {failed !== null && (
-        <p className="request-note is-bad" role="alert">
-          {failed}
-        </p>
-      )}
+      <RequestCard id={conversation} agent={later.subagent.forThis(name)} request={request} />
+      <p className="request-from">
+        <ScreenLink to={addressOf(conversation)}>{later.subagent.openOf(name)}</ScreenLink>
+      </p>
     </>
   );
-}
-
-/** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
-function useReply(id: string, request: Request) {
-  const { hearing, failed, send } = useAnswer(id);
-  const reply = useCallback(
-    (answer: Reply) => send({ type: "resolve_request", request: request.id, ...answer }),
-    [send, request.id],
-  );
-  return { hearing, failed, reply };
-}
-
-/** Sends one answer, once it hears, and says why it was refused. */
-export function useAnswer(id: string) {
-  const store = useStore();
-  const [hearing, setHearing] = useState<Hearing>("deaf");
-  const [failed, setFailed] = useState<string | null>(null);
-  useEffect(() => {
-    const timer = setTimeout(() => setHearing("open"), DEAF_MS);
-    return () => clearTimeout(timer);
-  }, []);
-
-  const send = useCallback(
-    (body: CommandBody) => {
-      if (hearing !== "open") return;
-      // Whoever answered with a focused button would be left nowhere once the card is gone.
-      if (document.activeElement?.matches(".request :focus-visible")) ask("compose");
-      setHearing("sending");
-      setFailed(null);
-      const command = store.command(id, body);
-      store.answered(command).catch((error: unknown) => {
-        store.discard(command);
-        setHearing("open");
-        setFailed(error instanceof Error && error.message ? said(error.message) : later.approval.failed);
-      });
-    },
-    [store, id, hearing],
-  );
-  return { hearing, failed, send };
 }

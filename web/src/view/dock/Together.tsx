@@ -5,8 +5,8 @@ import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
-import { whatOf } from "./Approval";
-import { useAnswer } from "./RequestDock";
+import { whatOf } from "./what";
+import { useAnswer } from "./RequestCard";
 
 interface TogetherProps {
   id: string;

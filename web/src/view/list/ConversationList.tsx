@@ -6,7 +6,8 @@ import { usePageActions } from "../actions";
 import { Icon, type IconName } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
 import { commandKey, onAsked } from "../keys";
-import { usePick, useStore } from "../store";
+import { goTo } from "../route";
+import { usePick, useStore, useWaitingCount } from "../store";
 import { chooseTheme, nextTheme, useTheme, type Theme } from "../theme";
 import { ListRow } from "./ListRow";
 import { SearchHits } from "./SearchHits";
@@ -54,6 +55,7 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
           <Mark />
           {text.name}
         </a>
+        <Bell onChosen={onChosen} />
         <ThemeButton />
         <button type="button" className="icon-button" aria-label={text.keys.palette} title={`${text.keys.palette} (${commandKey}K)`} onClick={actions.showPalette}>
           <Icon name="keys" />
@@ -153,6 +155,29 @@ function Failed({ message }: { message: string | undefined }) {
         {text.list.retry}
       </button>
     </div>
+  );
+}
+
+/** How much waits for a person, and the way to it. */
+function Bell({ onChosen }: { onChosen: () => void }) {
+  const count = useWaitingCount();
+  const label = text.list.waiting(count);
+  return (
+    <a
+      className="icon-button bell"
+      href="/waiting"
+      aria-label={label}
+      title={label}
+      onClick={(event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+        event.preventDefault();
+        onChosen();
+        goTo("/waiting");
+      }}
+    >
+      <Icon name="bell" />
+      {count > 0 && <span className="bell-count tabular">{count}</span>}
+    </a>
   );
 }
 

@@ -9,7 +9,7 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
-import { usePick, useStore } from "../store";
+import { usePick, useStore, useWaitsBelow } from "../store";
 import { ConfirmRemoval } from "./ConfirmRemoval";
 
 interface ListRowProps {
@@ -21,8 +21,8 @@ interface ListRowProps {
 
 type Tone = "wait" | "live" | "bad" | null;
 
-function toneOf(item: Listing): Tone {
-  if (item.open_requests > 0) return "wait";
+function toneOf(item: Listing, below: boolean): Tone {
+  if (item.open_requests > 0 || below) return "wait";
   if (item.turn !== null) return "live";
   return item.status === "error" ? "bad" : null;
 }
@@ -39,9 +39,10 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   const now = useMinutes();
   const [mode, setMode] = useState<"shown" | "renaming" | "removing">("shown");
   const title = item.title || text.list.untitled;
-  const tone = toneOf(item);
+  const tone = toneOf(item, useWaitsBelow(item.id));
   const state = stateOf(item, tone);
   const agent = useAgentName(item.agent);
+  const isBranch = item.parent !== null && (item.parent_kind ?? "branch") === "branch";
   const parent = usePick(({ list }) => (item.parent === null ? undefined : list.byId.get(item.parent)?.title));
 
   const menu: MenuAction[] = [
@@ -82,13 +83,13 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
       >
         <span className="list-top">
           {tone && <span className={`dot is-${tone}`} />}
-          {item.parent !== null && (
+          {isBranch && (
             <span className="list-branch" title={parent ? text.list.branchOf(parent) : text.list.branch}>
               <Icon name="branch" />
             </span>
           )}
           <span className={unread ? "list-title ellipsis unread" : "list-title ellipsis"}>{title}</span>
-          {item.parent !== null && <span className="sr-only">, {parent ? text.list.branchOf(parent) : text.list.branch}</span>}
+          {isBranch && <span className="sr-only">, {parent ? text.list.branchOf(parent) : text.list.branch}</span>}
           {unread && <span className="sr-only">, {text.list.unread}</span>}
           <time className="list-time tabular" title={exactTime(item.updated_at)}>
             {ago(item.updated_at, now)}

@@ -4,7 +4,6 @@ import type { ReactNode } from "react";
 import type { Answer, PlanItem, ToolBlock } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, number, text } from "../../text";
 import { blobUrl } from "../../transport/api";
-import { usePageActions } from "../actions";
 import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
@@ -29,7 +28,6 @@ export default function ToolBody({ block, kind }: ToolBodyProps) {
     <div className="tool-body">
       <Subject block={block} kind={kind} />
       {block.error && block.error.message !== block.output && <p className="tool-error">{block.error.message}</p>}
-      <Child call={block.call} />
       <Footer block={block} />
     </div>
   );
@@ -187,28 +185,6 @@ function Section({ heading, children }: { heading: string; children: ReactNode }
       <p className="tool-heading">{heading}</p>
       {children}
     </div>
-  );
-}
-
-/** A call that started another agent leads to that agent's own conversation. */
-function Child({ call }: { call: string }) {
-  const actions = usePageActions();
-  const child = usePicked(useConversationId(), ({ state }) => state.subagents.find((known) => known.call === call));
-  if (!child) return null;
-  return (
-    <p className="tool-child">
-      <a
-        href={`/c/${child.conversation}`}
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
-          actions.open(child.conversation);
-        }}
-      >
-        {text.tool.child}
-      </a>{" "}
-      <span className="hint">{text.join(child.agent, text.tool.childStatus[child.status])}</span>
-    </p>
   );
 }
 

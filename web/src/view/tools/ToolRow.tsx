@@ -4,13 +4,13 @@ import { memo, Suspense } from "react";
 import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
-import { ToolBody } from "../later";
+import { ToolBody, WorkRow } from "../later";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { usePlanIsOpen } from "./plans";
-import { sayTool } from "./say";
+import { kindOf, sayTool } from "./say";
 
-interface ToolRowProps {
+export interface ToolRowProps {
   place: string;
   block: ToolBlock;
 }
@@ -22,7 +22,18 @@ const STATE_ICON: Partial<Record<ToolBlock["status"], IconName>> = {
   waiting: "shield",
 };
 
-export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
+export const ToolRow = memo(function ToolRow(props: ToolRowProps) {
+  const plain = <PlainToolRow {...props} />;
+  const kind = kindOf(props.block.name);
+  if (kind !== "task" && kind !== "message") return plain;
+  return (
+    <Suspense fallback={plain}>
+      <WorkRow {...props} />
+    </Suspense>
+  );
+});
+
+export function PlainToolRow({ place, block }: ToolRowProps) {
   const line = sayTool(block);
   const [open, setOpen] = useDisclosed(place, usePlanIsOpen(block.call, line.kind === "plan"));
   const alive = block.status === "running" || block.status === "input";
@@ -49,7 +60,7 @@ export const ToolRow = memo(function ToolRow({ place, block }: ToolRowProps) {
       )}
     </div>
   );
-});
+}
 
 /** The newest line a running call printed: enough to see that it moves. */
 function lastOutput(block: ToolBlock): string {

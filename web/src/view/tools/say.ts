@@ -47,7 +47,7 @@ const KINDS: Record<string, ToolKind> = {
 
 const ICONS: Record<ToolKind, IconName> = {
   read: "file", list: "folder", glob: "search", grep: "search", edit: "edit", write: "edit", patch: "diff", shell: "terminal",
-  fetch: "globe", search: "globe", plan: "plan", ask: "question", task: "users", message: "users", yield: "hold",
+  fetch: "globe", search: "globe", plan: "plan", ask: "question", task: "users", message: "letter", yield: "hold",
   finish: "check", other: "tool",
 };
 

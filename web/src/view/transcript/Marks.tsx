@@ -147,7 +147,7 @@ export function headingOfNote(row: NoteRow): string {
     case "plan":
       return text.message.plan;
     case "event":
-      return sentence(text.message.event(row.eventKind ?? "event"));
+      return row.eventKind === "agent_callback" ? text.message.answer : sentence(text.message.event(row.eventKind ?? "event"));
   }
 }
 

@@ -8,8 +8,9 @@ import { useMe, type Me } from "../me";
 import { nameOfGroup, ToolGroup } from "../tools/ToolGroup";
 import { nameOfTool, ToolRow } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
-import { Attempt, Compressed, isTold, ModelSwitch, sayChanges, sayModels, sayTold, Told, TurnChanges } from "./Events";
-import { Day, ErrorCard, headingOfNote, Interrupted, Note, sayInterrupted } from "./Marks";
+import { Attempt, Compressed, isTold, ModelSwitch, sayChanges, sayModels, sayTold, TurnChanges } from "./Events";
+import { Day, ErrorCard, headingOfNote, Interrupted, sayInterrupted } from "./Marks";
+import { NoteView } from "./NoteView";
 import { headingOf, Thinking } from "./Thinking";
 import { nameOfUser, PendingMessage, Picture, UserMessage } from "./UserMessage";
 
@@ -62,7 +63,7 @@ function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNo
     case "tool_group":
       return <ToolGroup row={row} />;
     case "note":
-      return isTold(row) ? <Told row={row} /> : <Note row={row} />;
+      return <NoteView row={row} />;
     case "switch":
       return <ModelSwitch row={row} />;
     case "attempt":

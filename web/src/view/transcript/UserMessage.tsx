@@ -11,7 +11,9 @@ import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { usePageActions } from "../actions";
+import { useAgentName } from "../agents";
 import { EditMessage } from "../later";
+import { addressOf } from "../route";
 import { faceOf, isAnothers, useMe, type Me } from "../me";
 import type { Store } from "../../model/store";
 import { useDisclosed, usePicked, useStore } from "../store";
@@ -36,7 +38,8 @@ export function UserMessage({ row }: { row: UserRow }) {
   }
 
   const actions: MenuAction[] = [{ label: text.message.copy, icon: "copy", onSelect: () => void copyText(row.text) }];
-  if (!busy) {
+  // What another agent said is not the reader's to change.
+  if (!busy && !message.origin?.agent) {
     actions.push({
       label: text.message.edit,
       icon: "edit",
@@ -52,6 +55,7 @@ export function UserMessage({ row }: { row: UserRow }) {
   return (
     <>
       <div className="user">
+        {message.origin?.agent && <Sender agent={message.origin.agent} conversation={message.origin.conversation ?? null} />}
         <Words place={row.key} value={row.text} />
         <Images urls={row.images} />
         {blob?.type === "text" && blob.blob && (
@@ -74,6 +78,31 @@ export function UserMessage({ row }: { row: UserRow }) {
   );
 }
 
+/** Another agent, and where it speaks from. */
+function Sender({ agent, conversation }: { agent: string; conversation: string | null }) {
+  const page = usePageActions();
+  const name = useAgentName(agent);
+  return (
+    <p className="user-sender">
+      <Icon name="users" />
+      {conversation === null ? (
+        name
+      ) : (
+        <a
+          href={addressOf(conversation)}
+          onClick={(event) => {
+            if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+            event.preventDefault();
+            page.open(conversation);
+          }}
+        >
+          {name}
+        </a>
+      )}
+    </p>
+  );
+}
+
 /** The same message once more, without what followed it. */
 function answerAgain(store: Store, id: string, { message, text: words, images }: UserRow): void {
   const state = store.getSnapshot().open.get(id)?.state;
@@ -89,7 +118,7 @@ function Byline({ row }: { row: UserRow }) {
   const me = useMe();
   const { origin, edited } = row.message;
   const face = faceOf(origin);
-  const line = text.join(whoElse(row, me), face && text.message.via(face), edited && text.message.edited);
+  const line = text.join(!origin?.agent && whoElse(row, me), face && text.message.via(face), edited && text.message.edited);
   return line ? <p className="user-byline">{line}</p> : null;
 }
 
@@ -103,7 +132,7 @@ export function nameOfUser(row: UserRow, me: Me): string {
   return text.message.from(whoElse(row, me) ?? text.message.you, clock(row.ts));
 }
 
-function Words({ place, value }: { place: string; value: string }) {
+export function Words({ place, value }: { place: string; value: string }) {
   const [all, setAll] = useDisclosed(`all:${place}`);
   const long = value.length > LONG_CHARS || value.split("\n", LONG_LINES + 1).length > LONG_LINES;
   if (value === "") return null;

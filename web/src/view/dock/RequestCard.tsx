@@ -1,0 +1,132 @@
+/**
+ * One request of whatever kind, with the way its answer is sent. Stands in the dock and in the inbox, for a conversation that
+ * is open or not. Deaf at first, and it shows it: what was meant for something else must not answer it.
+ */
+
+import { useCallback, useEffect, useState } from "react";
+import type { CommandBody } from "../../model/store";
+import type { Answer, Request, Scope } from "../../protocol/events.gen";
+import { said } from "../../text";
+import { later } from "../../text.later";
+import { ask } from "../keys";
+import { useStore } from "../store";
+import { Approval } from "./Approval";
+import { MoneyCard } from "./MoneyCard";
+import { PlanRequest } from "./PlanRequest";
+import { QuestionCard } from "./QuestionCard";
+
+// Longer than the last keystroke of somebody who did not see it come.
+const DEAF_MS = 400;
+
+export interface Reply {
+  verdict?: "allow" | "deny";
+  then?: "continue" | "stop";
+  scope?: Scope;
+  /** Which of the request's offers a lasting yes takes up. */
+  offer?: number;
+  answers?: Answer[];
+  text?: string;
+  input?: unknown;
+}
+
+/** `deaf`: too new to be answered; `sending`: answered already. */
+export type Hearing = "deaf" | "open" | "sending";
+
+export interface RequestProps {
+  /** The conversation. */
+  id: string;
+  request: Request;
+  agent: string;
+  hearing: Hearing;
+  /** Whether the keys that answer are meant for this one: of several in sight, one. */
+  keyed: boolean;
+  reply: (reply: Reply) => void;
+}
+
+interface RequestCardProps {
+  id: string;
+  request: Request;
+  /** Who asks, as its heading says it. */
+  agent: string;
+  keyed?: boolean;
+}
+
+export function RequestCard({ id, request, agent, keyed = true }: RequestCardProps) {
+  const { hearing, failed, reply } = useReply(id, request, keyed);
+  const props: RequestProps = { id, request, agent, hearing, keyed, reply };
+  return (
+    <>
+      {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
+      {request.kind === "question" && <QuestionCard {...props} />}
+      {request.kind === "plan" && <PlanRequest {...props} />}
+      {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
+      {failed !== null && (
+        <p className="request-note is-bad" role="alert">
+          {failed}
+        </p>
+      )}
+    </>
+  );
+}
+
+export function labelOf({ kind, tool }: Request): string {
+  if (kind === "approval") return tool === null ? later.approval.spendLabel : later.approval.label;
+  return kind === "plan" ? later.planRequest.ask : later.question.label;
+}
+
+/** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
+function useReply(id: string, request: Request, keyed: boolean) {
+  const { hearing, failed, send } = useAnswer(id, keyed);
+  const reply = useCallback(
+    (answer: Reply) => send({ type: "resolve_request", request: request.id, ...answer }),
+    [send, request.id],
+  );
+  return { hearing, failed, reply };
+}
+
+/** Sends one answer, once it hears, and says why it was refused. Whenever the keys become its own it is deaf anew. */
+export function useAnswer(id: string, keyed = true) {
+  const store = useStore();
+  const [hearing, setHearing] = useState<Hearing>("deaf");
+  const [failed, setFailed] = useState<string | null>(null);
+  useEffect(() => {
+    setHearing((now) => (now === "sending" ? now : "deaf"));
+    const timer = setTimeout(() => setHearing((now) => (now === "sending" ? now : "open")), DEAF_MS);
+    return () => clearTimeout(timer);
+  }, [keyed]);
+
+  const send = useCallback(
+    (body: CommandBody) => {
+      if (hearing !== "open") return;
+      // Whoever answered with a focused button would be left nowhere once the card is gone.
+      if (document.activeElement?.matches(".dock .request :focus-visible")) ask("compose");
+      setHearing("sending");
+      setFailed(null);
+      const command = store.command(id, body);
+      store.answered(command).then(
+        // Of a conversation that is not open, this is how its end is known at once.
+        () => void store.loadRequests(),
+        (error: unknown) => {
+          store.discard(command);
+          setHearing("open");
+          setFailed(error instanceof Error && error.message ? said(error.message) : later.approval.failed);
+        },
+      );
+    },
+    [store, id, hearing],
+  );
+  return { hearing, failed, send };
+}
+
+/** Alt with a digit answers, by its place on the keyboard: with Alt held, a Mac types other signs. */
+export function useAnswerKeys(keyed: boolean, onDigit: (digit: string) => boolean): void {
+  useEffect(() => {
+    if (!keyed) return;
+    const onKey = (event: KeyboardEvent): void => {
+      if (!event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
+      if (event.code.startsWith("Digit") && onDigit(event.code.slice(5))) event.preventDefault();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [keyed, onDigit]);
+}

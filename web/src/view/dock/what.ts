@@ -1,0 +1,33 @@
+/** What a request is about, in one line. Pure. */
+
+import type { Request } from "../../protocol/events.gen";
+import { text } from "../../text";
+import { later } from "../../text.later";
+import { visible } from "../controls/visible";
+import { kindOf, objectOf } from "../tools/say";
+
+/** What an approval would allow: "run a command", "change a file: src/x.py". */
+export function whatOf(request: Request): string {
+  const { kinds } = later.approval;
+  if (request.tool === null) return request.title ?? text.tool.unknown;
+  const kind = kindOf(request.tool);
+  if (kind === "edit" || kind === "write" || kind === "patch") {
+    const object = visible(objectOf(request.tool, request.input));
+    return object ? `${kinds[kind]}: ${object}` : kinds[kind];
+  }
+  if (kind === "shell" || kind === "fetch") return kinds[kind];
+  return kinds.other(visible(request.tool));
+}
+
+/** Who wants what, of whatever kind. */
+export function whatIs(request: Request, agent: string): string {
+  switch (request.kind) {
+    case "approval":
+      if (request.tool === null) return request.title ?? later.approval.spendLabel;
+      return request.title ? `${agent}: ${visible(request.title)}` : later.approval.asks(agent, whatOf(request));
+    case "question":
+      return `${agent}: ${request.questions[0]?.question ?? later.question.label}`;
+    case "plan":
+      return later.planRequest.asks(agent);
+  }
+}

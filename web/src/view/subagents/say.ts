@@ -1,0 +1,39 @@
+/** A subagent in words: what state it is in, for how long, what it cost. Pure. */
+
+import type { Subagent } from "../../protocol/events.gen";
+import { duration, money, text } from "../../text";
+import { later } from "../../text.later";
+
+export type SubagentState = keyof typeof later.subagent.states;
+
+/** `waiting`: how many requests of it and of those below it wait for a person. */
+export function stateOf({ status, run }: Subagent, waiting: number): SubagentState {
+  if (status !== "running") return status;
+  if (waiting > 0) return "waiting";
+  return run === null ? "starting" : "running";
+}
+
+/** "done · 12 s · $0.02". While it works its time is shown by a clock. */
+export function sayState(child: Subagent, waiting: number): string {
+  const { started_at, finished_at, cost_usd } = child;
+  const over = child.status !== "running";
+  return text.join(
+    later.subagent.states[stateOf(child, waiting)],
+    over && started_at !== null && finished_at !== null && duration(finished_at - started_at),
+    cost_usd !== null && cost_usd > 0 && money(cost_usd),
+  );
+}
+
+export function firstLine(words: string): string {
+  return (
+    words
+      .split("\n")
+      .find((line) => line.trim() !== "")
+      ?.trim() ?? ""
+  );
+}
+
+/** "3 subagents at work · 1 waits for you". */
+export function sayTogether(running: number, waiting: number): string {
+  return text.join(later.subagent.atWork(running), waiting > 0 && later.subagent.waits(waiting));
+}

@@ -1,0 +1,160 @@
+/** The inbox: everything that waits for a person, in all conversations and at all depths, the oldest first, answered here. */
+
+import { useEffect, useRef, useState } from "react";
+import type { WaitingRequest } from "../../protocol/wire";
+import { ago, exactTime, text } from "../../text";
+import { later } from "../../text.later";
+import { useAgentName } from "../agents";
+import { Icon } from "../controls/Icon";
+import { useMinutes } from "../controls/now";
+import { labelOf, RequestCard } from "../dock/RequestCard";
+import { sayResolution } from "../dock/resolution";
+import { whatIs } from "../dock/what";
+import { ScreenFrame } from "../frame/ScreenFrame";
+import { ScreenLink } from "../frame/ScreenLink";
+import { useMe } from "../me";
+import { addressOf } from "../route";
+import type { ScreenProps } from "../screens";
+import { usePick, usePicked, useStore } from "../store";
+import { entriesAfter, type Entry } from "./entries";
+import { permission, switchNotices } from "./notify";
+import "../../style/waiting.css";
+
+export default function Waiting({ listShown, onShowList }: ScreenProps) {
+  const store = useStore();
+  const { phase, items } = usePick((snapshot) => snapshot.requests);
+  useEffect(() => void store.loadRequests(), [store]);
+  const entries = useEntries(items);
+  const list = useRef<HTMLOListElement>(null);
+  const [focused, setFocused] = useState<string | null>(null);
+  const open = entries.filter(({ over }) => !over);
+  const keyed = (open.find(({ item }) => item.request.id === focused) ?? open[0])?.item.request.id;
+
+  // Whoever answered with a focused button goes on with the next, not from the top of the page.
+  useEffect(() => {
+    if (document.activeElement !== document.body) return;
+    (list.current?.querySelector<HTMLElement>(".request") ?? list.current?.closest("main"))?.focus({ preventScroll: true });
+  }, [entries]);
+
+  return (
+    <ScreenFrame heading={text.screens.waiting} lead={later.waiting.lead} listShown={listShown} onShowList={onShowList}>
+      {phase === "failed" && (
+        <p className="hint" role="status">
+          {later.waiting.failed}
+        </p>
+      )}
+      {phase === "loading" && (
+        <p className="hint" role="status">
+          {later.waiting.loading}
+        </p>
+      )}
+      {entries.length > 0 && (
+        <ol ref={list} className="waiting">
+          {entries.map(({ item, over }) => (
+            <li key={item.request.id} onFocus={() => setFocused(item.request.id)}>
+              {over ? <Over item={item} /> : <Open item={item} keyed={item.request.id === keyed} alone={open.length === 1} />}
+            </li>
+          ))}
+        </ol>
+      )}
+      {open.length === 0 && phase === "ready" && (
+        <section className="card is-empty">
+          <h2 className="card-heading">{later.waiting.emptyHeading}</h2>
+          <p className="card-words">{later.waiting.empty}</p>
+        </section>
+      )}
+      <Notices />
+    </ScreenFrame>
+  );
+}
+
+function useEntries(items: readonly WaitingRequest[]): readonly Entry[] {
+  const [state, setState] = useState(() => ({ items, entries: entriesAfter([], items) }));
+  if (state.items === items) return state.entries;
+  const next = { items, entries: entriesAfter(state.entries, items) };
+  setState(next);
+  return next.entries;
+}
+
+function Open({ item, keyed, alone }: { item: WaitingRequest; keyed: boolean; alone: boolean }) {
+  const { conversation, request } = item;
+  const name = useAgentName(item.agent);
+  return (
+    <section
+      className={keyed && !alone ? "request is-keyed" : "request"}
+      aria-label={labelOf(request)}
+      tabIndex={-1}
+      data-region
+    >
+      <Where item={item} />
+      <RequestCard id={conversation} request={request} agent={name} keyed={keyed} />
+    </section>
+  );
+}
+
+/** In which conversation, for whom, since when. */
+function Where({ item: { conversation, title, root, parent_kind, request } }: { item: WaitingRequest }) {
+  const now = useMinutes();
+  const known = usePick(({ list }) => list.byId.get(conversation));
+  const top = (parent_kind ?? known?.parent_kind) === "subagent" ? (root ?? known?.root ?? null) : null;
+  const topTitle = usePick(({ list }) => (top === null ? undefined : list.byId.get(top)?.title));
+  const since = ago(request.ts, now);
+  return (
+    <p className="waiting-where">
+      <ScreenLink to={addressOf(conversation)}>{title || text.list.untitled}</ScreenLink>
+      {top !== null && top !== conversation && (
+        <span>
+          {later.waiting.worksFor} <ScreenLink to={addressOf(top)}>{topTitle || text.header.parentUnknown}</ScreenLink>
+        </span>
+      )}
+      <time dateTime={new Date(request.ts).toISOString()} title={exactTime(request.ts)}>
+        {since === "now" ? later.waiting.sinceNow : later.waiting.since(since)}
+      </time>
+    </p>
+  );
+}
+
+/** Answered, here or elsewhere, or given up: what was decided, and by whom. */
+function Over({ item }: { item: WaitingRequest }) {
+  const store = useStore();
+  const me = useMe();
+  const { conversation, request } = item;
+  const name = useAgentName(item.agent);
+  const ended = usePicked(conversation, ({ state }) => state.requests.find((known) => known.id === request.id && known.status !== "open"));
+  useEffect(() => {
+    store.openConversation(conversation);
+    return () => store.closeConversation(conversation);
+  }, [store, conversation]);
+  return (
+    <div className="waiting-over">
+      <Icon name={ended && ended.status !== "answered" ? "close" : "check"} />
+      <p>
+        <span className="waiting-what">{whatIs(request, name)}</span>
+        <span role="status">{ended ? sayResolution(ended, me) : later.waiting.answered}</span>
+      </p>
+      <ScreenLink to={addressOf(conversation)}>{item.title || text.list.untitled}</ScreenLink>
+    </div>
+  );
+}
+
+/** The switch of system notices, and why there are none. */
+function Notices() {
+  const [now, setNow] = useState(permission);
+  const trouble = now === "denied" ? later.waiting.notifyDenied : now === "missing" ? later.waiting.notifyMissing : null;
+  return (
+    <div className="waiting-notices">
+      <label className="option">
+        <input
+          type="checkbox"
+          checked={now === "on"}
+          disabled={trouble !== null}
+          onChange={(event) => void switchNotices(event.target.checked).then(setNow)}
+        />
+        <span>
+          <span className="option-label">{later.waiting.notify}</span>
+          <span className="option-more">{trouble ?? later.waiting.notifyHint}</span>
+        </span>
+      </label>
+    </div>
+  );
+}
