@@ -166,6 +166,7 @@ async def test_subagents_are_listed_only_when_asked_for_and_found_by_what_they_s
     assert await listed(children="true") == {conversation, other, below}
     assert await listed(root=conversation) == {conversation, below}
     assert await listed(query="marzipan") == {below}
+    assert await listed(query="arzipa") == {below}, "by a part of its title"
 
 
 # -- what was said
