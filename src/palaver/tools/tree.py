@@ -56,8 +56,6 @@ class Tree(Shown):
 def tree_of(root: Path, path: str = ".", depth: int = 1) -> Tree:
     """Folders first, then by name; the levels nearest to `path` are complete first. Raises a CallerError."""
     project = Root(root)
-    if (root / DATA_MARK).exists():
-        raise Forbidden("This folder holds Palaver's own data, which is not shown.")
     start = project.locate(path)
     ignored = _Ignored(root)
     if start != "." and ignored.covers_or_above(start):
@@ -93,6 +91,8 @@ def _joined(listed: dict[str, list[Entry]], folder: str) -> tuple[Entry, ...]:
 def _entries(project: Root, folder: str, ignored: "_Ignored") -> Iterator[Entry]:
     prefix = "" if folder == "." else f"{folder}/"
     with project.open_folder(folder) as descriptor:
+        if _is_marked(descriptor, "."):
+            raise Forbidden("This folder holds Palaver's own data, which is not shown.")
         with os.scandir(descriptor) as found:
             names = [(not entry.is_dir(follow_symlinks=False), entry.name) for entry in found]
         ignored.read(folder, _text(".gitignore", descriptor))
