@@ -1,9 +1,11 @@
 """Every turn as a run, over a real server: listed by conversation and project, with its children, read, and stopped."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from palaver.backends.script import Fail, Prompt, Say, Script, Wait
@@ -16,11 +18,15 @@ from palaver.schema.commands import CreateConversation, Deliver, SendMessage
 from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Parent
 from tests.crash.rig import rigged
-from tests.flows.served import Served, serving
+from tests.flows.at_work import at_work
+from tests.flows.served import WAIT_S, Served, serving
 from tests.provider import Answer, Hang, ScriptedProvider
 from tests.provider.server import serving as service
 
 pytestmark = pytest.mark.anyio
+
+ASKS = [{"tool": "shell", "decision": "ask"}]
+"""Every command, so that whoever runs one waits."""
 
 
 def script(prompt: Prompt) -> Script:
@@ -233,6 +239,27 @@ async def test_cancelling_a_run_stops_its_whole_tree_and_nothing_else(server: Se
     assert (await run(server, beside))["status"] == "running"
     assert (await run(server, finished))["status"] == "completed"
     assert await cancel(server, top) == []
+
+
+async def test_cancelling_a_run_that_gave_tasks_stops_those_who_do_them(tmp_path: Path) -> None:
+    """With real delegation: the parent stops its subagents by itself, and the answer names them all the same."""
+    deep = {"prompt": '!tool shell {"command": "date"}'}
+    task = {"prompt": f"!tool task {msgspec.json.encode(deep).decode()}"}
+    async with at_work(tmp_path) as work:
+        conversation = await work.begin(f"!tool task {msgspec.json.encode(task).decode()}", policy=ASKS)
+        async with asyncio.timeout(WAIT_S):
+            while not (waiting := (await work.server.http.get("/api/requests")).json()["items"]):
+                pass
+        (top,) = await runs(work.server, conversation=conversation)
+        (child,) = (await work.server.http.get(f"/api/runs/{top['run']}/children")).json()["items"]
+        (grandchild,) = (await work.server.http.get(f"/api/runs/{child['run']}/children")).json()["items"]
+        assert grandchild["conversation"] == waiting[0]["conversation"]
+        tree = [top["run"], child["run"], grandchild["run"]]
+        assert [one["status"] for one in (top, child, grandchild)] == ["running"] * 3
+        assert await cancel(work.server, top["run"]) == tree
+        assert [(await run(work.server, one))["status"] for one in tree] == ["cancelled"] * 3
+        assert [one["run"] for one in await runs(work.server, project=str(work.project))] == tree[::-1]
+        assert (await work.server.http.get("/api/requests")).json()["items"] == []
 
 
 async def test_cancelling_a_child_leaves_its_parent_at_work(server: Served) -> None:
