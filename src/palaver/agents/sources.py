@@ -41,6 +41,12 @@ async def open_roster(
 ) -> AsyncIterator[Roster]:
     """The agents this configuration gives; everything they started is gone on exit, but for background `processes`."""
     services = await found_services(config)
+    roster: Roster | None = None
+
+    def agents(folder: str | None) -> Sequence[tuple[str, str]]:
+        # The agents have tools, and one of the tools tells of the agents: one must come first.
+        return known_agents(roster, folder) if roster is not None else ()
+
     toolbox = await open_toolbox(
         {**config.environment, **secrets_of(services)},
         rules=config.rules,
@@ -49,8 +55,7 @@ async def open_roster(
         standing=standing,
         processes=processes,
         new_id=new_id,
-        # The agents have tools, and one of the tools tells of the agents: one must come first.
-        agents=lambda folder: known_agents(roster, folder),
+        agents=agents,
     )
     roster = roster_for(config, clock, toolbox, services)
     try:

@@ -1,6 +1,6 @@
 """What waits for a person anywhere, and finding old work."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from litestar import get
 from litestar.params import FromQuery, QueryParameter
@@ -8,15 +8,20 @@ from litestar.params import FromQuery, QueryParameter
 from palaver.errors import Invalid
 from palaver.faces.server import Server, needs
 from palaver.schema.base import Shown
-from palaver.schema.view import Request
+from palaver.schema.view import Listing, Request
 
 QUERY_CHARS = 1_000
 
 
 class WaitingRequest(Shown):
+    """`conversation` is where it is answered. A subagent's stands far below; `root` is the conversation at the top, which a
+    person knows."""
+
     conversation: str
     title: str
     agent: str
+    root: str
+    parent_kind: Literal["branch", "subagent", "exchange", "mission"] | None
     request: Request
 
 
@@ -42,15 +47,28 @@ class Hits(Shown):
 
 
 @get("/api/requests", guards=[needs("read")], operation_id="list_requests", tags=["requests"])
-async def waiting(server: Server) -> Waiting:
-    """Every open approval, question and plan, oldest first."""
+async def waiting(server: Server, root: FromQuery[str | None] = None) -> Waiting:
+    """Every open approval, question and plan, oldest first. `root`: those of one conversation and its subagents."""
     found = await server.directory.waiting()
     return Waiting(
         items=tuple(
-            WaitingRequest(conversation=row.id, title=row.title, agent=request.agent or row.agent, request=request)
+            WaitingRequest(
+                conversation=row.id,
+                title=row.title,
+                agent=request.agent or row.agent,
+                root=_root(row),
+                parent_kind=row.parent_kind,
+                request=request,
+            )
             for row, request in found
+            if root in (None, _root(row))
         )
     )
+
+
+def _root(row: Listing) -> str:
+    """A branch stands for itself, whatever it was taken from."""
+    return row.root or row.id if row.parent_kind not in (None, "branch") else row.id
 
 
 @get("/api/search", guards=[needs("read")], operation_id="search", tags=["search"])
