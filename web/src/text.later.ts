@@ -349,7 +349,7 @@ export const later = {
       thinking: "thinking",
       steer: "steering",
       approvals: "approvals",
-      resume: "resuming",
+      resume: "requests that outlive a restart",
       fork: "branching",
       images: "images",
       usage: "token counts",
