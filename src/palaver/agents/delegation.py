@@ -139,7 +139,12 @@ class Delegation:
         )
         await self._directory.begin_as(child.conversation, created, child.origin)
         order = Deliver(
-            content=task.prompt, trigger="task", parent=caller.id, client_request_id=f"task-{child.conversation}"
+            content=task.prompt,
+            trigger="task",
+            # A circle of agents is one, also where a part of it is a task.
+            hops=state.turn.trigger.hops if state.turn else 0,
+            parent=caller.id,
+            client_request_id=f"task-{child.conversation}",
         )
         accepted = await self._directory.command(child.conversation, order, child.origin)
         child.run = child.turn = accepted.turn

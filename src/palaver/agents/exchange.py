@@ -16,7 +16,8 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
-from palaver.agents.letters import Addresses, Agents, cautious, hops_so_far, told_off, works_for_another
+from palaver.agents.delegation import Agents
+from palaver.agents.letters import Addresses, cautious, hops_so_far, told_off, works_for_another
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open

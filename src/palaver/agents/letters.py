@@ -4,15 +4,13 @@ Called by `exchange.py` before anything is sent. Reads the list of conversations
 words that the model can act on: they become the result of its call, and are seen in the transcript.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from palaver.agents.delegation import Agents, known_agents
 from palaver.clock import Ids
 from palaver.core.exchanges import HOPS, is_open
 from palaver.core.params import MODES
 from palaver.log.base import EventLog
-from palaver.schema.records import AgentRecord
 from palaver.schema.view import Listing, State
 from palaver.tools.base import Letter
 
@@ -21,14 +19,6 @@ CONTENT_CHARS = 48_000
 WIDTH = 8
 """Messages of one conversation that wait for an answer at once: whoever sends more does not wait for any."""
 PAGE_ROWS = 200
-
-
-class Agents(Protocol):
-    """Who can be written to."""
-
-    @property
-    def records(self) -> Sequence[AgentRecord]: ...
-    def agent(self, agent: str, project: str | None = None) -> AgentRecord | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +46,8 @@ def told_off(caller: State, letter: Letter, agents: Agents) -> str:
     if len(letter.content) > CONTENT_CHARS:
         return f"A message may hold {CONTENT_CHARS:,} characters. Write the rest to a file and name it in the message."
     if agents.agent(letter.agent, caller.project) is None:
-        known = ", ".join(sorted(record.id for record in agents.records))
-        return f"There is no agent “{letter.agent}”. There are: {known}."
+        known = ", ".join(name for name, _ in known_agents(agents, caller.project))
+        return f"There is no agent “{letter.agent}”. There are: {known or 'none'}."
     if sum(1 for known in caller.exchanges if known.direction == "out" and is_open(known)) >= WIDTH:
         return f"{WIDTH} messages of yours are still unanswered. Wait for an answer before you write to anybody else."
     if hops_so_far(caller) >= HOPS:

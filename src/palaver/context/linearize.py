@@ -261,7 +261,7 @@ def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) ->
     parts: list[Said] = []
     if message.knowledge is not None and message.knowledge.text.strip():
         parts.append(Text(message.knowledge.text))
-    label = "" if message.role == "user" else _label(message)
+    label = _label(message)
     for block in message.blocks:
         if isinstance(block, TextBlock):
             text = block.text if block.blob is None else _whole_text(block, blobs)
@@ -275,6 +275,10 @@ def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) ->
 
 def _label(message: Message) -> str:
     match message.role:
+        case "user":
+            # Who is spoken to must know whether a person speaks.
+            author = message.origin.agent if message.origin and message.exchange else None
+            return f"[message from the agent {author}]\n" if author else ""
         case "event":
             return f"[{message.event_kind or 'event'}] "
         case "system":

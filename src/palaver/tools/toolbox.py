@@ -16,6 +16,7 @@ import structlog
 
 from palaver.errors import PalaverError
 from palaver.schema.events import RequestOpened
+from palaver.tools.agents_message import AgentsMessage
 from palaver.tools.ask_user import AskUser
 from palaver.tools.background import Processes
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
@@ -62,8 +63,12 @@ class Toolbox:
         return replace(self, policy=self.policy.at(project, rules))
 
     def delegating(self, folder: Path, deepest: bool) -> "Toolbox":
-        """The same box with a `task` that knows the agents of a folder; where nobody may stand below, without it."""
-        tools = {name: tool.within(folder) if isinstance(tool, TaskTool) else tool for name, tool in self.tools.items()}
+        """The same box with a `task` and an `agents_message` that know the agents of a folder; where nobody may stand
+        below, without the task."""
+        tools = {
+            name: tool.within(folder) if isinstance(tool, TaskTool | AgentsMessage) else tool
+            for name, tool in self.tools.items()
+        }
         if deepest:
             tools.pop(TASK, None)
         return replace(self, tools=tools)
@@ -156,13 +161,13 @@ def built_in_tools(
     agents: Known | None = None,
 ) -> tuple[Tool | Asking, ...]:
     """Without `processes` nothing runs in the background, without `new_id` no plan can be proposed, without `agents` there
-    is nobody to give a task to."""
+    is nobody to give a task to or to write to."""
     files: tuple[Tool, ...] = (Read(), List(), Glob(), Grep(), Edit(), Write(), Patch())
     background: tuple[Tool, ...] = (ShellOutput(processes), ShellStop(processes)) if processes is not None else ()
     plan: tuple[Tool, ...] = (PlanTool(new_id),) if new_id is not None else ()
     people: tuple[Tool | Asking, ...] = (AskUser(), YieldTurn(), FinishTask())
     known: tuple[Tool, ...] = (SearchConversations(), Remember())
-    others: tuple[Tool, ...] = (TaskTool(agents),) if agents is not None else ()
+    others: tuple[Tool, ...] = (TaskTool(agents), AgentsMessage(agents)) if agents is not None else ()
     return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people, *others)
 
 
