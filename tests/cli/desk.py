@@ -22,7 +22,7 @@ from tests.cli.subjects.codex import environment_of
 from tests.flows.served import Served, serving
 from tests.provider import ScriptedProvider, scripted_provider
 
-WAIT_S = 60.0
+WAIT_S = 90.0
 """The slowest program needs five seconds to start on a quiet machine; four start at once here."""
 
 

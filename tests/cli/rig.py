@@ -24,8 +24,8 @@ from palaver.schema.view import TextBlock, ToolBlock
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 from tests.provider.turn import MemoryTurn, drive
 
-START_S = 60.0
-"""The slowest program needs five seconds on a quiet machine."""
+START_S = 90.0
+"""The slowest program needs five seconds on a quiet machine, and more than thirty where ten others want the processor."""
 
 RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 
@@ -78,7 +78,8 @@ class Stand:
         self.backend: Backend = cast(Any, None)
 
     def turn(self, *said: str | Content, **more: Any) -> MemoryTurn:
-        return MemoryTurn(*said, project=self.place.project, agent=self.subject.agent, **more)
+        given = {"project": self.place.project, "agent": self.subject.agent, "limit_s": START_S, **more}
+        return MemoryTurn(*said, **given)
 
     async def say(self, *said: str | Content, **more: Any) -> MemoryTurn:
         """One whole turn."""

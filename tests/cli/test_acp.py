@@ -9,7 +9,7 @@ from palaver.schema.events import ContextMeasured, ToolOutputDelta
 from tests.cli.rig import Subject, said, stand, tools
 from tests.cli.subjects.gemini import SUBJECT as GEMINI
 from tests.cli.subjects.opencode import SUBJECT as OPENCODE
-from tests.provider.turn import MemoryTurn, allow, allow_always, drive, leave_open
+from tests.provider.turn import allow, allow_always, drive, leave_open
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(180)]
 
@@ -53,11 +53,11 @@ async def test_branch_goes_on_with_a_copy_in_opencode(tmp_path: Path) -> None:
 async def test_opencode_is_told_the_mode_and_the_model(tmp_path: Path) -> None:
     async with stand(OPENCODE, tmp_path) as at_work:
         agent = replace(OPENCODE.agent, model="scripted/small-1")
-        turn = MemoryTurn("What would you do?", project=at_work.place.project, agent=agent, params={"mode": "plan"})
+        turn = at_work.turn("What would you do?", agent=agent, params={"mode": "plan"})
         await drive(at_work.backend, turn)
         body = at_work.place.service.bodies[-1]
         unknown = replace(OPENCODE.agent, model="no/such")
-        refused = MemoryTurn("!say No.", project=at_work.place.project, agent=unknown, state=turn.state)
+        refused = at_work.turn("!say No.", agent=unknown, state=turn.state)
         await drive(at_work.backend, refused)
     assert turn.error is None
     assert body["model"] == "small-1"

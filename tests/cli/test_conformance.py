@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from palaver.schema.commands import Answer as Answered
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import RequestResolved, TextDelta, ToolStarted, TurnFinished
 from palaver.schema.view import Request, TextBlock, ThinkingBlock
-from tests.cli.rig import Subject, of_kind, remembered, running, said, stand, tools, until
+from tests.cli.rig import START_S, Subject, of_kind, remembered, running, said, stand, tools, until
 from tests.cli.subjects import SUBJECTS
 from tests.provider import Answer, Status
 from tests.provider.turn import MemoryTurn, allow, deny, drive, leave_open
@@ -218,9 +219,8 @@ async def test_branch_knows_what_was_before_it_and_nothing_of_the_other(subject:
     async with stand(subject, tmp_path) as at_work:
         root = await at_work.say("!say The root.")
         trunk = await at_work.say("!say The trunk.", state=root.state)
-        branch = Elsewhere(
-            "!say The branch.", state=root.state, project=at_work.place.project, agent=at_work.subject.agent
-        )
+        place: dict[str, Any] = {"project": at_work.place.project, "agent": subject.agent, "limit_s": START_S}
+        branch = Elsewhere("!say The branch.", state=root.state, **place)
         asked = len(at_work.place.service.requests)
         await drive(at_work.backend, branch)
         told_branch = str(at_work.place.service.bodies[asked:])

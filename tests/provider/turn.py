@@ -39,7 +39,7 @@ from palaver.tools.base import Letter, Passage, Reply, Report
 E = TypeVar("E", bound=KnownEvent)
 
 DRIVE_S = 30.0
-"""A turn of a test that takes longer hangs."""
+"""A turn of a test that takes longer hangs, unless a program has to be started for it."""
 
 Decide = Callable[[Request], RequestResolved | None]
 """Answers a request as it is opened; None leaves it open."""
@@ -74,7 +74,9 @@ class MemoryTurn:
         state: State | None = None,
         trigger: Trigger | None = None,
         blobs: Mapping[str, bytes] | None = None,
+        limit_s: float = DRIVE_S,
     ) -> None:
+        self.limit_s = limit_s
         self.project = project
         self.agent = agent or AgentRecord(id="default", name="Default")
         self.events: list[KnownEvent] = []
@@ -163,7 +165,7 @@ class MemoryTurn:
         return await waiter
 
     async def result_of(self, call: str) -> None:
-        async with asyncio.timeout(DRIVE_S):
+        async with asyncio.timeout(self.limit_s):
             while (known := find_call(self._state, call)) is not None and known.status in OPEN_TOOL:
                 self._grown.clear()
                 await self._grown.wait()
@@ -208,13 +210,13 @@ class MemoryTurn:
         def waiting() -> list[Request]:
             return [request for request in self._state.requests if request.status == "open"]
 
-        async with asyncio.timeout(DRIVE_S), self._opened:
+        async with asyncio.timeout(self.limit_s), self._opened:
             await self._opened.wait_for(lambda: len(waiting()) >= count)
         return waiting()
 
     async def seen(self, kind: type[KnownEvent]) -> None:
         """Until an event of that kind is committed."""
-        async with asyncio.timeout(DRIVE_S):
+        async with asyncio.timeout(self.limit_s):
             while not self.of(kind):
                 self._grown.clear()
                 await self._grown.wait()
@@ -290,7 +292,7 @@ def recorded(request: Request) -> RequestResolved:
 async def drive(backend: Backend, turn: MemoryTurn) -> MemoryTurn:
     """The whole turn. A failure of the backend ends it as the conversation would; see `turn.error`."""
     try:
-        async with asyncio.timeout(DRIVE_S):
+        async with asyncio.timeout(turn.limit_s):
             async with aclosing(cast(Any, backend.run(turn))) as events:
                 async for event in events:
                     turn.accept(event)
