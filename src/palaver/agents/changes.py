@@ -21,6 +21,9 @@ RESERVED = frozenset({"trust", "list", "get", "create", "update", "delete", "dup
 """Words that stand in addresses where an agent's id could."""
 PROMPTS = ("system_prompt", "systemPrompt")
 
+_UNFIT = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What no YAML file may hold as it is, and nobody types."""
+
 
 def changed_fields(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[str, Any], str | None]:
     """Fields as the front matter holds them (null: take it out), and the prompt if it changes. Raises Wrong."""
@@ -29,6 +32,7 @@ def changed_fields(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[s
     for key, value in body.items():
         if key == "id":
             continue
+        value = _fit(key, value)
         if key in PROMPTS:
             prompt = _prompt(value)
             continue
@@ -65,6 +69,24 @@ def allowed_id(text: str) -> str:
     if text in RESERVED:
         raise Wrong("id", f"“{text}” cannot be an agent's id: it stands for something else in addresses")
     return as_id(text)
+
+
+def _fit(field: str, value: Any) -> Any:
+    """With line ends as they are here. Raises Wrong for control characters."""
+    match value:
+        case str():
+            text = value.replace("\r\n", "\n")
+            if found := _UNFIT.search(text):
+                raise Wrong(
+                    field, f"`{field}` holds the character U+{ord(found[0]):04X}, which no text needs; leave it out"
+                )
+            return text
+        case Mapping():
+            return {_fit(field, str(name)): _fit(field, part) for name, part in value.items()}
+        case list() | tuple():
+            return [_fit(field, part) for part in value]
+        case _:
+            return value
 
 
 def _prompt(value: Any) -> str:

@@ -1,7 +1,7 @@
 """An agent's file with something changed, and everything else as it was: comments, order, quotes, keys of others.
 
 Pure: text in, text out. Called by the book before it writes. It knows where a value stands, not what values mean; the book
-reads the result again before it counts.
+reads the result again before it counts. Texts hold no control characters: `changes.py` sees to that.
 """
 
 import re
@@ -114,7 +114,7 @@ def _set(data: CommentedMap, key: Any, value: Any, *, merged: bool) -> Commented
     elif isinstance(value, Mapping) and isinstance(known, CommentedMap):
         gone = () if merged else [name for name in known if str(name) not in value]
         for name, part in (*value.items(), *((name, None) for name in gone)):
-            _set(known, name, part, merged=False)
+            _set(known, name if name in known else _text(str(name)), part, merged=False)
         if not known:
             data.pop(key)
     elif isinstance(value, list | tuple) and isinstance(known, CommentedSeq):

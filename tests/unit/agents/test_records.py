@@ -1,10 +1,8 @@
 """Agents in files: what may be said, and what is told of a file that cannot be used."""
 
-from pathlib import Path
-
 import pytest
 
-from palaver.agents.records import parse_agent, read_agents
+from palaver.agents.records import Wrong, parse_agent
 from palaver.schema.records import McpServer, PolicyRule
 
 GARDENER = """\
@@ -14,8 +12,14 @@ description: Digs and sows
 model: small
 fallbacks: [tiny]
 tools: read, list, shell
+allowed_tools: [read, shell]
 mode: accept_edits
 spend_limit_usd: 2.5
+idle_prompt: Look for weeds.
+idle_interval_s: 90
+strict_inbox: true
+command: [garden, --now]
+environment: {SOIL: loam}
 knowledge: false
 mcp_servers:
   tools-shed:
@@ -40,7 +44,9 @@ def test_agent_is_read_whole() -> None:
     assert (agent.id, agent.name, agent.description) == ("gardener", "The Gardener", "Digs and sows")
     assert (agent.model, agent.fallbacks, agent.mode) == ("small", ("tiny",), "accept_edits")
     assert agent.system_prompt == "You are a gardener.\n\nDig deep."
-    assert agent.tools == ("read", "list", "shell")
+    assert (agent.tools, agent.allowed_tools) == (("read", "list", "shell"), ("read", "shell"))
+    assert (agent.idle_prompt, agent.idle_interval_s, agent.strict_inbox) == ("Look for weeds.", 90, True)
+    assert (agent.command, agent.environment) == (("garden", "--now"), {"SOIL": "loam"})
     assert (agent.spend_limit_usd, agent.knowledge, agent.params) == (2.5, False, {"temperature": 0.2})
     assert agent.policy == (PolicyRule(tool="shell", match="rm *", decision="deny_abort"),)
     assert agent.mcp_servers == (
@@ -54,33 +60,71 @@ def test_file_without_front_matter_is_all_prompt() -> None:
     assert (agent.name, agent.system_prompt, agent.backend) == ("plain", "Be brief.", "best")
 
 
+def test_spellings_of_other_programs_mean_the_same() -> None:
+    agent = parse_agent(
+        "brought",
+        "---\n"
+        "mcpServers: {web: {type: http, url: https://web.example/mcp}}\n"
+        "allowedTools: Bash, Read, mcp__web__search\n"
+        "permissionMode: acceptEdits\n"
+        "model: inherit\n"
+        "budget: 3\n"
+        "command: opencode 'acp now'\n"
+        "env: {A: b}\n"
+        "color: red\n"
+        "x-mine: {anything: 1}\n"
+        "---\n",
+    )
+    assert agent.mcp_servers == (McpServer(name="web", url="https://web.example/mcp"),)
+    assert agent.allowed_tools == ("shell", "read", "mcp__web__search")
+    assert (agent.mode, agent.model, agent.spend_limit_usd) == ("accept_edits", None, 3)
+    assert (agent.command, agent.environment) == (("opencode", "acp now"), {"A": "b"})
+
+
+def test_field_without_a_value_is_as_if_it_were_not_there() -> None:
+    agent = parse_agent("empty", "---\nmodel:\ntools:\nidle_interval_s:\n---\n")
+    assert (agent.model, agent.tools, agent.idle_interval_s) == (None, (), None)
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("front", "field", "right"),
     [
-        ("---\nname: x\n", "has no end"),
-        ("---\ncolour: red\n---\n", "colour"),
-        ("---\nspend_limit_usd: much\n---\n", "spend_limit_usd"),
-        ("---\nmode: berserk\n---\n", "mode"),
-        ("---\nmcp_servers: {a: {}}\n---\n", "needs either"),
-        ("---\nmcp_servers: {a: {url: x, command: y}}\n---\n", "needs either"),
-        ("---\npolicy: [{tool: shell, decision: maybe}]\n---\n", "decision"),
-        ("---\n: : :\n---\n", "cannot be used"),
+        ("name: x", None, "a line `---` is missing"),
+        ("colour: red\n---", "colour", "no field of an agent"),
+        ("modell: x\n---", "modell", "Did you mean `model`?"),
+        ("name: ''\n---", "name", "1 to 200 characters"),
+        ("name: '  '\n---", "name", "1 to 200 characters"),
+        ("spend_limit_usd: much\n---", "spend_limit_usd", "an amount of US dollars, such as 2.5"),
+        ("budget: -1\n---", "spend_limit_usd", "an amount of US dollars"),
+        ("budget: .inf\n---", "spend_limit_usd", "an amount of US dollars"),
+        ("budget: 1\nspend_limit_usd: 2\n---", "spend_limit_usd", "say the same twice"),
+        ("mode: berserk\n---", "mode", "one of plan, ask, accept_edits, auto, full"),
+        ("permissionMode: bypassPermissions\n---", "mode", "is `full`"),
+        ("idle_interval_s: 0\n---", "idle_interval_s", "at least 1"),
+        ("idle_interval_s: soon\n---", "idle_interval_s", "a whole number of seconds"),
+        ("strict_inbox: maybe\n---", "strict_inbox", "true or false"),
+        ("allowed_tools: ['*']\n---", "allowed_tools", "one by one"),
+        ("allowedTools: ['Bash(git:*)']\n---", "allowed_tools", "write a rule"),
+        ("tools: {a: b}\n---", "tools", "a list of tools"),
+        ("mcp_servers: {a: {}}\n---", "mcp_servers", "needs either"),
+        ("mcp_servers: {a: {url: x, command: y}}\n---", "mcp_servers", "needs either"),
+        ("mcp_servers: [slack]\n---", "mcp_servers", "holds servers by name"),
+        ("policy: [{tool: shell, decision: maybe}]\n---", "policy", "allow, ask, deny_continue, deny_abort"),
+        ("params: {temperature: hot}\n---", "params", "between 0 and 2"),
+        ("environment: {A: 1}\n---", "environment", "holds texts by name"),
+        ('command: "it\'s"\n---', "command", "a program and its arguments"),
+        ("backend: two words\n---", "backend", "the name of a backend"),
+        (": : :\n---", None, "no YAML"),
+        ("- a\n- b\n---", None, "fields, one a line"),
     ],
 )
-def test_file_that_cannot_be_used_is_told_by_name_and_field(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "bad.md").write_text(text)
-    (tmp_path / "good.md").write_text(GARDENER)
-    records, (problem,) = read_agents(tmp_path)
-    assert [record.id for record in records] == ["good"]
-    assert "bad.md" in problem.message
-    assert said in problem.message
+def test_what_cannot_be_used_is_told_by_field_with_what_is_right(front: str, field: str | None, right: str) -> None:
+    with pytest.raises(Wrong) as wrong:
+        parse_agent("bad", f"---\n{front}\n")
+    assert (wrong.value.field, right in str(wrong.value)) == (field, True), wrong.value
+    assert field is None or f"`{field}" in str(wrong.value)
 
 
-def test_name_that_is_no_id_is_told(tmp_path: Path) -> None:
-    (tmp_path / "two words.md").write_text("Hello")
-    records, problems = read_agents(tmp_path)
-    assert (records, len(problems)) == ([], 1)
-
-
-def test_missing_folder_holds_no_agents(tmp_path: Path) -> None:
-    assert read_agents(tmp_path / "nowhere") == ([], [])
+def test_name_that_is_no_id_is_told() -> None:
+    with pytest.raises(Wrong, match="no spaces"):
+        parse_agent("two words", "Hello")
