@@ -113,6 +113,7 @@ async def open_app(
             ids=ids,
             standing=standing,
             places=places_of(config.environment),
+            full_enabled=config.full_enabled,
         )
         asgi = build_app(server, config.public_hosts)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)

@@ -141,6 +141,7 @@ async def settings(stage: Stage) -> Visitor:
 async def modes(stage: Stage) -> Visitor:
     """Plan mode is on, and full access about to be given."""
     visitor = await stage.owner()
+    await visitor.may_choose_full()
     await visitor.begin("!say Ready.")
     await visitor.page.get_by_role("button", name="Mode: ").click()
     await visitor.page.get_by_role("menuitemradio", name="Plan only").click()

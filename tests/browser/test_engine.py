@@ -151,7 +151,7 @@ async def test_message_is_answered_again_from_its_place(ada: Visitor) -> None:
     await ada.rests()
 
 
-async def test_mode_says_what_it_means_and_full_access_is_asked_twice(ada: Visitor) -> None:
+async def test_mode_says_what_it_means_and_full_access_is_not_offered_where_it_is_not_allowed(ada: Visitor) -> None:
     await ada.begin("!say Ready.")
     await ada.rests()
     banner = ada.page.get_by_role("note")
@@ -162,9 +162,21 @@ async def test_mode_says_what_it_means_and_full_access_is_asked_twice(ada: Visit
     await expect(banner).to_have_count(0)
 
     await ada.page.get_by_role("button", name="Mode: Ask first").click()
+    full = ada.page.get_by_role("menuitemradio", name="Full access")
+    await expect(full).to_be_disabled()
+    await expect(full).to_contain_text("full_enabled")
+    await full.click(force=True)
+    await expect(ada.page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_full_access_is_asked_twice(ada: Visitor) -> None:
+    await ada.may_choose_full()
+    await ada.begin("!say Ready.")
+    await ada.rests()
+    await ada.page.get_by_role("button", name="Mode: Ask first").click()
     await ada.page.get_by_role("menuitemradio", name="Full access").click()
     confirm = ada.page.get_by_role("dialog", name="Give full access?")
-    await expect(confirm).to_contain_text("full_enabled")
+    await expect(confirm).to_contain_text("without asking")
     await confirm.get_by_role("button", name="Keep asking").click()
     await expect(ada.page.get_by_role("button", name="Mode: Ask first")).to_be_visible()
 

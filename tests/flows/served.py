@@ -176,6 +176,7 @@ async def serving(
     environment: Mapping[str, str] | None = None,
     model: str | None = None,
     providers: tuple[ProviderSettings, ...] = (),
+    full_enabled: bool = False,
 ) -> AsyncIterator[Served]:
     """With an `environment` the agents are those it describes; without one, the scripted agent."""
     agent = ScriptedBackend(script)
@@ -191,6 +192,7 @@ async def serving(
             environment=environment or {},
             model=model,
             providers=providers,
+            full_enabled=full_enabled,
         )
         roster = None if environment is not None else Roster(records, {"scripted": Source(lambda: agent)})
         async with open_app(config, clock=clock, log=log, roster=roster) as app:

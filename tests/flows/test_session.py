@@ -27,7 +27,13 @@ async def test_code_signs_in_once(server: Served) -> None:
         "roles": ["admin", "decide", "read", "send"],
         "version": "0.1.0",
         "server": "Palaver",
+        "full_enabled": False,
     }
+
+
+async def test_session_says_whether_full_access_may_be_chosen(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data", full_enabled=True) as server:
+        assert (await server.http.get("/api/session")).json()["full_enabled"] is True
 
 
 async def test_cookie_is_kept_from_scripts_and_other_sites_and_named_after_the_port(server: Served) -> None:

@@ -104,8 +104,6 @@ export const later = {
     heading: "Give full access?",
     body:
       "The agent will run any command and change any file it can reach, without asking. Use it only on a machine you could lose.",
-    flag:
-      "It takes effect only if this server allows it (“full_enabled = true” in palaver.toml). Otherwise the agent goes on asking.",
     yes: "Give full access",
     no: "Keep asking",
   },

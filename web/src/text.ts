@@ -247,6 +247,8 @@ export const text = {
       full: "Runs everything, asks nothing",
     } as Record<string, string>,
     refused: "The server did not accept this mode.",
+    noFull: "Not on this server: its palaver.toml does not say “full_enabled = true”",
+    noFullBanner: "Full access is chosen, but this server does not allow it: the agent goes on asking.",
     grants: "Always allowed here",
   },
 

@@ -55,6 +55,8 @@ class ServerParts:
     standing: StandingGrants
     places: Places
     """Where other programs of the same user keep their conversations."""
+    full_enabled: bool = False
+    """Mode `full` counts here; else it is no more than `ask`."""
 
 
 Server = NamedDependency[ServerParts]

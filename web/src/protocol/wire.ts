@@ -72,6 +72,8 @@ export interface Session {
   roles: string[];
   server: string;
   version: string;
+  /** Whether mode `full` means anything there; a server that does not say leaves it to be tried. */
+  full_enabled?: boolean;
 }
 
 export type Credentials = { code: string } | { token: string };

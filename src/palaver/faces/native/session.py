@@ -42,6 +42,8 @@ class Session(Shown):
     """What the role may do: `read`, `send`, `decide`, `admin`."""
     version: str
     server: str
+    full_enabled: bool
+    """Whether mode `full` means anything on this server."""
 
 
 class Code(Wire):
@@ -101,6 +103,7 @@ def _session(server: Server, principal: Principal) -> Session:
         roles=tuple(sorted(ROLES[principal.kind])),
         version=server.version,
         server=server.name,
+        full_enabled=server.full_enabled,
     )
 
 

@@ -15,7 +15,6 @@ export default function ConfirmFull({ refusal, onCancel, onConfirm }: ConfirmFul
     <Dialog label={later.full.heading} className="confirm" onClose={onCancel}>
       <h2>{later.full.heading}</h2>
       <p>{later.full.body}</p>
-      <p>{later.full.flag}</p>
       {refusal !== null && (
         <p className="is-bad" role="alert">
           {refusal}

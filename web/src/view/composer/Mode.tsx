@@ -6,13 +6,18 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask } from "../keys";
 import { ConfirmFull } from "../later";
-import { usePicked, useStore } from "../store";
+import { usePick, usePicked, useStore } from "../store";
 
 export const MODES = ["plan", "ask", "accept_edits", "auto", "full"] as const;
 
 export function modeOf(params: object): string {
   const mode = (params as Record<string, unknown>)["mode"];
   return typeof mode === "string" ? mode : "ask";
+}
+
+/** Whether the server lets anybody choose full access. One that does not say leaves it to be tried. */
+function useFullAllowed(): boolean {
+  return usePick(({ session }) => session.session?.full_enabled !== false);
 }
 
 /** Changes the mode of a conversation. A refusal is shown with all others, but for one that whoever asked shows itself. */
@@ -50,6 +55,7 @@ export function ModeMenu({ mode, onChoose, more = [] }: ModeMenuProps) {
   const [confirming, setConfirming] = useState(false);
   const [refusal, setRefusal] = useState<string | null>(null);
   const name = text.composer.modes[mode] ?? mode;
+  const fullAllowed = useFullAllowed();
 
   const giveFull = async (): Promise<void> => {
     try {
@@ -69,9 +75,10 @@ export function ModeMenu({ mode, onChoose, more = [] }: ModeMenuProps) {
         actions={[
           ...MODES.map((one) => ({
             label: text.composer.modes[one] ?? one,
-            hint: text.modes.hints[one] ?? "",
+            hint: one === "full" && !fullAllowed ? text.modes.noFull : (text.modes.hints[one] ?? ""),
             checked: one === mode,
-            danger: one === "full",
+            danger: one === "full" && fullAllowed,
+            disabled: one === "full" && !fullAllowed,
             onSelect: () => {
               setRefusal(null);
               if (one === "full" && mode !== "full") setConfirming(true);
@@ -97,7 +104,8 @@ export function ModeMenu({ mode, onChoose, more = [] }: ModeMenuProps) {
 export function ModeBanner({ id }: { id: string }) {
   const setMode = useSetMode(id);
   const mode = usePicked(id, ({ state }) => modeOf(state.params)) ?? "ask";
-  const words = text.modes.banner[mode];
+  const fullAllowed = useFullAllowed();
+  const words = mode === "full" && !fullAllowed ? text.modes.noFullBanner : text.modes.banner[mode];
   if (!words) return null;
   return (
     <div className={`mode-banner is-${mode}`} role="note" aria-label={`${text.composer.mode}: ${text.composer.modes[mode] ?? mode}`}>

@@ -14,6 +14,8 @@ export interface MenuAction {
   checked?: boolean;
   icon?: IconName;
   danger?: boolean;
+  /** Shown, and not to be chosen; its hint says why. */
+  disabled?: boolean;
   end?: ReactNode;
   onSelect: () => void;
 }
@@ -89,6 +91,7 @@ function MenuList({ label, actions, anchor, align, onClose }: MenuListProps) {
   }, [anchor, align]);
 
   const select = (action: MenuAction) => {
+    if (action.disabled) return;
     chosen.current = true;
     list.current?.hidePopover();
     action.onSelect();
@@ -112,6 +115,7 @@ function MenuList({ label, actions, anchor, align, onClose }: MenuListProps) {
           type="button"
           role={action.checked === undefined ? "menuitem" : "menuitemradio"}
           aria-checked={action.checked}
+          aria-disabled={action.disabled || undefined}
           tabIndex={-1}
           className={action.danger ? "menu-item danger" : "menu-item"}
           onClick={() => select(action)}
