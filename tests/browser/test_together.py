@@ -319,7 +319,7 @@ async def everything(visitor: Visitor, provider: ScriptedProvider, gate: str) ->
     await expect(visitor.approval).to_be_visible()
     await open_block(visitor.log.locator(".work").first)
     await open_block(subagent(visitor, "Builder"))
-    await expect(visitor.log.get_by_text("The lamp needs oil.")).to_be_visible()
+    await expect(visitor.log.get_by_text("The lamp needs oil.", exact=True)).to_be_visible()
     return conversation
 
 

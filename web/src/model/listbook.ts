@@ -21,6 +21,7 @@ export class ListBook {
   /** What the server found for the text, and where it would find more. */
   private found: ReadonlySet<string> = new Set();
   private foundCursor: string | null = null;
+  private asking: ReadonlySet<string> = new Set();
   private visible: string | null = null;
   private last: ConversationList = EMPTY_LIST;
 
@@ -87,6 +88,11 @@ export class ListBook {
     this.foundCursor = page.next_cursor;
   }
 
+  /** The conversations whose subagents wait for a person. */
+  takeAsking(roots: readonly string[]): void {
+    this.asking = new Set(roots);
+  }
+
   showArchived(shown: boolean): void {
     this.archived = shown;
   }
@@ -103,7 +109,7 @@ export class ListBook {
     const hasMore = (query === "" ? this.nextCursor : this.foundCursor) !== null;
     const rows = [...byId.values()];
     const unread = new Set(rows.filter((row) => this.isUnread(row)).map((row) => row.id));
-    const groups = grouped(byId, { query, found: this.found, archived: showArchived, today });
+    const groups = grouped(byId, { query, found: this.found, asking: this.asking, archived: showArchived, today });
     const waitingCount = rows.filter((row) => groupOf(row, today) === "waiting").length;
     const view = { phase, error, byId, groups, query, showArchived, hasMore, loadingMore, unread, waitingCount };
     this.last = {

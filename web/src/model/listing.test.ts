@@ -4,7 +4,7 @@ import { grouped, merged } from "./listing";
 import { ListBook } from "./listbook";
 import { Seen } from "./unread";
 
-const ALL = { query: "", found: new Set<string>(), archived: false, today: 1_000 };
+const ALL = { query: "", found: new Set<string>(), asking: new Set<string>(), archived: false, today: 1_000 };
 
 function names(byId: ReadonlyMap<string, ReturnType<typeof listing>>, shown = ALL): Record<string, string[]> {
   return Object.fromEntries(grouped(byId, shown).map(({ name, items }) => [name, items.map((item) => item.id)]));
@@ -89,8 +89,8 @@ test("an answer to a filter that was changed meanwhile filters nothing", () => {
 
 test("a subagent's conversation stands below the one it works for, which waits when it does", () => {
   const below = { parent: "top", parent_kind: "subagent", root: "top" } as const;
-  const byId = map(listing("top", { turn: "t" }), listing("child", { ...below, turn: "t2" }), listing("asks", { ...below, open_requests: 1 }));
-  expect(names(byId)).toEqual({ waiting: ["top"] });
-  expect(names(map(listing("top", { turn: "t" }), listing("child", { ...below })))).toEqual({ active: ["top"] });
+  const byId = map(listing("top", { turn: "t" }), listing("child", { ...below, turn: "t2" }));
+  expect(names(byId)).toEqual({ active: ["top"] });
+  expect(names(byId, { ...ALL, asking: new Set(["top"]) })).toEqual({ waiting: ["top"] });
   expect(names(byId, { ...ALL, query: "x", found: new Set(["child"]) })).toEqual({ active: ["child"] });
 });

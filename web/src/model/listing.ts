@@ -65,31 +65,27 @@ export function merged(
   return byId;
 }
 
-/** `found`: ids the server matched to the query; a title that holds the query's words matches at once. */
+/**
+ * `found`: ids the server matched to the query; a title that holds the query's words matches at once.
+ * `asking`: conversations whose subagents wait for a person.
+ */
 export function grouped(
   byId: ReadonlyMap<string, Listing>,
-  shown: { query: string; found: ReadonlySet<string>; archived: boolean; today: number },
+  shown: { query: string; found: ReadonlySet<string>; asking: ReadonlySet<string>; archived: boolean; today: number },
 ): ListGroup[] {
   const words = shown.query.toLowerCase().split(/\s+/).filter(Boolean);
   const groups = new Map<GroupName, Listing[]>(ORDER.map((name) => [name, []]));
-  const asking = rootsThatAsk(byId);
   for (const listing of byId.values()) {
     if (listing.archived && !shown.archived) continue;
     // A subagent's is found below the conversation it works for, not beside it; its words are found by a search.
     if (listing.parent_kind === "subagent" && !shown.found.has(listing.id)) continue;
     if (words.length > 0 && !shown.found.has(listing.id) && !matches(listing, words)) continue;
-    groups.get(asking.has(listing.id) ? "waiting" : groupOf(listing, shown.today))?.push(listing);
+    groups.get(shown.asking.has(listing.id) ? "waiting" : groupOf(listing, shown.today))?.push(listing);
   }
   const filled = ORDER.map((name) => ({ name, items: groups.get(name) ?? [] })).filter(({ items }) => items.length > 0);
   // Position orders equal times, so that rows never swap places without a reason.
   for (const { items } of filled) items.sort((a, b) => b.updated_at - a.updated_at || b.pos - a.pos);
   return filled;
-}
-
-/** Conversations whose subagents wait for a person. */
-function rootsThatAsk(byId: ReadonlyMap<string, Listing>): ReadonlySet<string | null> {
-  const asking = [...byId.values()].filter((row) => row.parent_kind === "subagent" && row.open_requests > 0);
-  return new Set(asking.map((row) => row.root));
 }
 
 function matches(listing: Listing, words: readonly string[]): boolean {

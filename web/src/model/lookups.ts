@@ -123,8 +123,16 @@ export class Lookups {
     const fresh = await this.ports.api.requests().catch(() => null);
     // An answer that was overtaken by a later one is old.
     if (question !== this.asked) return;
-    this.shown.publish({ requests: fresh === null ? { phase: "failed", items } : { phase: "ready", items: renewed(items, fresh) } });
-    if (fresh === null) this.alarms.set("requests", RETRY_MS, () => void this.loadRequests());
+    if (fresh === null) {
+      this.shown.publish({ requests: { phase: "failed", items } });
+      this.alarms.set("requests", RETRY_MS, () => void this.loadRequests());
+      return;
+    }
+    const now = renewed(items, fresh);
+    this.shown.publish({ requests: { phase: "ready", items: now } });
+    if (now === items) return;
+    this.list.takeAsking(now.flatMap(({ root, parent_kind }) => (parent_kind === "subagent" && root ? [root] : [])));
+    this.shown.showList();
   }
 
   async loadAgents(): Promise<void> {

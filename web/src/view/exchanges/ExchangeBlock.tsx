@@ -15,6 +15,7 @@ import { Peek } from "../subagents/Peek";
 import { useWaiting } from "../subagents/SubagentBlock";
 import { Markdown } from "../transcript/Markdown";
 import { LiveTime } from "../transcript/Thinking";
+import { Words } from "../transcript/UserMessage";
 import { answerIn, callbackOf, contentOf, outcomeOf, sayNone, sayStatus } from "./say";
 
 interface ExchangeBlockProps {
@@ -70,7 +71,7 @@ function Body({ place, block, exchange, name }: ExchangeBlockProps & { name: str
     <div className="tool-body">
       <div className="tool-section">
         <p className="tool-heading">{later.exchange.message}</p>
-        <p className="exchange-message">{contentOf(block)}</p>
+        <Words place={`letter:${place}`} value={contentOf(block)} />
       </div>
       {watching && exchange.conversation && <Peek conversation={exchange.conversation} agent={name} exchange={exchange.id} />}
       <div className="tool-section">

@@ -11,7 +11,7 @@ import { ask, onAsked } from "../keys";
 import { ConfirmRemoval } from "../list/ConfirmRemoval";
 import { Settings } from "../later";
 import { addressOf, goTo } from "../route";
-import { usePick, usePicked, useStore } from "../store";
+import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { shortPath } from "../tools/say";
 import { Meter } from "./Meter";
 
@@ -169,7 +169,8 @@ const TONE = {
 } as const;
 
 function StatusWords({ id }: { id: string }) {
-  const status = usePicked(id, ({ state }) => state.status) ?? "idle";
+  const own = usePicked(id, ({ state }) => state.status) ?? "idle";
+  const status = useWaitsBelow(id) ? "waiting_user_input" : own;
   const tone = TONE[status];
   if (tone === null) return null;
   return (

@@ -72,7 +72,7 @@ export function Peek({ conversation, agent, exchange }: PeekProps) {
         {cut && <p className="hint">{later.subagent.earlier}</p>}
         {phase !== "missing" &&
           rows.map((row) => (
-            <div key={row.key} className={`peek-row peek-${row.kind}`}>
+            <div key={row.key} className="peek-row">
               <PeekRow row={row} />
             </div>
           ))}

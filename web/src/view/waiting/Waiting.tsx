@@ -30,6 +30,9 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
   const open = entries.filter(({ over }) => !over);
   const keyed = (open.find(({ item }) => item.request.id === focused) ?? open[0])?.item.request.id;
 
+  const place = (item: WaitingRequest): string | null =>
+    open.length < 2 ? null : later.approval.place(open.findIndex((entry) => entry.item === item) + 1, open.length);
+
   // Whoever answered with a focused button goes on with the next, not from the top of the page.
   useEffect(() => {
     if (document.activeElement !== document.body) return;
@@ -52,7 +55,7 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
         <ol ref={list} className="waiting">
           {entries.map(({ item, over }) => (
             <li key={item.request.id} onFocus={() => setFocused(item.request.id)}>
-              {over ? <Over item={item} /> : <Open item={item} keyed={item.request.id === keyed} alone={open.length === 1} />}
+              {over ? <Over item={item} /> : <Open item={item} keyed={item.request.id === keyed} place={place(item)} />}
             </li>
           ))}
         </ol>
@@ -76,13 +79,13 @@ function useEntries(items: readonly WaitingRequest[]): readonly Entry[] {
   return next.entries;
 }
 
-function Open({ item, keyed, alone }: { item: WaitingRequest; keyed: boolean; alone: boolean }) {
+function Open({ item, keyed, place }: { item: WaitingRequest; keyed: boolean; place: string | null }) {
   const { conversation, request } = item;
   const name = useAgentName(item.agent);
   return (
     <section
-      className={keyed && !alone ? "request is-keyed" : "request"}
-      aria-label={labelOf(request)}
+      className={keyed && place !== null ? "request is-keyed" : "request"}
+      aria-label={place === null ? labelOf(request) : `${labelOf(request)}, ${place}`}
       tabIndex={-1}
       data-region
     >
@@ -127,7 +130,7 @@ function Over({ item }: { item: WaitingRequest }) {
   }, [store, conversation]);
   return (
     <div className="waiting-over">
-      <Icon name={ended && ended.status !== "answered" ? "close" : "check"} />
+      <Icon name={ended && (ended.status !== "answered" || ended.resolution?.verdict === "deny") ? "close" : "check"} />
       <p>
         <span className="waiting-what">{whatIs(request, name)}</span>
         <span role="status">{ended ? sayResolution(ended, me) : later.waiting.answered}</span>
