@@ -130,3 +130,20 @@ async def test_plan_waits_for_its_answer_after_the_turn_and_is_then_carried_out(
     assert [event["outcome"] for event in of(events, "turn.finished")] == ["plan", "task"]
     assert (state["status"], state["plan"]["status"]) == ("completed", "completed")
     assert [item["status"] for item in state["plan"]["items"]] == ["skipped", "skipped"]
+
+
+async def test_second_plan_of_one_answer_is_refused_in_words_and_the_first_waits(tmp_path: Path) -> None:
+    broken = Call(name="plan", input={"summary": "Nothing", "items": []})
+    first, second = (
+        Call(name="plan", input={"summary": summary, "items": [{"title": "One"}]}) for summary in ("Do it", "Or this")
+    )
+    async with at_work(tmp_path, Answer.of(broken, first, second)) as work, asyncio.timeout(LIMIT_S):
+        conversation = await work.begin("go", mode="plan")
+        events = await work.events(conversation)
+        (request,) = await work.waiting(conversation)
+    assert request["plan"]["summary"] == "Do it"
+    assert [event["outcome"] for event in of(events, "turn.finished")] == ["plan"]
+    calls = [event["call"] for event in of(events, "tool.called")]
+    results = {event["call"]: event for event in of(events, "tool.finished")}
+    assert [results[call]["ok"] for call in calls] == [False, True, False]
+    assert "only one" in results[calls[2]]["error"]["message"]

@@ -28,13 +28,19 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Outcome
 from palaver.tools.base import ToolSpec
+from palaver.tools.plan import SPEC as PLAN_SPEC
 from palaver.tools.policy import Mode
 from palaver.tools.toolbox import Toolbox
 
+PLAN = PLAN_SPEC.name
 TOGETHER = 8
 """Calls that run at once: enough to hide waiting, few enough for a small machine."""
 OPEN_AT_ONCE = 16
 """Requests of one batch that wait for a person together: half of what a conversation may hold."""
+SECOND_PLAN = (
+    "Not proposed: another plan of the same answer is, and a person can answer only one. "
+    "Put all that you mean into one plan."
+)
 
 
 class Calls:
@@ -73,6 +79,8 @@ class Calls:
             judged = await self._judging.first_look(tool, self._round)
             if isinstance(judged, ToolFinished):
                 yield judged
+            elif self._is_second_proposal(tool.name, entries):
+                yield denied(tool.call, SECOND_PLAN)
             else:
                 entries.append(judged)
         try:
@@ -83,6 +91,10 @@ class Calls:
             await self._stop_waiting()
         for entry in entries:
             yield denied(entry.tool.call, "Not run: a rule ended this turn.")
+
+    def _is_second_proposal(self, name: str, entries: list[Entry]) -> bool:
+        """Proposing a plan ends the turn to wait for an answer to it; to two at once nobody could give one."""
+        return name == PLAN and self._mode() == "plan" and any(entry.tool.name == PLAN for entry in entries)
 
     async def _work_off(self, entries: list[Entry]) -> AsyncGenerator[KnownEvent, None]:
         """Takes entries off the list as they get their results. A rule that ends the turn leaves the rest."""
