@@ -145,7 +145,9 @@ async def _agents(config: Config) -> list[Finding]:
     clock = SystemClock()
     async with open_roster(config, clock) as roster:
         agents = [
-            Finding(
+            Finding("wrong", f"agent {entry.id}", entry.problem, "Mend the file, or remove it")
+            if entry.problem
+            else Finding(
                 "ok" if entry.ready else "note",
                 f"agent {entry.id}",
                 f"{entry.name}: {entry.note or entry.backend}" + (f", {entry.model}" if entry.model else ""),

@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": Place("palaver.cli.serve", "serve", "Start the server and open its page."),
     "send": Place("palaver.cli.send", "send", "Send a message and stream the answer."),
     "list": Place("palaver.cli.list", "list_conversations", "List conversations, newest first."),
+    "agents": Place("palaver.cli.agents", "app", "List the agents, or show one."),
     "export": Place("palaver.cli.export", "export", "Write conversations to files: markdown, JSON lines, HTML."),
     "import": Place(
         "palaver.cli.import_", "import_files", "Make conversations from files or another program's history."

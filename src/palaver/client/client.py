@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from palaver.client.agents import AgentDetails, AgentInfo, Agents
 from palaver.client.projects import (
     MissionInfo,
     Missions,
@@ -86,20 +88,6 @@ class Hit(Struct):
 
 class _Hits(Struct):
     items: list[Hit]
-
-
-class AgentInfo(Struct):
-    id: str
-    name: str
-    description: str = ""
-    backend: str = ""
-    model: str | None = None
-    ready: bool = True
-    note: str | None = None
-
-
-class _Agents(Struct):
-    items: list[AgentInfo]
 
 
 class BackendError(Struct):
@@ -345,8 +333,31 @@ class Client:
     async def search(self, query: str, limit: int = 20) -> list[Hit]:
         return (await self._get("/api/search", _Hits, {"q": query, "limit": limit})).items
 
-    async def agents(self) -> list[AgentInfo]:
-        return (await self._get("/api/agents", _Agents)).items
+    async def agents(self, project: str | None = None) -> list[AgentInfo]:
+        return (await self._get("/api/agents", Agents, {"project": project})).items
+
+    async def last_used_agent(self, project: str | None = None) -> str | None:
+        """What a person chose last, to be offered first."""
+        return (await self._get("/api/agents", Agents, {"project": project})).last_used
+
+    async def agent(self, agent: str, project: str | None = None) -> AgentDetails:
+        return await self._get(f"/api/agents/{quote(agent, safe='')}", AgentDetails, {"project": project})
+
+    async def create_agent(self, **fields: Any) -> AgentDetails:
+        """Not tried again when the connection breaks: the second try would find its id taken."""
+        return await self._request("POST", "/api/agents", AgentDetails, data=msgspec.json.encode(fields))
+
+    async def update_agent(self, agent: str, **fields: Any) -> AgentDetails:
+        """Changes what is given; None clears a field."""
+        return await self._send("PATCH", f"/api/agents/{quote(agent, safe='')}", fields, AgentDetails)
+
+    async def delete_agent(self, agent: str) -> None:
+        await self._body("DELETE", f"/api/agents/{quote(agent, safe='')}")
+
+    async def trust_agent(self, project: str, agent: str, hash: str | None) -> AgentInfo:
+        """Let these bytes of a project's agent work there; None takes the trust back."""
+        body = {"project": project, "agent": agent, "hash": hash}
+        return await self._send("POST", "/api/agents/trust", body, AgentInfo)
 
     async def backends(self) -> list[BackendInfo]:
         return (await self._get("/api/backends", _Backends)).items

@@ -8,7 +8,19 @@ import pytest
 
 from palaver.schema.base import Decision
 from palaver.tools.base import Proposal, ToolSpec
-from palaver.tools.policy import Grant, Mode, Policy, Rule, Source, as_mode, offers, rules_of, standing_grant
+from palaver.tools.policy import (
+    Grant,
+    Mode,
+    Policy,
+    Rule,
+    Source,
+    Verdict,
+    allowed_by,
+    as_mode,
+    offers,
+    rules_of,
+    standing_grant,
+)
 
 READ = ToolSpec("read", "", {}, reads_only=True)
 EDIT = ToolSpec("edit", "", {}, edits_only=True)
@@ -304,3 +316,20 @@ def test_pattern_sees_every_file_that_a_call_writes() -> None:
     assert policy.verdict(patch, proposal("a.py", writes=("a.py", "b.env")), "full").decision == "deny_continue"
     assert policy.verdict(patch, proposal("a.py", writes=("a.py", "b.py")), "ask").decision == "ask"
     assert policy.verdict(patch, proposal("a.py", writes=("a.py",)), "ask").decision == "allow"
+
+
+def test_tool_an_agent_may_use_runs_in_its_name_also_where_a_rule_asks() -> None:
+    grants = allowed_by("ada", ["shell"])
+    policy = Policy(rules=(Rule("shell", "ask"),))
+    assert policy.verdict(SHELL, proposal(), "ask", grants) == Verdict(
+        "allow", "agent:ada", "The agent “ada” uses it without asking."
+    )
+    assert policy.verdict(EDIT, proposal(), "ask", grants).decision == "ask"
+
+
+@pytest.mark.parametrize("denial", ["deny_continue", "deny_abort"])
+def test_denial_and_plan_mode_beat_the_tools_an_agent_may_use(denial: Decision) -> None:
+    grants = allowed_by("ada", ["shell", "*"])
+    assert Policy(rules=(Rule("shell", denial),)).verdict(SHELL, proposal(), "ask", grants).decision == denial
+    assert Policy().verdict(SHELL, proposal(), "plan", grants).decision == "deny_continue"
+    assert Policy().verdict(EDIT, proposal(), "ask", grants).decision == "ask"

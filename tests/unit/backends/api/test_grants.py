@@ -62,3 +62,26 @@ async def test_grant_that_cannot_be_written_down_holds_for_its_conversation(tmp_
     (tmp_path / "blocked").write_text("a file where a folder should be")
     turn, grants = MemoryTurn("hi"), Grants(StandingGrants(tmp_path / "blocked" / "grants.json"))
     assert (await grants.keep(turn, kept("agent"))).scope == "conversation"
+
+
+async def test_tools_of_the_record_count_as_the_record_is_now(tmp_path: Path) -> None:
+    """Not as it was when the turn began; and without the book, as the turn has it."""
+    turn = MemoryTurn("hi", project=tmp_path, agent=AgentRecord(id="ada", name="Ada", allowed_tools=("write",)))
+    standing = StandingGrants(tmp_path / "grants.json")
+    for grants in (Grants(), Grants(standing)):
+        assert [(rule.tool, rule.agent) for rule in grants.of(turn)] == [("write", "ada")]
+    now = ["shell"]
+    standing.records = lambda agent, _: now
+    assert [(rule.tool, rule.agent) for rule in Grants(standing).of(turn)] == [("shell", "ada")]
+    now.clear()
+    assert Grants(standing).of(turn) == ()
+
+
+async def test_what_was_allowed_for_an_agent_is_forgotten_with_it(tmp_path: Path) -> None:
+    standing = StandingGrants(tmp_path / "grants.json")
+    turns = [MemoryTurn("hi", project=tmp_path, agent=AgentRecord(id=name, name=name)) for name in ("ada", "bea")]
+    for turn in turns:
+        await Grants(standing).keep(turn, kept("agent"))
+    await Grants(standing).keep(turns[0], kept("project"))
+    await standing.forget("ada")
+    assert [(grant.scope, grant.agent) for grant in standing.all()] == [("agent", "bea"), ("project", "ada")]
