@@ -218,6 +218,22 @@ async def test_agent_at_work_anywhere_in_the_project_is_not_woken_and_its_clock_
     assert woken.agents[0].triggered == 1
 
 
+async def test_turn_that_nobody_saw_running_starts_the_idle_clock_anew_too(tmp_path: Path) -> None:
+    async with world(tmp_path, ManualClock()) as here:
+        await here.projects.set_mission(here.folder, "Tidy up", named("anna"))
+        body = CreateConversation(agent="anna", project=str(here.folder))
+        other = (await here.directory.create(body, None)).conversation
+        await here.clock.advance(50)
+        await here.directory.command(other, SendMessage(content="hello"), None)
+        await here.at_rest()
+        await here.pass_time(59)
+        early = await here.view()
+        await here.pass_time(1)
+        woken = await here.view()
+
+    assert [view.triggered for view in (early, woken)] == [0, 1]
+
+
 async def test_agent_that_works_in_a_folder_that_leads_to_the_project_is_busy_too(tmp_path: Path) -> None:
     async with world(tmp_path, ManualClock(), lambda _: [Wait("long")]) as here:
         (tmp_path / "link").symlink_to(here.folder)
@@ -232,7 +248,7 @@ async def test_agent_that_works_in_a_folder_that_leads_to_the_project_is_busy_to
 
 async def test_mission_stops_at_its_budget_with_all_that_worked_for_it_and_says_so(tmp_path: Path) -> None:
     async with world(tmp_path, ManualClock(), costing(0.3)) as here:
-        await here.projects.set_mission(here.folder, "Tidy up", named("anna", "ben"), budget_usd=1.6)
+        await here.projects.set_mission(here.folder, "Tidy up", named("anna", "ben"), budget_usd=2.0)
         await here.pass_time(MINUTE_S)
         mission = (await here.view()).mission
         assert mission
@@ -247,11 +263,11 @@ async def test_mission_stops_at_its_budget_with_all_that_worked_for_it_and_says_
         await here.at_rest()
         await here.pass_time(DAY_S)
         view = await here.view()
-        # A conversation that is deleted gives nothing back.
-        await here.directory.command(root, DeleteConversation(), None)
-        await here.pass_time(DAY_S)
-        later = await here.view()
     async with world(tmp_path, here.clock, costing(0.3)) as again:
+        await again.pass_time(DAY_S)
+        later = await again.view()
+        # A conversation that is deleted gives nothing back.
+        await again.directory.command("child", DeleteConversation(), None)
         await again.pass_time(DAY_S)
         last = await again.view()
 
@@ -410,7 +426,20 @@ async def test_jump_of_the_wall_clock_wakes_nobody_early_and_nobody_late(tmp_pat
     assert [view.triggered for view in (early, first, between, second)] == [0, 1, 1, 2]
 
 
-async def test_record_that_changes_counts_from_the_next_waking(tmp_path: Path) -> None:
+async def test_jump_of_the_wall_clock_just_after_a_mission_is_set_makes_it_no_older(tmp_path: Path) -> None:
+    async with world(tmp_path, ManualClock()) as here:
+        await here.missions.look()
+        await here.projects.set_mission(here.folder, "Tidy up", named("anna"))
+        here.clock.jump_wall(DAY_S * 1000)
+        await here.pass_time(59)
+        early = await here.view()
+        await here.pass_time(1)
+        woken = await here.view()
+
+    assert [view.triggered for view in (early, woken)] == [0, 1]
+
+
+async def test_prompt_and_interval_come_from_whoever_has_a_say_in_them(tmp_path: Path) -> None:
     async with world(tmp_path, ManualClock(), records=(record("anna", None), record("ben", "mine", 5))) as here:
         await here.projects.set_mission(here.folder, "Tidy up", named("anna", "ben"))
         await here.projects.override(here.folder, "anna", {"idle_prompt": "from the project"})
