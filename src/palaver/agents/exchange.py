@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from palaver.agents.delegation import Agents
-from palaver.agents.letters import Addresses, cautious, hops_so_far, told_off, works_for_another
+from palaver.agents.letters import Addresses, cautious, hops_so_far, told_off, too_many, works_for_another
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
@@ -38,6 +38,8 @@ END_S = 5.0
 
 Key = tuple[str, str]
 """The conversation that asked, and the exchange."""
+Waiter = asyncio.Future[tuple[str, ExchangeReturned]]
+"""The conversation that answered, and its answer."""
 
 
 class Conversations(Protocol):
@@ -55,7 +57,7 @@ class Exchanges:
         self._clock = clock
         self._roster = roster
         self._addresses = Addresses(log, ids)
-        self._waiting: dict[Key, asyncio.Future[ExchangeReturned]] = {}
+        self._waiting: dict[Key, Waiter] = {}
         """Those whose call still runs: their answers are handed over, not sent."""
         self._work: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -80,11 +82,31 @@ class Exchanges:
     async def write(self, caller: Caller, letter: Letter, call: str) -> Reply:
         """Raises only what the caller's own log raises. Cancelled: the target goes on, and its answer begins no turn."""
         state = caller.state
-        if words := told_off(state, letter, self._roster):
+        here = state.conversation
+        sending = (exchange for conversation, exchange in self._waiting if conversation == here)
+        if words := told_off(state, letter, self._roster) or too_many(state, sending):
             return Reply(status="failed", response=words)
+        waiting = self._waiting[here, call] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._sent(caller, letter, call, waiting)
+        finally:
+            unread = self._waiting.pop((here, call), None)
+            if unread is not None and unread.done():
+                target, answer = unread.result()
+                self._return(here, target, answer)
+
+    async def _sent(self, caller: Caller, letter: Letter, call: str, waiting: Waiter) -> Reply:
+        state = caller.state
         address = await self._addresses.of(state, letter)
         if address.conversation is None:
             return Reply(status="failed", response=address.words)
+        origin = Origin(face="agents", agent=caller.agent_id, conversation=state.conversation)
+        if address.is_new:
+            # Before anybody is told of it. If the server dies right here it stays empty, and is the latest one next time.
+            try:
+                await self._create(caller, letter.agent, address.conversation, call, origin)
+            except CallerError as refusal:
+                return Reply(status="failed", response=refusal.message)
         sent = ExchangeSent(
             exchange=call,
             agent=letter.agent,
@@ -94,22 +116,13 @@ class Exchanges:
             call=call,
             hops=hops_so_far(state) + 1,
         )
-        key = (state.conversation, call)
-        waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
-        try:
-            return await self._exchanged(caller, letter, sent, waiting)
-        finally:
-            unread = self._waiting.pop(key, None)
-            if unread is not None and unread.done():
-                self._return(state.conversation, address.conversation, unread.result())
+        return await self._exchanged(caller, letter, sent, waiting)
 
-    async def _exchanged(
-        self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: "asyncio.Future[ExchangeReturned]"
-    ) -> Reply:
+    async def _exchanged(self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: Waiter) -> Reply:
         call, to, agent = sent.exchange, sent.to, sent.agent
         await caller.tell(sent)
         if find(caller.state, call, "out") is None:
-            # The turn was stopped in the same moment, and what it said then was not recorded: nothing was sent.
+            # The turn was stopped in the same moment, and what it said then was not recorded: nothing is sent.
             return Reply(status="cancelled", response="The turn was stopped before the message was sent.")
         try:
             taken = await self._deliver(caller.state, caller.agent_id, caller.mode, sent)
@@ -144,7 +157,7 @@ class Exchanges:
         words = f"{sent.agent} {doing}. Its answer comes back as a message that begins a turn of yours: go on, or end yours."
         return Reply(status="queued" if queued else "started", response=words, conversation=sent.to)
 
-    async def _answer(self, waiting: "asyncio.Future[ExchangeReturned]", timeout_s: float) -> ExchangeReturned | None:
+    async def _answer(self, waiting: Waiter, timeout_s: float) -> ExchangeReturned | None:
         """None: it did not come in time."""
         timer = asyncio.create_task(self._clock.sleep(timeout_s), name="wait for another agent")
         either: set[asyncio.Future[Any]] = {waiting, timer}
@@ -152,14 +165,12 @@ class Exchanges:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             timer.cancel()
-        return waiting.result() if waiting.done() else None
+        return waiting.result()[1] if waiting.done() else None
 
     async def _deliver(self, caller: State, agent: str, mode: str, sent: ExchangeSent) -> Accepted:
         """The message in the target's log, once, whoever asks how often. Raises CallerError when it takes none."""
         to = sent.to or ""
         origin = Origin(face="agents", agent=agent, conversation=caller.conversation)
-        if await self._log.head(to) is None:
-            await self._create(caller, mode, sent, origin)
         target = await self._directory.state(to)
         usual = self._mode_of(target)
         order = Deliver(
@@ -172,19 +183,20 @@ class Exchanges:
         )
         return await self._directory.command(to, order, origin)
 
-    async def _create(self, caller: State, mode: str, sent: ExchangeSent, origin: Origin) -> None:
+    async def _create(self, caller: Caller, agent: str, conversation: str, call: str, origin: Origin) -> None:
+        state = caller.state
         created = ConversationCreated(
-            agent=sent.agent,
-            project=caller.project,
-            params={"mode": cautious(self._own_mode(sent.agent, caller.project), mode)},
+            agent=agent,
+            project=state.project,
+            params={"mode": cautious(self._own_mode(agent, state.project), caller.mode)},
             parent=Parent(
-                conversation=caller.conversation,
+                conversation=state.conversation,
                 kind="exchange",
-                root=caller.parent.root if caller.parent else caller.conversation,
-                call=sent.call,
+                root=state.parent.root if state.parent else state.conversation,
+                call=call,
             ),
         )
-        await self._directory.begin_as(sent.to or "", created, origin)
+        await self._directory.begin_as(conversation, created, origin)
 
     def _mode_of(self, state: State) -> str:
         mode = state.params.get("mode")
@@ -204,7 +216,7 @@ class Exchanges:
         if waiting is None:
             self._return(exchange.conversation, conversation, answer)
         elif not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_result((conversation, answer))
 
     def _return(self, caller: str, target: str, answer: ExchangeReturned) -> None:
         self._hold(self._give_back(caller, target, answer), f"return exchange {answer.exchange}")

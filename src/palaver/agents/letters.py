@@ -4,6 +4,7 @@ Called by `exchange.py` before anything is sent. Reads the list of conversations
 words that the model can act on: they become the result of its call, and are seen in the transcript.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from palaver.agents.delegation import Agents, known_agents
@@ -23,10 +24,12 @@ PAGE_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The conversation that a letter goes to, whether or not it is there yet; or why there is none."""
+    """The conversation that a letter goes to; or why there is none."""
 
     conversation: str | None = None
     words: str = ""
+    is_new: bool = False
+    """It is yet to be made."""
 
 
 def works_for_another(state: State) -> bool:
@@ -48,8 +51,6 @@ def told_off(caller: State, letter: Letter, agents: Agents) -> str:
     if agents.agent(letter.agent, caller.project) is None:
         known = ", ".join(name for name, _ in known_agents(agents, caller.project))
         return f"There is no agent “{letter.agent}”. There are: {known or 'none'}."
-    if sum(1 for known in caller.exchanges if known.direction == "out" and is_open(known)) >= WIDTH:
-        return f"{WIDTH} messages of yours are still unanswered. Wait for an answer before you write to anybody else."
     if hops_so_far(caller) >= HOPS:
         return (
             f"Agents have passed {HOPS} messages back and forth since a person last spoke, so nothing was sent. "
@@ -58,6 +59,14 @@ def told_off(caller: State, letter: Letter, agents: Agents) -> str:
     if works_for_another(caller) and not letter.wait:
         return "You work on a task and have no later turn to get an answer in. Write with mode `sync`."
     return ""
+
+
+def too_many(caller: State, sending: Iterable[str]) -> str:
+    """`sending` are the exchanges that are on their way: of calls that run together none is on record yet."""
+    unanswered = {known.id for known in caller.exchanges if known.direction == "out" and is_open(known)}
+    if len(unanswered.union(sending)) < WIDTH:
+        return ""
+    return f"{WIDTH} messages of yours are still unanswered. Wait for an answer before you write to anybody else."
 
 
 def hops_so_far(caller: State) -> int:
@@ -91,15 +100,19 @@ class Addresses:
     async def of(self, caller: State, letter: Letter) -> Address:
         match letter.conversation:
             case "create":
-                return Address(self._ids.new())
+                return self._new()
             case "latest":
                 latest = await self._latest(caller, letter.agent)
                 words = f"{letter.agent} has no conversation in this project. Use session `create` to begin one."
                 return Address(latest, "" if latest else words)
             case "latest-or-create":
-                return Address(await self._latest(caller, letter.agent) or self._ids.new())
+                latest = await self._latest(caller, letter.agent)
+                return Address(latest) if latest else self._new()
             case conversation:
                 return await self._named(caller, letter.agent, conversation)
+
+    def _new(self) -> Address:
+        return Address(self._ids.new(), is_new=True)
 
     async def _latest(self, caller: State, agent: str) -> str | None:
         cursor: str | None = None

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,8 +174,10 @@ async def events_of(log: EventLog, conversation: str) -> list[Any]:
 
 
 @asynccontextmanager
-async def open_office(log: EventLog | None = None, *records: AgentRecord) -> AsyncIterator[Office]:
-    """Ada asks, Bea answers, unless a test says otherwise."""
+async def open_office(
+    log: EventLog | None = None, *records: AgentRecord, take_up: bool = True
+) -> AsyncIterator[Office]:
+    """Ada asks, Bea answers, unless a test says otherwise. Without `take_up` nobody looks after what a crash cut."""
     log, players, clock = log or MemoryLog(), Players(), ManualClock()
     directory: Directory
     exchanges: Exchanges
@@ -189,7 +191,7 @@ async def open_office(log: EventLog | None = None, *records: AgentRecord) -> Asy
     others = Colleagues(lambda: exchanges)
     directory = Directory(Surroundings(log, feed, clock, ids, crew, Path(HOME), others=others))
     exchanges = Exchanges(directory, log, clock, ids, crew)
-    async with directory.running(), exchanges.running():
+    async with directory.running(), exchanges.running() if take_up else nullcontext():
         yield Office(log, feed, directory, exchanges, players.scripts, clock)
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from palaver.agents.letters import WIDTH
 from palaver.backends.base import Turn
 from palaver.core.exchanges import HOPS, find
-from palaver.errors import AgentError, NotInstalled
+from palaver.errors import AgentError, NotInstalled, StorageFull
+from palaver.log.base import Append, Appended
 from palaver.log.memory import MemoryLog
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
@@ -280,11 +283,16 @@ async def test_answer_to_a_deleted_caller_is_dropped_quietly() -> None:
         await office.at_rest(caller, turns=1)
         await office.do(caller, DeleteConversation())
         (target,) = await office.conversations("bea")
-        gate.set()
-        state = await office.at_rest(target, turns=1)
+        with capture_logs() as said:
+            gate.set()
+            state = await office.at_rest(target, turns=1)
+            # A second exchange passes behind the first: by then that one was dealt with.
+            await office.ask(await office.begin("ada"), writes(to(), call="y"))
+            await office.at_rest(target, turns=2)
         events = await office.events(caller)
     assert state.last_turn is not None
     assert state.last_turn.outcome == "completed"
+    assert [entry for entry in said if entry["log_level"] in ("warning", "error")] == []
     assert (callbacks(events), statuses(events)) == ([], ["started"])
 
 
@@ -446,6 +454,60 @@ async def test_subagent_waits_for_a_busy_agent_because_it_has_no_later_turn() ->
     assert callbacks(events) == []
 
 
+async def test_agent_that_waits_for_eight_answers_writes_to_nobody_else() -> None:
+    replies: list[Reply] = []
+    gate = asyncio.Event()
+    async with open_office() as office:
+        caller = await office.begin("ada")
+        office.scripts["bea"] = [says_until(gate, "Blue.") for _ in range(WIDTH)]
+
+        async def writes_to_many(turn: Turn) -> AsyncIterator[KnownEvent]:
+            letters = (turn.write_to(to(conversation="create", wait=False), f"x{place}") for place in range(WIDTH + 2))
+            replies.extend(await asyncio.gather(*letters))
+            replies.append(await turn.write_to(to(conversation="create"), "later"))
+            yield TurnFinished(outcome="completed")
+
+        await office.ask(caller, writes_to_many)
+        await office.at_rest(caller, turns=1)
+        gate.set()
+        await office.at_rest(caller, turns=1 + WIDTH)
+    assert [reply.status for reply in replies] == ["started"] * WIDTH + ["failed"] * 3
+    assert "still unanswered" in replies[-1].response
+
+
+class Full(MemoryLog):
+    """A disk that is full for one conversation until there is room again."""
+
+    full_for: str | None = None
+
+    async def append(self, append: Append) -> Appended:
+        if append.conversation == self.full_for and not append.urgent:
+            raise StorageFull("The disk is full.")
+        return await super().append(append)
+
+
+async def test_answer_waits_until_there_is_room_on_the_disk_again() -> None:
+    log = Full()
+    gate, started = asyncio.Event(), asyncio.Event()
+    async with open_office(log) as office:
+        caller = await office.begin("ada")
+        office.scripts["bea"] = [says_until(gate, "Blue.", started)]
+        await office.ask(caller, writes(to(wait=False)))
+        await soon(started.wait())
+        await office.at_rest(caller, turns=1)
+        log.full_for = caller
+        gate.set()
+        (target,) = await office.conversations("bea")
+        await office.at_rest(target, turns=1)
+        await office.clock.advance(60)
+        assert statuses(await office.events(caller)) == ["started"]
+        log.full_for = None
+        await office.in_time(office.at_rest(caller, turns=2))
+        events = await office.events(caller)
+    assert statuses(events) == ["started", "complete"]
+    assert len(callbacks(events)) == 1
+
+
 # -- through restarts
 
 
@@ -599,10 +661,10 @@ async def test_target_deleted_before_it_got_the_message_is_told_after_the_restar
         commit for commit in range(1, log.commits) if of(await events_of(log.after(commit), caller), ExchangeSent)
     ]
     left = log.after(commits[0])
-    async with open_office(left) as office:
-        # Gone before the exchange is looked at: nobody had time to deliver it.
-        assert (await left.used(target, "exchange-x")) is None
+    async with open_office(left, take_up=False) as office:
         await office.do(target, DeleteConversation())
+        assert (await left.used(target, "exchange-x")) is None
+    async with open_office(left) as office:
         await office.at_rest(caller, turns=2)
         events = await office.events(caller)
     assert statuses(events)[-1] == "cancelled"
