@@ -10,6 +10,8 @@ from palaver.agents.roster import Source
 from palaver.backends.base import Backend, Readiness
 from palaver.clock import Clock
 from palaver.schema.records import AgentRecord
+from palaver.tools.agents_message import NAME as AGENTS_MESSAGE
+from palaver.tools.task import NAME as TASK
 from palaver.tools.toolbox import Toolbox
 
 PROGRAMS = (
@@ -28,7 +30,8 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
 
-        return ClaudeBackend(environment, clock, policy=policy, standing=standing)
+        others = toolbox.only((TASK, AGENTS_MESSAGE))
+        return ClaudeBackend(environment, clock, policy=policy, standing=standing, others=others)
 
     def claude_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.claude import readiness

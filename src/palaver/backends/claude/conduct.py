@@ -9,7 +9,7 @@ one that does not rest in time, or has something of this turn left in the backgr
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,7 @@ from palaver.backends.claude.family import family
 from palaver.backends.claude.judging import judged
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
 from palaver.backends.claude.results import redacted
+from palaver.backends.claude.tools import OwnCall
 from palaver.backends.claude.translate import Call, Reading
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging
@@ -49,6 +50,7 @@ from palaver.schema.events import (
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
+from palaver.tools.policy import as_mode
 from palaver.tools.redact import Redactor
 
 STOP_S = 1.5
@@ -97,6 +99,8 @@ class Conduct:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent: dict[str, str] = {}
         """What the program was told and has not done with, and how far it is."""
+        self._carried: set[str] = set()
+        """Calls of our own tools that this turn has taken up."""
         self._declined: str | None = None
         self._before: set[int] = set()
         """Processes that the program had when the turn began."""
@@ -203,6 +207,8 @@ class Conduct:
                         await self._steer()
                 case Signal(what=OwnQuestion() as question):
                     self._put(question)
+                case Signal(what=OwnCall() as own):
+                    self._carry_out(own)
                 case Exited():
                     raise item
                 case _:
@@ -350,6 +356,23 @@ class Conduct:
         )
         self._hold(self._ask(question, request), f"question {request.request}")
 
+    def _carry_out(self, own: OwnCall) -> None:
+        """The program does not say which of its calls this is; of equal ones it makes no difference."""
+        name = own.tool.spec.name
+        call = next(
+            (
+                one
+                for one in self._reading.calls.values()
+                if one.name.endswith(f"__{name}") and one.input == own.given and one.id not in self._carried
+            ),
+            None,
+        )
+        known = call.id if call is not None else self._turn.new_id()
+        self._carried.add(known)
+        active = self._turn.state.turn
+        mode = (active.mode if active else None) or self._turn.params.get("mode") or self._turn.agent.mode
+        self._hold(own.carry_out(self._turn, known, as_mode(mode)), f"{name} {known}")
+
     def _hold(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
@@ -394,10 +417,8 @@ class Conduct:
         tasks = [*(task for _, _, task in self._waiting.values()), *self._tasks]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=STOP_S)
-        if not settled:
-            await self._stop()
+        # Both at once: whoever works for this turn takes as long to end as the program itself.
+        await asyncio.gather(_ended(tasks), *([] if settled else [self._stop()]))
 
     async def _stop(self) -> None:
         program = self._program
@@ -433,3 +454,8 @@ class Conduct:
             at=at,
             cost_usd=cost_usd,
         )
+
+
+async def _ended(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=STOP_S)

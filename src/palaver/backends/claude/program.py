@@ -10,7 +10,7 @@ Must never start a program outside the runner, or hand it more of our environmen
 import asyncio
 import contextlib
 import importlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from palaver.backends.claude.results import exit_code_of
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, Exited, ProtocolBroken
 from palaver.schema.records import McpServer
+from palaver.tools.base import Tool
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient, PermissionResult, ToolPermissionContext
@@ -40,8 +41,8 @@ AT_ONCE = Ladder(interrupt_s=0, terminate_s=0.3)
 """For one that did not rest in time, or must not go on: it had its chance."""
 OWN = "palaver"
 """Our server of tools, as the program knows it."""
-OWN_TOOLS = (f"mcp__{OWN}__search_conversations", f"mcp__{OWN}__ask_user")
-"""They need no leave: one only searches, the other is itself a question."""
+OWN_TOOLS = tuple(f"mcp__{OWN}__{name}" for name in ("search_conversations", "ask_user", "task", "agents_message"))
+"""They need no leave: one only searches, one is itself a question, and whoever the others set to work asks for itself."""
 
 PASSED_ON = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -305,8 +306,12 @@ async def started(
     mode: str,
     resume: Resume | None,
     closing: Callable[[], bool],
+    others: Sequence[Tool] = (),
 ) -> AsyncIterator[ClaudeProgram]:
-    """The program for the length of a block. Raises SessionUnknown when it cannot go on with the session."""
+    """The program for the length of a block. Raises SessionUnknown when it cannot go on with the session.
+
+    `others` are the tools by which it reaches other agents.
+    """
     # A second of importing, in which others stream.
     await asyncio.to_thread(importlib.import_module, "palaver.backends.claude.wire")
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
@@ -319,7 +324,7 @@ async def started(
         options = ClaudeAgentOptions(
             can_use_tool=program.may_use,
             hooks={"PreToolUse": [HookMatcher(hooks=[program.before_use])]},
-            mcp_servers={OWN: server(program)},
+            mcp_servers={OWN: server(program, others)},
             verbatim_prompts=True,
         )
         wire = Wire(child, program.deliver, program.ended)

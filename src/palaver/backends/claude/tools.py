@@ -1,26 +1,90 @@
-"""Our tools for Claude Code, as a server in this process: earlier conversations, and questions to the person.
+"""Our tools for Claude Code, as a server in this process: earlier conversations, questions to the person, other agents.
 
-Made by `program`; the SDK carries the calls. Each call belongs to the turn that runs at that moment.
+Made by `program`; the SDK carries the calls. Each call belongs to the turn that runs at that moment. What takes its time (a
+task, a message to another agent) is held by that turn, which ends it when it ends itself.
 """
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
+from palaver.backends.base import Turn
 from palaver.backends.claude.asking import OwnQuestion
+from palaver.backends.claude.program import Signal
+from palaver.schema.events import KnownEvent
+from palaver.schema.view import Outcome
 from palaver.tools.ask_user import AskUser
-from palaver.tools.base import ToolResult
+from palaver.tools.base import Letter, Passage, Reply, Report, Tool, ToolResult, Workplace
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import McpSdkServerConfig
+    from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool
 
     from palaver.backends.claude.program import ClaudeProgram
 
 FOUND_LIMIT = 8
 """Passages of one search: enough to find what is meant, and to ask again more exactly."""
 SEARCH = "Search the earlier conversations of this project. Gives the best passages with their conversation's title."
+OVER = ToolResult(ok=False, error="The turn is over; nothing more comes of this.")
 
 
-def server(program: "ClaudeProgram") -> "McpSdkServerConfig":
-    from claude_agent_sdk import create_sdk_mcp_server, tool
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """A call of one of our tools that the turn has to hold."""
+
+    tool: Tool
+    given: Mapping[str, Any]
+    answer: "asyncio.Future[ToolResult]"
+
+    async def carry_out(self, turn: Turn, call: str, mode: str) -> None:
+        """Whatever happens, there is an answer: the program waits for it."""
+        place = Workplace(
+            root=turn.project, output=_unheard, spill=turn.store_blob, host=_Host(turn), call=call, mode=mode
+        )
+        result = OVER
+        try:
+            result = await self.tool.run(self.given, place)
+        finally:
+            if not self.answer.done():
+                self.answer.set_result(result)
+
+
+class _Host:
+    """Implements `tools.base.Host` as far as these tools ask."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    @property
+    def conversation(self) -> str:
+        return self._turn.conversation
+
+    async def emit(self, event: KnownEvent) -> None:
+        raise NotImplementedError
+
+    def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
+        raise NotImplementedError
+
+    async def search(self, query: str, limit: int) -> Sequence[Passage]:
+        return await self._turn.search(query, limit)
+
+    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
+        await self._turn.process_ended(process, exit_code, text)
+
+    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
+        return await self._turn.delegate(agent, prompt, call)
+
+    async def write_to(self, letter: Letter, call: str) -> Reply:
+        return await self._turn.write_to(letter, call)
+
+
+async def _unheard(text: str, stream: Literal["stdout", "stderr"]) -> None:
+    pass
+
+
+def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServerConfig":
+    """`others` are tools that work through the turn: to give a task, to write to another agent."""
+    from claude_agent_sdk import ToolAnnotations, create_sdk_mcp_server, tool
 
     ask = AskUser()
     query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -39,10 +103,27 @@ def server(program: "ClaudeProgram") -> "McpSdkServerConfig":
         if isinstance(asked, ToolResult):
             return _said(asked.error or "", failed=True)
         resolved = await OwnQuestion.put(program, asked)
-        answer = ask.answered(given, resolved)
-        return _said(answer.output if answer.ok else answer.error or "", failed=not answer.ok)
+        return _told(ask.answered(given, resolved))
 
-    return create_sdk_mcp_server("palaver", tools=[search_conversations, ask_user])
+    def held(own: Tool) -> "SdkMcpTool[Any]":
+        # Of calls that only read the program makes several at once; whoever is set to work here asks for its own effects.
+        at_once = ToolAnnotations(readOnlyHint=True)
+
+        @tool(own.spec.name, own.spec.description, dict(own.spec.parameters), annotations=at_once)
+        async def call(given: dict[str, Any]) -> dict[str, Any]:
+            if program.resting:
+                return _told(OVER)
+            held = OwnCall(own, given, asyncio.get_running_loop().create_future())
+            program.inbox.put_nowait(Signal(held))
+            return _told(await held.answer)
+
+        return call
+
+    return create_sdk_mcp_server("palaver", tools=[search_conversations, ask_user, *map(held, others)])
+
+
+def _told(result: ToolResult) -> dict[str, Any]:
+    return _said(result.output if result.ok else result.error or "", failed=not result.ok)
 
 
 def _said(text: str, *, failed: bool = False) -> dict[str, Any]:
