@@ -151,10 +151,12 @@ async def test_copy_is_an_agent_of_its_own(tmp_path: Path) -> None:
     async with at_work(tmp_path, Answer.of("Yes.")) as work:
         await made(work.server, name="Gardener", system_prompt="You dig.", environment={"KEY": "secret"})
         copy = await work.server.http.post("/api/agents/gardener/duplicate", json={"name": "Digger"})
+        plain = await work.server.http.post("/api/agents/demo/duplicate")
         await work.server.http.delete("/api/agents/gardener")
         await talk(work, "hello", agent=copy.json()["id"])
 
     assert (copy.status_code, copy.json()["id"], copy.json()["name"]) == (201, "gardener-copy", "Digger")
+    assert (plain.json()["id"], plain.json()["backend"], plain.json()["source"]) == ("demo-copy", "demo", "data")
     assert "You dig." in prompts(work)[0]
     assert "secret" in (tmp_path / "data/agents/gardener-copy.md").read_text()
 

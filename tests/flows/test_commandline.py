@@ -105,6 +105,29 @@ async def test_doctor_names_what_it_found(server: Served, tmp_path: Path) -> Non
     assert "Palaver" in findings
 
 
+async def test_agents_are_listed_and_shown_without_their_secrets(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "agents").mkdir(parents=True)
+    (data / "agents" / "digger.md").write_text("---\nname: Digger\nenvironment: {KEY: sk-1}\n---\nYou dig [deep].\n")
+    (data / "agents" / "odd.md").write_text("---\nmode: berserk\n---\n")
+    async with serving(data, environment={"PATH": os.environ["PATH"]}) as server:
+        code, listed, problems = await palaver(data, "agents", "list", "--url", server.url)
+        _, shown, _ = await palaver(data, "agents", "show", "digger", "--url", server.url)
+        _, as_json, _ = await palaver(data, "agents", "show", "digger", "--json", "--url", server.url)
+        missing, _, said = await palaver(data, "agents", "show", "nobody", "--url", server.url)
+        checked, found, _ = await palaver(data, "doctor", "--json")
+
+    rows = {line.split()[0]: line for line in listed.splitlines()}
+    assert (code, rows["odd"].split()[-1], "`mode` is one of" in problems) == (0, "broken", True)
+    assert {"default", "demo", "claude", "digger"} <= rows.keys()
+    assert ("You dig [deep]." in shown, "KEY" in shown, "sk-1" in shown + as_json) == (True, True, False)
+    assert msgspec.json.decode(as_json)["environment"] == {"KEY": True}
+    assert (missing, "nobody" in said) == (1, True)
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(found)}
+    assert (checked, findings["agent odd"]["state"]) == (1, "wrong")
+    assert "odd.md" in findings["agent odd"]["says"]
+
+
 async def test_doctor_says_of_each_program_whether_it_is_there_and_what_to_do(tmp_path: Path) -> None:
     code, out, _ = await palaver(tmp_path, "doctor", "--json")
     findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
+import structlog
 import typer
 
 from palaver import __version__
@@ -59,6 +60,8 @@ def doctor(
     """Say what was found and what is missing. Exits 1 when something will not work."""
     if agents and not test:
         raise typer.BadParameter("Agents are named only with --test.")
+    # Standard output is for the findings, which say all that the parts would log.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
         found = (

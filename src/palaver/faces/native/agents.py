@@ -117,10 +117,13 @@ async def remove(agent: FromPath[str], server: Server) -> None:
     tags=["agents"],
 )
 async def duplicate(
-    agent: FromPath[str], data: JSONBody[Copying], server: Server, project: FromQuery[str | None] = None
+    agent: FromPath[str],
+    server: Server,
+    data: JSONBody[Copying | None] = None,
+    project: FromQuery[str | None] = None,
 ) -> AgentShown:
     """A copy with a file of its own."""
-    wishes = {"id": data.id, "name": data.name}
+    wishes = {"id": data.id, "name": data.name} if data else {}
     return shown(server, await server.agents.book.duplicate(agent, _folder(project), wishes))
 
 
