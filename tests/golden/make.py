@@ -20,6 +20,7 @@ from palaver.core.evolve import fold
 from palaver.schema.events import decode_event
 from palaver.schema.view import State
 from tests.golden.record import Record
+from tests.golden.scenes.agents import delegated, delegating
 from tests.golden.scenes.engine import engine
 from tests.golden.scenes.history import branched, paged, rewritten
 from tests.golden.scenes.interrupted import interrupted, retried
@@ -48,6 +49,8 @@ SCENES: tuple[Callable[[], Record], ...] = (
     paged,
     work,
     crowded,
+    delegating,
+    delegated,
     engine,
     unknown,
     misplaced,
