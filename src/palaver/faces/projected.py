@@ -32,11 +32,20 @@ RING_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of an event, encoded. `about` lets a reader that wants only part of it choose."""
+
+    body: bytes
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What a face says at one moment. `number` counts them in a conversation; `body` is ready to be written."""
 
     number: int
     body: bytes
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,11 @@ class Behind:
 class Projector(Protocol):
     """Made for one conversation, from its view at the moment somebody begins to follow it."""
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[bytes]:
+    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
         """What is told of an event: none, one or several frames, encoded. The first of them is `number + 1`."""
         ...
 
-    def renewed(self, state: State, number: int) -> Sequence[bytes]:
+    def renewed(self, state: State, number: int) -> Sequence[Told]:
         """The view was replaced as a whole (the server itself fell behind); what is told of that."""
         ...
 
@@ -79,11 +88,11 @@ class _Channel:
     ended: PalaverError | None = None
     waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
 
-    def say(self, bodies: Sequence[bytes]) -> None:
-        for body in bodies:
+    def say(self, words: Sequence[Told]) -> None:
+        for told in words:
             self.number += 1
-            self.frames.append(Said(self.number, body))
-            self.ring_bytes += len(body)
+            self.frames.append(Said(self.number, told.body, told.about))
+            self.ring_bytes += len(told.body)
         while self.ring_bytes > RING_BYTES and len(self.frames) > 1:
             self.ring_bytes -= len(self.frames.popleft().body)
 

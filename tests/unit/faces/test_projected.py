@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from palaver.clock import ManualClock
 from palaver.core.evolve import evolve
-from palaver.faces.projected import RING_BYTES, Beat, Behind, Projected, Said
+from palaver.faces.projected import RING_BYTES, Beat, Behind, Projected, Said, Told
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
@@ -23,14 +23,14 @@ class Twice:
     def __init__(self, world: "World") -> None:
         self._world = world
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[bytes]:
+    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
         self._world.projections += 1
         if after.draft == "break":
             raise ValueError("not to be said")
-        return [f"{before.draft}>{after.draft}".encode(), after.draft.encode()]
+        return [Told(f"{before.draft}>{after.draft}".encode()), Told(after.draft.encode())]
 
-    def renewed(self, state: State, number: int) -> Sequence[bytes]:
-        return [b"renewed"]
+    def renewed(self, state: State, number: int) -> Sequence[Told]:
+        return [Told(b"renewed")]
 
 
 class World:
