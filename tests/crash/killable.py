@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from palaver.agents.exchange import Exchanges
 from palaver.conversation import conversation as owner
 from palaver.conversation.claims import Claims
 from palaver.conversation.inbox import Batch
@@ -131,6 +132,8 @@ def main() -> None:
         around(Feed, "publish", "publish", countdown)
         around(owner.Conversation, "_answer", "answer", countdown)
         around_async(Toolbox, "run", "tool", countdown)
+        around_async(Exchanges, "_deliver", "deliver", countdown)
+        around(Exchanges, "answered", "answered", countdown)
     from palaver.cli.main import main as palaver
 
     palaver()
