@@ -12,7 +12,7 @@ from palaver.tools.plan import PlanTool
 from palaver.tools.sandbox import unsandboxed
 from palaver.tools.toolbox import built_in_tools
 
-SPECS = [tool.spec for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1")]
+SPECS = [tool.spec for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1", lambda _: ())]
 FIXED = {
     "read": {"path", "offset", "limit"},
     "list": {"path"},
@@ -31,6 +31,8 @@ FIXED = {
     "ask_user": {"questions"},
     "loop_yield_turn": set[str](),
     "finish_task": {"summary"},
+    "task": {"agent", "prompt"},
+    "agents_message": {"agentId", "content", "session", "mode", "timeout"},
 }
 
 

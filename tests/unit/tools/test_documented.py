@@ -13,14 +13,14 @@ ROW = re.compile(r"^\| `(\w+)` \|([^|]*)\|", re.MULTILINE)
 
 def test_every_tool_is_on_its_page_with_its_arguments() -> None:
     written = {name: set(re.findall(r"`(\w+)\??`", arguments)) for name, arguments in ROW.findall(PAGE.read_text())}
-    tools = built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1")
+    tools = built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1", lambda _: ())
     there = {tool.spec.name: set(tool.spec.parameters["properties"]) for tool in tools}
     assert written == there
 
 
 def test_optional_arguments_are_marked_on_the_page() -> None:
     written = {name: set(re.findall(r"`(\w+)\?`", arguments)) for name, arguments in ROW.findall(PAGE.read_text())}
-    for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1"):
+    for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1", lambda _: ()):
         required = set(tool.spec.parameters.get("required", ()))
         optional = set(tool.spec.parameters["properties"]) - required
         # `list` may be called without a path; the page shows it as it is meant to be called.
