@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from palaver.backends.script import Say, Step, Wait
@@ -14,6 +15,7 @@ from palaver.client.projects import NamedAgent
 from palaver.clock import ManualClock
 from palaver.errors import Invalid, NotFound
 from tests.flows.served import WAIT_S, Served, serving
+from tests.flows.test_commandline import palaver
 
 pytestmark = pytest.mark.anyio
 
@@ -300,3 +302,22 @@ async def test_client_sets_shows_and_clears(server: Served, folder: Path) -> Non
     assert (override.idle_prompt, override.idle_interval_s) == ("Up!", None)
     assert not cleared.active
     assert [(one.text, one.active) for one in past] == [("Tidy up", False)]
+
+
+async def test_command_line_sets_lists_and_clears(server: Served, tmp_path: Path, folder: Path) -> None:
+    where = ("--project", str(folder), "--url", server.url)
+    data = tmp_path / "data"
+    empty = await palaver(data, "missions", "list", *where)
+    made = await palaver(data, "missions", "set", "Tidy up", "--agent", "default", "--prompt", "Go on.", *where)
+    listed = await palaver(data, "missions", "list", *where)
+    wrong = await palaver(data, "missions", "set", "Tidy up", "--agent", "nobody", *where)
+    cleared = await palaver(data, "missions", "clear", *where)
+    again = await palaver(data, "missions", "clear", *where)
+    (past,) = (await palaver(data, "missions", "list", "--json", *where))[1].splitlines()
+
+    assert (empty[0], "No missions yet" in empty[2]) == (0, True)
+    assert (made[0], made[1]) == (0, listed[1])
+    assert made[1].startswith("Tidy up\n  0 of 100 times\n  default: rests, is woken at ")
+    assert (wrong[0], "nobody" in wrong[2]) == (1, True)
+    assert (cleared[0], again[0]) == (0, 1)
+    assert msgspec.json.decode(past)["text"] == "Tidy up"
