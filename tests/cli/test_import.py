@@ -122,7 +122,7 @@ async def test_history_of_a_program_is_imported_twice_and_found_and_continued(
 ) -> None:
     async with set_up(tmp_path, subject) as desk, served(desk) as server:
         text = f"Which tide?\n!say My favourite tide is the neap tide.\n{subject.shell('echo salt')}\n---\n!say It is salty."
-        await run(by_itself(program, subject, text), desk)
+        await run(by_itself(program, subject, text), desk, **subject.agent.environment)
         first = await brought(desk, server, program)
         listed = await desk.at.conversations()
         second = await brought(desk, server, program)

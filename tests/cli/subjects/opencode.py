@@ -68,7 +68,12 @@ SUBJECT = Subject(
         name="opencode",
         backend="acp",
         command=(str(PROGRAM), "acp"),
-        environment={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+        environment={
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            # Without it 1.18.33 looks for a newer package of its own at every start.
+            "npm_config_offline": "true",
+        },
     ),
     lacks={
         "cut": "tries a cut answer again for minutes, and ACP has no word for that",
