@@ -42,6 +42,8 @@ TASK_CHARS = 2_000
 """Of a task, in the parent's log: enough to know it again. The child's own log holds it whole."""
 STOP_S = 2.0
 """For a whole tree to go down; by then no process of it may be alive."""
+STOPS = 3
+"""A child that had yielded may have gone on in the very moment of the stop; twice in one moment it does not."""
 
 logger = structlog.get_logger(__name__)
 
@@ -196,9 +198,14 @@ class Delegation:
                     # Cut off before anybody was told of it, whether or not it is there.
                     await self._directory.command(child.conversation, DeleteConversation(), child.origin)
                     return
-                order = StopTurn(reason="parent", turn=child.turn)
-                await self._directory.stop_turn(child.conversation, order, child.origin)
-                await self._put_away(child, await self._directory.state(child.conversation))
+                for _ in range(STOPS):
+                    order = StopTurn(reason="parent", turn=child.turn)
+                    await self._directory.stop_turn(child.conversation, order, child.origin)
+                    state = await self._directory.state(child.conversation)
+                    await self._put_away(child, state)
+                    if not _goes_on(state):
+                        return
+                    child.turn = state.turn.id if state.turn else child.turn
         except PalaverError as failure:
             # Deleted, or the server is stopping and ends it itself.
             logger.debug("a subagent was not stopped", conversation=child.conversation, reason=failure.message)

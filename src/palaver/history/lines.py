@@ -64,6 +64,9 @@ def readdressed(events: Sequence[Json], conversation: str, project: str) -> list
             moved[pointer] = bisect_left(numbers, event[pointer]) + 1
         if seq == 1:
             moved["project"] = project
+            if isinstance(parent := event.get("parent"), dict) and parent.get("kind") == "subagent":
+                # Nobody here gave that task: a copy stands for itself, in the list like any other.
+                del moved["parent"]
         lines.append(_canonical(msgspec.json.encode(moved)))
     return lines
 

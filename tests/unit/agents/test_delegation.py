@@ -4,13 +4,17 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from palaver.agents.delegation import REPORT_CHARS, WIDTH
 from palaver.backends.base import Turn
+from palaver.conversation.beginnings import Wishes
 from palaver.errors import Gone, ProviderRefused
+from palaver.history.reading import Recorded
+from palaver.log.base import Claim
 from palaver.log.memory import MemoryLog
-from palaver.schema.commands import DeleteConversation, Interrupt
+from palaver.schema.commands import DeleteConversation, Interrupt, SendMessage
 from palaver.schema.events import (
     KnownEvent,
     PlanUpdated,
@@ -20,6 +24,7 @@ from palaver.schema.events import (
     SubagentStarted,
     TurnFinished,
     TurnStarted,
+    encode_event,
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Plan, PlanItem, State
@@ -139,10 +144,12 @@ async def test_width_is_bounded_also_for_calls_that_start_together() -> None:
     reports: list[Report] = []
     scripts = {"go": delegates(*[("digger", f"Dig {n}") for n in range(WIDTH + 1)], reports=reports)}
     async with open_crew(DIGGER, scripts=scripts) as crew:
-        state = await crew.at_rest(await crew.begin_with("go"))
+        conversation = await crew.begin_with("go")
+        state = await crew.at_rest(conversation)
         again: list[Report] = []
         crew.player.scripts["again"] = delegates(("digger", "Dig more"), reports=again)
-        await crew.at_rest(await crew.begin_with("again"))
+        await crew.do(conversation, SendMessage(content="again"))
+        await crew.at_rest(conversation)
     assert [report.ok for report in reports] == [True] * WIDTH + [False]
     assert "give this task again" in reports[-1].text
     assert len(state.subagents) == WIDTH
@@ -334,6 +341,20 @@ async def test_deleted_subagent_is_reported_and_only_what_is_below_it_goes() -> 
         kept = await crew.directory.state(second)
     assert [report.ok for report in reports] == [False, True]
     assert "deleted" in reports[0].text
+    assert not kept.deleted
+
+
+async def test_copy_of_a_subagents_log_stands_for_itself() -> None:
+    async with open_crew(scripts={"go": delegates((None, "Sow"))}) as crew:
+        conversation = await crew.begin_with("go")
+        await crew.at_rest(conversation)
+        child = await crew.child_of(conversation)
+        lines = tuple([msgspec.json.decode(encode_event(event)) for event in await crew.events(child)])
+        wishes = Wishes(project="/garden", knows=lambda _: True)
+        copied = await crew.directory.bring(Recorded(lines), wishes, Claim("copy-1", "hash"), None)
+        await crew.order(conversation, DeleteConversation())
+        kept = await crew.directory.state(copied.conversation)
+    assert kept.parent is None
     assert not kept.deleted
 
 
