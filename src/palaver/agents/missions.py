@@ -281,7 +281,9 @@ class Missions:
         total, cursor = 0.0, None
         while True:
             page = await self._log.list(root=root, children=True, archived=None, limit=TREE_PAGE, cursor=cursor)
-            total += sum(row.cost_usd for row in page.items if row.id != root)
+            # A branch is somebody's own continuation, and works for nobody.
+            working = [row for row in page.items if row.id != root and row.parent_kind != "branch"]
+            total += sum(row.cost_usd for row in working)
             cursor = page.next_cursor
             if cursor is None:
                 return total

@@ -253,13 +253,14 @@ async def test_mission_stops_at_its_budget_with_all_that_worked_for_it_and_says_
         mission = (await here.view()).mission
         assert mission
         root = conversation_of(mission, "anna")
-        child = ConversationCreated(
-            agent="ben",
-            project=str(here.folder),
-            parent=Parent(conversation=root, kind="subagent", root=root, depth=1),
+        below = (
+            ("child", Parent(conversation=root, kind="subagent", root=root, depth=1)),
+            ("branch", Parent(conversation=root, kind="branch", root=root)),
         )
-        await here.directory.begin_as("child", child, Origin())
-        await here.directory.command("child", SendMessage(content="help"), None)
+        for name, parent in below:
+            created = ConversationCreated(agent="ben", project=str(here.folder), parent=parent)
+            await here.directory.begin_as(name, created, Origin())
+            await here.directory.command(name, SendMessage(content="help"), None)
         await here.at_rest()
         await here.pass_time(DAY_S)
         view = await here.view()
@@ -271,7 +272,7 @@ async def test_mission_stops_at_its_budget_with_all_that_worked_for_it_and_says_
         await again.pass_time(DAY_S)
         last = await again.view()
 
-    # Two, then a helper: 0.9. Two more: 1.5. The next two bring it beyond, and there it ends.
+    # Two, then a helper (a branch is none): 0.9. Two more: 1.5. The next two bring it beyond, and there it ends.
     assert view.triggered == 6
     assert view.spent_usd == pytest.approx(2.1)
     assert (view.status, [one.status for one in view.agents]) == ("budget", ["budget", "budget"])
