@@ -16,12 +16,14 @@ from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-from palaver.faces import native
+from palaver.faces import native, talk
 from palaver.faces.gate import Gate, allowed_hosts
+from palaver.faces.live import live_faces
 from palaver.faces.page import Page
 from palaver.faces.reference import ReferencePage, SchemaFile
 from palaver.faces.refusals import answer
 from palaver.faces.server import Server
+from palaver.faces.stream import routes as stream
 
 BODY_BYTES = 1 << 20
 """Of a request whose route says nothing else."""
@@ -42,10 +44,14 @@ def build_app(
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
 ) -> ASGIApp:
-    routes: list[Any] = [*native.ROUTES, *more_routes]
+    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *stream.ROUTES, *more_routes]
+    live = live_faces(server)
     litestar = _Faces(
         routes,
-        dependencies={"server": Provide(lambda: server, sync_to_thread=False, use_cache=True)},
+        dependencies={
+            "server": Provide(lambda: server, sync_to_thread=False, use_cache=True),
+            "live": Provide(lambda: live, sync_to_thread=False, use_cache=True),
+        },
         exception_handlers={Exception: answer},
         request_max_body_size=BODY_BYTES,
         openapi_config=_openapi(server),

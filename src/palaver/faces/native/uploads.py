@@ -14,7 +14,7 @@ from litestar.params import Body, PathParameter
 
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound, TooLarge
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server, ServerParts, needs
 from palaver.schema.base import ID_PATTERN, Shown
 
 FORM_SLACK_BYTES = 64 << 10
@@ -30,6 +30,24 @@ class Form:
     file: UploadFile
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file as it came in. Its name is only told back."""
+
+    content: bytes
+    name: str
+
+
+class UploadData(Shown, rename="camel"):
+    """The same in the words of the `stream` contract."""
+
+    id: str
+    filename: str
+    mime_type: str
+    size: int
+    url: str
+
+
 class Upload(Shown):
     id: str
     url: str
@@ -37,6 +55,8 @@ class Upload(Shown):
     mime: str
     size: int
     name: str
+    success: bool
+    data: UploadData
 
 
 @post(
@@ -48,15 +68,22 @@ class Upload(Shown):
 )
 async def upload(data: Annotated[Form, Body(media_type=RequestEncodingType.MULTI_PART)], server: Server) -> Upload:
     """Keep an image (PNG, JPEG, GIF or WebP, at most 10 MiB), sent as the form field `file`."""
-    content = await data.file.read()
-    if len(content) > ATTACHMENT_BYTES:
-        raise TooLarge("An attachment may hold 10 MiB.", limit_bytes=ATTACHMENT_BYTES, size_bytes=len(content))
-    mime = image_type(content)
+    return await keep(server, Kept(await data.file.read(), data.file.filename or ""))
+
+
+async def keep(server: ServerParts, file: Kept) -> Upload:
+    if len(file.content) > ATTACHMENT_BYTES:
+        raise TooLarge("An attachment may hold 10 MiB.", limit_bytes=ATTACHMENT_BYTES, size_bytes=len(file.content))
+    mime = image_type(file.content)
     if mime is None:
         raise Invalid("`file`: images may be PNG, JPEG, GIF or WebP; this is none of them.")
-    kept = await server.log.blobs.put(content, mime)
-    name = (data.file.filename or "").replace("\\", "/").rpartition("/")[2][:NAME_CHARS]
-    return Upload(id=kept.id, url=f"/api/blobs/{kept.id}", mime=mime, size=kept.size, name=name)
+    kept = await server.log.blobs.put(file.content, mime)
+    name = file.name.replace("\\", "/").rpartition("/")[2][:NAME_CHARS]
+    stored = f"{kept.id}.{mime.rpartition('/')[2]}"
+    told = UploadData(id=kept.id, filename=name or stored, mime_type=mime, size=kept.size, url=f"/api/uploads/{stored}")
+    return Upload(
+        id=kept.id, url=f"/api/blobs/{kept.id}", mime=mime, size=kept.size, name=name, success=True, data=told
+    )
 
 
 @get(
@@ -71,7 +98,11 @@ async def blob(blob: Annotated[str, PathParameter(pattern=ID_PATTERN)], server: 
     found = await server.log.blobs.get(blob)
     if found is None:
         raise NotFound("There is nothing under this id.", blob=blob)
-    content, mime = found
+    return served(blob, *found)
+
+
+def served(blob: str, content: bytes, mime: str) -> Response[bytes]:
+    """Shown if it can do no harm, else a download; in either case in a sandbox of its own."""
     kind = mime.partition(";")[0].strip().lower()
     shown = kind in SHOWN_TYPES
     headers = {

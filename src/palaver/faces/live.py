@@ -1,0 +1,29 @@
+"""The live projections of a server, one a face: made with the application, shared by its routes.
+
+Routes ask for it by name (`live`). A face that projects conversations is made here once, so that all its readers share it.
+"""
+
+from dataclasses import dataclass
+
+from litestar.di import NamedDependency
+
+from palaver.faces.projected import Projected
+from palaver.faces.server import ServerParts
+from palaver.faces.stream.project import StreamProjector
+from palaver.schema.view import State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveFaces:
+    stream: Projected
+
+
+Live = NamedDependency[LiveFaces]
+
+
+def live_faces(server: ServerParts) -> LiveFaces:
+    def stream(state: State) -> StreamProjector:
+        record = server.agents.agent(state.agent, state.project)
+        return StreamProjector([known.name for known in record.mcp_servers] if record else [])
+
+    return LiveFaces(stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq))

@@ -1,0 +1,139 @@
+"""Agents in the words of this contract: listed, made, changed (what is given is merged), copied, deleted."""
+
+from typing import Any
+
+from litestar import get, post, put
+from litestar.params import FromQuery, JSONBody
+from msgspec import Struct
+
+from palaver.agents.book import Known
+from palaver.errors import Invalid, NotFound
+from palaver.faces.body import JsonBody
+from palaver.faces.server import Server, ServerParts, needs
+from palaver.schema.base import Id
+from palaver.schema.records import McpServer
+
+Json = dict[str, Any]
+
+NAMES = {
+    "systemPrompt": "system_prompt",
+    "mcpServers": "mcp_servers",
+    "allowedTools": "allowed_tools",
+    "isDefault": None,
+    "createdAt": None,
+    "updatedAt": None,
+}
+"""The contract's names for what we call otherwise; None: not a client's to say."""
+
+
+class Naming(Struct, frozen=True, kw_only=True):
+    id: Id
+
+
+def told(server: ServerParts, known: Known) -> Json:
+    record, entry = known.record, server.agents.entry(known)
+    return {
+        "id": known.id,
+        "name": entry.name,
+        "description": entry.description,
+        "systemPrompt": record.system_prompt if record else "",
+        "model": entry.model,
+        "mcpServers": [_server(one) for one in record.mcp_servers] if record else [],
+        "allowedTools": list(record.allowed_tools) if record else [],
+        "backend": entry.backend,
+        "isDefault": known.id == "default",
+        "ready": entry.ready,
+        "problem": entry.problem,
+    }
+
+
+def _server(server: McpServer) -> Json:
+    """Without what its environment and headers hold, which never leaves."""
+    place: Json = {"url": server.url} if server.url else {"command": list(server.command)}
+    return {"name": server.name, **place}
+
+
+def given(body: Json) -> Json:
+    """The body in our words. Names we do not know are the book's to refuse."""
+    fields = {NAMES.get(name, name): value for name, value in body.items()}
+    return {name: value for name, value in fields.items() if name is not None}
+
+
+def _agent(server: ServerParts, agent: str) -> Known:
+    known = server.agents.book.known(agent)
+    if known is None:
+        raise NotFound(server.agents.why_not(agent), agent=agent)
+    return known
+
+
+@get("/api/agents/list", guards=[needs("read")], operation_id="stream_list_agents", tags=["stream", "agents"])
+async def list_agents(server: Server) -> Json:
+    """All that can be used, and those whose file has a problem."""
+    return {"agents": [told(server, known) for known in server.agents.book.all()]}
+
+
+@get("/api/agents/get", guards=[needs("read")], operation_id="stream_get_agent", tags=["stream", "agents"])
+async def get_agent(server: Server, id: FromQuery[str]) -> Json:
+    """One of them."""
+    return {"agent": told(server, _agent(server, id))}
+
+
+@post(
+    "/api/agents/create",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("admin")],
+    operation_id="stream_create_agent",
+    tags=["stream", "agents"],
+)
+async def create(data: JSONBody[Json], server: Server) -> Json:
+    """Make one."""
+    return {"agent": told(server, await server.agents.book.create(given(data)))}
+
+
+@put(
+    "/api/agents/update",
+    dto=JsonBody,
+    guards=[needs("admin")],
+    operation_id="stream_update_agent",
+    tags=["stream", "agents"],
+)
+async def update(data: JSONBody[Json], server: Server) -> Json:
+    """Change what is given; everything else stays."""
+    agent = data.get("id")
+    if not isinstance(agent, str):
+        raise Invalid("`id`: say which agent.")
+    changes = given({name: value for name, value in data.items() if name != "id"})
+    return {"agent": told(server, await server.agents.book.update(agent, changes))}
+
+
+@post(
+    "/api/agents/delete",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("admin")],
+    operation_id="stream_delete_agent",
+    tags=["stream", "agents"],
+)
+async def remove(data: JSONBody[Naming], server: Server) -> Json:
+    """Delete one. `default` and what comes with Palaver stay."""
+    await server.agents.book.delete(data.id)
+    await server.standing.forget(data.id)
+    return {"success": True}
+
+
+@post(
+    "/api/agents/duplicate",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("admin")],
+    operation_id="stream_duplicate_agent",
+    tags=["stream", "agents"],
+)
+async def duplicate(data: JSONBody[Naming], server: Server) -> Json:
+    """A copy with an id of its own."""
+    _agent(server, data.id)
+    return {"agent": told(server, await server.agents.book.duplicate(data.id))}
+
+
+ROUTES = [list_agents, get_agent, create, update, remove, duplicate]

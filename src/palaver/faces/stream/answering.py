@@ -1,0 +1,285 @@
+"""`POST /api/chat` answered by a stream, and what goes with it: permissions, cancelling, coming back to a running answer.
+
+A message is a command like any other; whoever sent it follows the turn that answers it, and leaving changes nothing. The
+tracking id of a query is the id of its message, known before its turn begins.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+from litestar import Request, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.types import ASGIApp
+from msgspec import Struct
+
+from palaver.core.evolve import evolve
+from palaver.errors import Invalid, NotFound
+from palaver.faces.body import JsonBody
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.keys import Principal
+from palaver.faces.live import Live, LiveFaces
+from palaver.faces.projected import Beat, Behind, Following, Said
+from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.stream.project import StreamProjector, about, frame, is_last
+from palaver.faces.stream.uploads import image_url
+from palaver.log.base import lines_after
+from palaver.schema.base import Id, Origin
+from palaver.schema.commands import (
+    Answer,
+    CreateConversation,
+    Interrupt,
+    RemoveQueued,
+    ResolveRequest,
+    SendMessage,
+    UpdateConversation,
+)
+from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
+from palaver.schema.events import decode_event
+from palaver.schema.view import State
+
+DEFAULT_AGENT = "default"
+
+StreamRequest = Request[Principal, Principal, Any]
+
+
+class Query(Struct, frozen=True, kw_only=True, rename="camel"):
+    message: str = ""
+    images: tuple[str, ...] = ()
+    session_id: Id | None = None
+    agent_id: Id | None = None
+
+
+class PermissionResponse(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Two spellings are in use: `response`, or `decision` with `alwaysAllow`."""
+
+    permission_id: str
+    response: Literal["allow", "deny", "always_allow"] | None = None
+    decision: Literal["allow", "deny"] | None = None
+    always_allow: bool = False
+    message: str | None = None
+    answers: tuple[Answer, ...] = ()
+
+
+class CancelQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    query_tracking_id: str | None = None
+    session_id: str | None = None
+
+
+class Success(Struct, frozen=True, kw_only=True):
+    success: bool = True
+
+
+# -- asking
+
+
+async def ask(query: Query, request: StreamRequest, server: ServerParts, live: LiveFaces) -> ASGIApp:
+    """The answer to a message, as it comes. Refused before the first byte, or followed to its end."""
+    content = content_of(query)
+    origin = origin_of(request, "stream")
+    conversation = await _conversation(query, server, origin)
+    items = _answer(conversation, SendMessage(content=content), origin, server, live)
+    # Accepted, or refused with a status: the first item says so at once, whenever the turn may begin.
+    first = await anext(items)
+    return EventStream(f"query in {conversation}", first, items, bytes, server.streams)
+
+
+def content_of(query: Query) -> Content:
+    if not query.message.strip() and not query.images:
+        raise Invalid("`message`: say something, or send an image.")
+    text = (TextPart(text=query.message),) if query.message.strip() else ()
+    return (*text, *(ImagePart(image_url=ImageUrl(url=image_url(url))) for url in query.images))
+
+
+async def _conversation(query: Query, server: ServerParts, origin: Origin) -> str:
+    """The one that is meant, with the agent that is meant: the query's, else the conversation's, else the last used."""
+    if query.session_id is None:
+        last = server.agents.last_used.agent
+        usable = last if last and server.agents.agent(last) is not None else DEFAULT_AGENT
+        made = await server.directory.create(CreateConversation(agent=query.agent_id or usable), origin)
+        if query.agent_id:
+            await server.agents.last_used.is_now(query.agent_id)
+        return made.conversation
+    state = await server.directory.state(query.session_id, tail=0)
+    if query.agent_id is not None and query.agent_id != state.agent:
+        await server.directory.command(query.session_id, UpdateConversation(agent=query.agent_id), origin)
+        await server.agents.last_used.is_now(query.agent_id)
+    return query.session_id
+
+
+async def _answer(
+    conversation: str, message: SendMessage, origin: Origin, server: ServerParts, live: LiveFaces
+) -> AsyncGenerator[bytes, None]:
+    # Followed before it is sent: nothing of its turn can be missed.
+    async with live.stream.following(conversation) as following:
+        accepted = await server.directory.command(conversation, message, origin)
+        wanted = accepted.id or ""
+        yield b": accepted %s\n\n" % wanted.encode()
+        async with aclosing(_followed(following, wanted, conversation, server)) as frames:
+            async for body in frames:
+                yield body
+
+
+async def _followed(
+    following: Following, wanted: str, conversation: str, server: ServerParts
+) -> AsyncGenerator[bytes, None]:
+    """The frames about a message or a turn, through `done`."""
+    seen = following.state.seq
+    async with aclosing(following.items()) as items:
+        async for item in items:
+            match item:
+                case Beat():
+                    yield HEARTBEAT_COMMENT
+                case Behind():
+                    # Too slow for what is kept in memory; the log has all of it.
+                    missed = await _told_since(server, conversation, seen, following.state.seq, wanted)
+                    for body in missed:
+                        yield body
+                    if missed and is_last(missed[-1]):
+                        return
+                    seen = following.state.seq
+                case _:
+                    mine = [said.body for said in item if wanted in said.about]
+                    if mine:
+                        yield b"".join(mine)
+                        if is_last(mine[-1]):
+                            return
+                    seen = _cursor(item[-1])
+
+
+def _cursor(said: Said) -> int:
+    return int(said.body.split(b"\nid: ", 1)[1].split(b"\n", 1)[0])
+
+
+# -- coming back
+
+
+@get(
+    "/api/chat/stream",
+    guards=[needs("read")],
+    media_type="text/event-stream",
+    responses={
+        200: ResponseSpec(
+            str, media_type="text/event-stream", description="The frames of `POST /api/chat`", generate_examples=False
+        )
+    },
+    operation_id="stream_reattach",
+    tags=["stream"],
+)
+async def reattach(
+    server: Server,
+    live: Live,
+    session_id: Annotated[str, QueryParameter(name="sessionId")],
+    after: FromQuery[str | None] = None,
+) -> ASGIApp:
+    """Come back to the answer of a conversation. `after` is the last `id:` seen; at rest, what was missed and `done`."""
+    if after is not None and not after.isdecimal():
+        raise Invalid("`after` is the number of the last `id:` line, or absent.")
+    items = _rejoined(session_id, int(after or 0), server, live)
+    return EventStream(f"query in {session_id}", await anext(items), items, bytes, server.streams)
+
+
+async def _rejoined(conversation: str, after: int, server: ServerParts, live: LiveFaces) -> AsyncGenerator[bytes, None]:
+    async with live.stream.following(conversation) as following:
+        state = following.state
+        turn = state.turn.id if state.turn else state.last_turn.id if state.last_turn else None
+        yield b": rejoined\n\n"
+        if turn is None:
+            yield frame("done", {"sessionId": conversation}, state.seq)
+            return
+        missed = await _told_since(server, conversation, after, state.seq, turn)
+        for body in missed:
+            yield body
+        if state.turn is None:
+            if not (missed and is_last(missed[-1])):
+                yield frame("done", {"sessionId": conversation}, state.seq)
+            return
+        async with aclosing(_followed(following, turn, conversation, server)) as frames:
+            async for body in frames:
+                yield body
+
+
+async def _told_since(server: ServerParts, conversation: str, after: int, until: int, wanted: str) -> Sequence[bytes]:
+    """What was told of one turn or message between two cursors, from the log: folded from where that turn begins."""
+    state = await server.directory.state(conversation)
+    first = min((known.seq for known in state.messages if wanted in (known.turn, known.id)), default=after + 1)
+    view, cursor = State(conversation=conversation, project=state.project), first - 1
+    projector = StreamProjector()
+    told: list[bytes] = []
+    while cursor < until:
+        segments = await server.log.read(conversation, cursor)
+        if not segments:
+            break
+        for segment in segments:
+            for line in lines_after(segment, cursor):
+                event = decode_event(line)
+                before, view = view, evolve(view, event)
+                if event.seq > until:
+                    return told
+                said = projector.project(event, before, view, 0)
+                told += [one.body for one in said if event.seq > after and wanted in one.about]
+            cursor = segment.last
+    return told
+
+
+# -- permissions and cancelling
+
+
+@post(
+    "/api/chat/permission-response",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="stream_permission",
+    tags=["stream"],
+)
+async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> Success:
+    """Answer a permission request. `always_allow` also lets this agent use the tool from now on."""
+    response = data.response or ("always_allow" if data.always_allow and data.decision == "allow" else data.decision)
+    if response is None:
+        raise Invalid("`response` must be `allow`, `deny` or `always_allow`.")
+    waiting = await server.directory.waiting()
+    found = next(((row, known) for row, known in waiting if known.id == data.permission_id), None)
+    if found is None:
+        raise NotFound("No such permission request waits: it was answered, has expired, or never was.")
+    row, known = found
+    if response == "always_allow" and known.kind == "approval" and known.tool:
+        await server.agents.book.allow_tool(known.agent or row.agent, known.tool)
+    answer = ResolveRequest(
+        request=known.id,
+        verdict="deny" if response == "deny" else "allow",
+        answers=data.answers,
+        text=data.message,
+    )
+    accepted = await server.directory.command(row.id, answer, origin_of(request, "stream"))
+    if not accepted.applied:
+        raise NotFound("No such permission request waits: somebody else was faster.")
+    return Success()
+
+
+@post(
+    "/api/chat/cancel",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="stream_cancel",
+    tags=["stream"],
+)
+async def cancel(data: JSONBody[CancelQuery], request: StreamRequest, server: Server) -> Success:
+    """Stop a query by its tracking id, or whatever runs in a session by its id."""
+    wanted = data.query_tracking_id or data.session_id
+    if not wanted:
+        raise Invalid("`queryTrackingId`: say which query to cancel.")
+    origin = origin_of(request, "stream")
+    for state in server.directory.at_work():
+        if state.turn is not None and wanted in (state.conversation, *about(state.turn)):
+            await server.directory.command(state.conversation, Interrupt(turn=state.turn.id), origin)
+            return Success()
+        if any(item.id == wanted for item in state.queue):
+            await server.directory.command(state.conversation, RemoveQueued(item=wanted), origin)
+            return Success()
+    raise NotFound("That query is not active: it has ended, or never began.")
+
+
+ROUTES = [reattach, permission, cancel]

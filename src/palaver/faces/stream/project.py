@@ -1,0 +1,240 @@
+"""Turns as the messages of the Claude SDK, in server-sent events: pure.
+
+One turn is told as `system/init`, then an `assistant` message for each answer and a `user` message for each result, then
+`result`; requests for permission in between; `error` or `cancelled` when it ended so; `done` last, whatever happened. Every
+frame is about its turn and the messages that the turn answers, so that each caller hears its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from palaver.core.exchanges import answer_of
+from palaver.core.state import find_call
+from palaver.faces.projected import Told
+from palaver.schema.events import (
+    AnswerFinished,
+    ConversationDeleted,
+    Event,
+    QueueRemoved,
+    RequestOpened,
+    ToolFinished,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
+)
+from palaver.schema.view import Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, Turn
+
+STOPPED: dict[Stopped, str] = {
+    "restart": "The server was restarted in the middle of the answer.",
+    "shutdown": "The server was stopped in the middle of the answer.",
+    "limit": "A limit was reached.",
+    "backend_exit": "The agent's program ended in the middle of its answer.",
+    "storage": "The server's disk could not take the answer.",
+}
+"""What is an error to whoever asked; any other stop was somebody's wish."""
+
+Json = dict[str, Any]
+
+
+def frame(name: str, data: Json, cursor: int) -> bytes:
+    return b"event: %s\nid: %d\ndata: %s\n\n" % (name.encode(), cursor, msgspec.json.encode(data, enc_hook=str))
+
+
+def about(turn: Turn) -> tuple[str, ...]:
+    """What a turn is known by: itself, and the messages it answers."""
+    return (turn.id, *turn.trigger.messages)
+
+
+def tracking_id(turn: Turn) -> str:
+    """The id of the message that it answers, which its sender knew before it began."""
+    return turn.trigger.messages[0] if turn.trigger.messages else turn.id
+
+
+class StreamProjector:
+    def __init__(self, mcp_servers: Sequence[str] = ()) -> None:
+        self._mcp_servers = mcp_servers
+
+    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
+        match event:
+            case TurnStarted():
+                return self._begun(event, after)
+            case AnswerFinished():
+                return _message(event, after, _assistant(event, after))
+            case ToolFinished():
+                return _message(event, after, _tool_result(event, after))
+            case RequestOpened():
+                return _permission(event, after)
+            case TurnFinished():
+                return _finished(event, before)
+            case TurnInterrupted():
+                return _interrupted(event, before)
+            case QueueRemoved(reason="cancelled"):
+                return _ended((event.item,), event, after.conversation, ("cancelled", {}))
+            case ConversationDeleted():
+                waiting = tuple(item.id for item in before.queue)
+                return _ended(waiting, event, after.conversation, ("cancelled", {})) if waiting else ()
+            case _:
+                return ()
+
+    def renewed(self, state: State, number: int) -> Sequence[Told]:
+        return ()
+
+    def _begun(self, event: TurnStarted, after: State) -> Sequence[Told]:
+        conversation = after.conversation
+        servers = [{"name": name, "status": "connected"} for name in self._mcp_servers]
+        data: Json = {
+            "type": "system",
+            "subtype": "init",
+            "sessionId": conversation,
+            "session_id": conversation,
+            "mcpServers": servers,
+            "mcp_servers": servers,
+            "model": event.model,
+            "agentId": event.agent,
+            "cwd": after.project,
+            "permissionMode": event.mode or after.params.get("mode") or "ask",
+        }
+        return _message(event, after, data)
+
+
+def _message(event: Event, state: State, data: Json | None) -> Sequence[Told]:
+    """A message of the SDK that belongs to the active turn."""
+    turn = state.turn
+    if data is None or turn is None:
+        return ()
+    whole = {**data, "uuid": event.id, "session_id": state.conversation, "queryTrackingId": tracking_id(turn)}
+    return (Told(frame("message", whole, event.seq), about(turn)),)
+
+
+def _assistant(event: AnswerFinished, state: State) -> Json | None:
+    message = next((known for known in reversed(state.messages) if known.id == event.message), None)
+    if message is None or message.status == "superseded":
+        return None
+    content = content_of(message)
+    if not content:
+        return None
+    usage = {
+        "input_tokens": message.usage.input_tokens if message.usage else 0,
+        "output_tokens": message.usage.output_tokens if message.usage else 0,
+        "cache_read_input_tokens": message.usage.cached_tokens if message.usage else 0,
+    }
+    inner: Json = {
+        "id": message.id,
+        "type": "message",
+        "role": "assistant",
+        "model": message.model,
+        "content": content,
+        "stop_reason": event.finish_reason,
+        "usage": usage,
+    }
+    # The contract's form has the content beside the type, the program's own one level deeper: both are there.
+    return {"type": "assistant", "content": content, "message": inner, "parent_tool_use_id": None}
+
+
+def content_of(message: Message) -> list[Json]:
+    parts: list[Json] = []
+    for block in message.blocks:
+        match block:
+            case TextBlock() if block.text:
+                parts.append({"type": "text", "text": block.text})
+            case ThinkingBlock() if block.text:
+                parts.append({"type": "thinking", "thinking": block.text, "signature": block.signature or ""})
+            case ToolBlock():
+                parts.append(
+                    {"type": "tool_use", "id": block.call, "name": block.name, "input": as_object(block.input)}
+                )
+            case _:
+                pass
+    return parts
+
+
+def as_object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {} if value is None else {"value": value}
+
+
+def _tool_result(event: ToolFinished, state: State) -> Json:
+    tool = find_call(state, event.call)
+    said = event.output if event.ok else event.error.message if event.error else event.output
+    content = [{"type": "tool_result", "tool_use_id": event.call, "content": said, "is_error": not event.ok}]
+    return {
+        "type": "user",
+        "content": content,
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": None,
+        "toolName": tool.name if tool else None,
+    }
+
+
+def _permission(event: RequestOpened, state: State) -> Sequence[Told]:
+    turn = state.turn
+    if turn is None:
+        return ()
+    return (Told(frame("permission_request", permission(event), event.seq), about(turn)),)
+
+
+def permission(event: RequestOpened) -> Json:
+    """A question or a plan comes the same way: whoever knows its kind can answer it, anybody can decline it."""
+    name, given = event.tool or "", as_object(event.input)
+    if event.kind == "question":
+        name, given = "ask_user", {"questions": msgspec.to_builtins(event.questions)}
+    elif event.kind == "plan":
+        name, given = "plan", {"plan": msgspec.to_builtins(event.plan)}
+    return {
+        "id": event.request,
+        "permissionId": event.request,
+        "toolName": name,
+        "input": given,
+        "kind": event.kind,
+        "title": event.title,
+    }
+
+
+def _finished(event: TurnFinished, before: State) -> Sequence[Told]:
+    turn = before.turn
+    if turn is None or turn.id != event.turn:
+        return ()
+    failed = event.outcome == "failed"
+    why = (event.error.message if event.error else "The turn failed.") if failed else None
+    said = why or answer_of(before, turn.id) or event.summary or ""
+    result = _result(event, before, turn, "error_during_execution" if failed else "success", said)
+    end = ("error", {"message": why}) if why is not None else None
+    return [*result, *_ended(about(turn), event, before.conversation, end)]
+
+
+def _interrupted(event: TurnInterrupted, before: State) -> Sequence[Told]:
+    turn = before.turn
+    if turn is None or turn.id != event.turn:
+        return ()
+    why = STOPPED.get(event.reason)
+    end: tuple[str, Json] = ("cancelled", {}) if why is None else ("error", {"message": f"{why} Send again to go on."})
+    return _ended(about(turn), event, before.conversation, end)
+
+
+def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: str) -> Sequence[Told]:
+    usage = event.usage
+    answers = sum(1 for message in before.messages if message.turn == turn.id and message.role == "assistant")
+    data: Json = {
+        "type": "result",
+        "subtype": subtype,
+        "is_error": subtype != "success",
+        "result": said,
+        "duration_ms": event.duration_ms or 0,
+        "num_turns": answers,
+        "total_cost_usd": event.cost_usd or 0.0,
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "outcome": event.outcome,
+    }
+    return _message(event, before, data)
+
+
+def _ended(whom: tuple[str, ...], event: Event, conversation: str, end: tuple[str, Json] | None) -> list[Told]:
+    frames = [frame(*end, event.seq)] if end else []
+    frames.append(frame("done", {"sessionId": conversation}, event.seq))
+    return [Told(body, whom) for body in frames]
+
+
+def is_last(told: bytes) -> bool:
+    """`done` is the last frame of every answer."""
+    return told.startswith(b"event: done\n")

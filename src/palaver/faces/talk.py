@@ -1,0 +1,66 @@
+"""`POST /api/chat`: two contracts share the address, and what is asked for says which one is meant.
+
+Whoever accepts an event stream, or speaks of `sessionId` or `agentId` and of no project, gets the answer as a stream;
+everybody else is told that it has begun.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from litestar import post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import HeaderParameter, JSONBody
+from litestar.types import ASGIApp
+
+from palaver.errors import Invalid
+from palaver.faces.body import JsonBody
+from palaver.faces.live import Live
+from palaver.faces.native.conversations import COMMAND_BYTES
+from palaver.faces.server import Server, needs
+from palaver.faces.stream.answering import Query, StreamRequest, ask
+
+
+def wants_stream(accept: str, body: Mapping[str, Any]) -> bool:
+    if "text/event-stream" in accept:
+        return True
+    return ("sessionId" in body or "agentId" in body) and "project_root" not in body
+
+
+def checked(body: Mapping[str, Any], kind: Any) -> Any:
+    """Raises Invalid by field."""
+    try:
+        return msgspec.convert(body, kind)
+    except msgspec.ValidationError as wrong:
+        what, _, where = str(wrong).partition(" - at ")
+        raise Invalid(f"`{where.strip('`').removeprefix('$.') or 'body'}`: {what}.") from None
+
+
+@post(
+    "/api/chat",
+    dto=JsonBody,
+    status_code=200,
+    request_max_body_size=COMMAND_BYTES,
+    guards=[needs("send")],
+    responses={
+        200: ResponseSpec(
+            str, media_type="text/event-stream", description="The answer, as it comes", generate_examples=False
+        )
+    },
+    operation_id="chat",
+    tags=["stream", "bus"],
+)
+async def chat(
+    data: JSONBody[dict[str, Any]],
+    request: StreamRequest,
+    server: Server,
+    live: Live,
+    accept: Annotated[str, HeaderParameter(name="Accept")] = "",
+) -> ASGIApp:
+    """Send a message: answered by a stream of events, or told that its run has started or waits."""
+    if wants_stream(accept, data):
+        return await ask(checked(data, Query), request, server, live)
+    raise Invalid("Accept text/event-stream, or name a `sessionId` or an `agentId`.")
+
+
+ROUTES = [chat]
