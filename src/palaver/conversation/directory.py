@@ -124,6 +124,10 @@ class Directory:
                 await asyncio.wait({owner}, timeout=OWNER_END_S)
             self._leaving.pop(conversation.id, None)
 
+    def at_work(self) -> list[State]:
+        """The views of conversations in which something runs or waits to run: all of them are in memory."""
+        return [known.state for known in self._open.values() if known.state.turn or known.state.queue]
+
     @property
     def open_count(self) -> int:
         return len(self._open)
