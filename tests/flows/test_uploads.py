@@ -30,6 +30,14 @@ async def test_image_goes_up_and_comes_back(shared: Served) -> None:
         "mime": "image/png",
         "size": len(PNG),
         "name": "picture.png",
+        "success": True,
+        "data": {
+            "id": kept["id"],
+            "filename": "picture.png",
+            "mimeType": "image/png",
+            "size": len(PNG),
+            "url": f"/api/uploads/{kept['id']}.png",
+        },
     }
     assert (back.content, back.headers["content-type"]) == (PNG, "image/png")
     assert back.headers["content-disposition"] == "inline"
