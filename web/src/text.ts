@@ -183,6 +183,7 @@ export const text = {
     files: (n: number) => `${count(n, "file")} changed`,
     showFiles: "Show the changes",
     settings: "Conversation settings",
+    mission: "Mission of this folder",
     parent: {
       branch: (title: string) => `Branch of ${title}`,
       subagent: (title: string) => `Works for ${title}`,
@@ -558,6 +559,9 @@ export const text = {
     processes: "Running processes",
     import: "Earlier conversations",
     waiting: "Waiting for you",
+    agents: "Agents",
+    missions: "Missions",
+    files: "Project files",
   },
 
   palette: {

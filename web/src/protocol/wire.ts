@@ -119,6 +119,8 @@ export interface AgentEntry {
   model: string | null;
   ready: boolean;
   note: string | null;
+  /** Why its file cannot be used. */
+  problem?: string | null;
 }
 
 export interface Upload {

@@ -4,6 +4,7 @@
  * Called by those screens through `laterApi`. Must never retry: whoever calls decides.
  */
 
+import type { AgentList, AgentShown, FileTree, Listed, MissionView, MissionWish, PastMission, ProjectEntry, RestOverride } from "../protocol/agents";
 import { ApiError, asApiError, asWireError, HttpApi, parsed } from "./api";
 
 /** A program or a service that can answer. */
@@ -95,6 +96,75 @@ export class LaterApi extends HttpApi {
     return this.call("DELETE", `/api/processes/${pid}`);
   }
 
+  // -- agents
+
+  /** With a folder: also those that it holds, trusted or not. */
+  agentsIn(project?: string): Promise<AgentList> {
+    return this.call("GET", "/api/agents", { query: { project } });
+  }
+
+  agent(id: string, project?: string): Promise<AgentShown> {
+    return this.call("GET", agentPath(id), { query: { project } });
+  }
+
+  createAgent(fields: Record<string, unknown>): Promise<AgentShown> {
+    return this.call("POST", "/api/agents", { body: fields });
+  }
+
+  /** Only what is given changes; null clears. */
+  updateAgent(id: string, patch: Record<string, unknown>): Promise<AgentShown> {
+    return this.call("PATCH", agentPath(id), { body: patch });
+  }
+
+  deleteAgent(id: string): Promise<void> {
+    return this.call("DELETE", agentPath(id));
+  }
+
+  duplicateAgent(id: string, project?: string): Promise<AgentShown> {
+    return this.call("POST", `${agentPath(id)}/duplicate`, { query: { project }, body: {} });
+  }
+
+  /** `hash` says which bytes are meant; null takes the trust back. */
+  trustAgent(project: string, agent: string, hash: string | null): Promise<Listed> {
+    return this.call("POST", "/api/agents/trust", { body: { project, agent, hash } });
+  }
+
+  // -- projects
+
+  projects(): Promise<ProjectEntry[]> {
+    return this.items("/api/projects");
+  }
+
+  mission(project: string): Promise<MissionView> {
+    return this.call("GET", "/api/projects/mission", { query: { project } });
+  }
+
+  missions(project: string): Promise<PastMission[]> {
+    return this.items("/api/projects/missions", { query: { project } });
+  }
+
+  setMission(project: string, wish: MissionWish): Promise<MissionView> {
+    return this.call("PUT", "/api/projects/mission", { query: { project }, body: wish });
+  }
+
+  clearMission(project: string): Promise<MissionView> {
+    return this.call("DELETE", "/api/projects/mission", { query: { project } });
+  }
+
+  override(project: string, agent: string): Promise<RestOverride> {
+    return this.call("GET", "/api/projects/override", { query: { project, agent } });
+  }
+
+  setOverride(project: string, agent: string, patch: Record<string, unknown>): Promise<RestOverride> {
+    return this.call("PUT", "/api/projects/override", { query: { project, agent }, body: patch });
+  }
+
+  tree(project: string, path = "."): Promise<FileTree> {
+    return this.call("GET", "/api/projects/tree", { query: { project, path } });
+  }
+
+  // -- histories
+
   foundHistories(): Promise<FoundHistory[]> {
     return this.items("/api/import/found");
   }
@@ -119,6 +189,10 @@ export class LaterApi extends HttpApi {
       throw asApiError(cause);
     }
   }
+}
+
+function agentPath(id: string): string {
+  return `/api/agents/${encodeURIComponent(id)}`;
 }
 
 /** The lines of a stream as they become whole; a last one without an end counts too. */

@@ -24,6 +24,8 @@ const parts = {
   editMessage: () => import("./transcript/EditMessage"),
   keys: () => import("./palette/KeyHelp"),
   home: () => import("./home/Home"),
+  mission: () => import("./missions/MissionDialog"),
+  tree: () => import("./files/TreeDialog"),
 };
 
 export const RequestDock = lazy(parts.requests);
@@ -44,6 +46,8 @@ export const ToolBody = lazy(parts.toolBody);
 export const EditMessage = lazy(parts.editMessage);
 export const KeyHelp = lazy(parts.keys);
 export const Home = lazy(parts.home);
+export const MissionDialog = lazy(parts.mission);
+export const TreeDialog = lazy(parts.tree);
 export const SignIn = lazy(() => import("./signin/SignIn"));
 
 // Safari has no idle callback; a moment after the first picture is idle enough.

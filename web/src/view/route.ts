@@ -42,7 +42,22 @@ function tell(): void {
   for (const listener of listeners) listener();
 }
 
-window.addEventListener("popstate", tell);
+/** Asked before the page goes elsewhere. True: not now; whoever says so goes on there by itself, or does not. */
+type Holding = (address: string) => boolean;
+let holding: Holding | null = null;
+
+/** While something here would be lost. Returns what ends it. */
+export function holdPage(hold: Holding): () => void {
+  holding = hold;
+  return () => {
+    if (holding === hold) holding = null;
+  };
+}
+
+window.addEventListener("popstate", () => {
+  if (holding?.(location.href)) history.pushState(null, "", shown);
+  else tell();
+});
 window.addEventListener("hashchange", tell);
 
 export function addressOf(conversation: string | null, at?: number): string {
@@ -51,6 +66,7 @@ export function addressOf(conversation: string | null, at?: number): string {
 }
 
 export function goTo(address: string, replace = false): void {
+  if (holding?.(address)) return;
   if (replace) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   tell();

@@ -26,6 +26,9 @@ export const screens = {
   processes: screen(text.screens.processes, () => import("./processes/Processes")),
   import: screen(text.screens.import, () => import("./imports/Imports")),
   waiting: screen(text.screens.waiting, () => import("./waiting/Waiting")),
+  agents: screen(text.screens.agents, () => import("./agents/Agents")),
+  missions: screen(text.screens.missions, () => import("./missions/Missions")),
+  files: screen(text.screens.files, () => import("./files/Files")),
 };
 
 export type ScreenName = keyof typeof screens;

@@ -1,6 +1,8 @@
 /** Who answers next, and with which model: agents to choose at once, everything else behind "settings". */
 
-import { text } from "../../text";
+import { useEffect, useState } from "react";
+import type { AgentEntry } from "../../protocol/wire";
+import { said, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask } from "../keys";
@@ -8,7 +10,7 @@ import { usePick, usePicked, useStore } from "../store";
 
 export function AgentChoice({ id, params }: { id: string; params: object }) {
   const store = useStore();
-  const agents = usePick((snapshot) => snapshot.agents.items);
+  const agents = [...usePick((snapshot) => snapshot.agents.items), ...useProjectAgents(usePicked(id, ({ state }) => state.project) ?? null)];
   const agent = usePicked(id, ({ state }) => state.agent) ?? "";
   const known = agents.find((one) => one.id === agent);
   const chosen = (params as Record<string, unknown>)["model"];
@@ -16,7 +18,8 @@ export function AgentChoice({ id, params }: { id: string; params: object }) {
   const actions: MenuAction[] = [
     ...agents.map((one) => ({
       label: one.name,
-      hint: one.ready ? text.join(one.backend, one.model) : (one.note ?? ""),
+      hint: one.ready ? text.join(one.backend, one.model) : said(one.problem ?? one.note ?? ""),
+      disabled: one.problem != null,
       checked: one.id === agent,
       onSelect: () => {
         if (one.id !== agent) store.command(id, { type: "update_conversation", agent: one.id });
@@ -31,4 +34,19 @@ export function AgentChoice({ id, params }: { id: string; params: object }) {
       <span className="ellipsis">{text.join(name, typeof chosen === "string" && chosen)}</span>
     </Menu>
   );
+}
+
+/** Those that the folder itself brings, once they are trusted. */
+function useProjectAgents(project: string | null): readonly AgentEntry[] {
+  const { client } = useStore();
+  const [found, setFound] = useState<readonly AgentEntry[]>([]);
+  useEffect(() => {
+    let left = false;
+    // Whoever does not come is not offered; the server says why when it is asked for one.
+    if (project !== null) void import("../agents/ofProject").then(({ trustedIn }) => trustedIn(client, project)).then((agents) => !left && setFound(agents), () => undefined);
+    return () => {
+      left = true;
+    };
+  }, [client, project]);
+  return found;
 }

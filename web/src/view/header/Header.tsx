@@ -9,7 +9,7 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval } from "../list/ConfirmRemoval";
-import { Settings } from "../later";
+import { MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
 import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { shortPath } from "../tools/say";
@@ -58,6 +58,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const [renaming, setRenaming] = useState(false);
   const [removing, setRemoving] = useState(false);
   const [settings, setSettings] = useState<"all" | "grants" | null>(null);
+  const [shown, setShown] = useState<"files" | "mission" | null>(null);
   useEffect(() => onAsked("rename", () => setRenaming(true)), []);
   useEffect(() => onAsked("settings", () => setSettings("all")), []);
   useEffect(() => onAsked("grants", () => setSettings("grants")), []);
@@ -68,6 +69,12 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
     { label: text.header.settings, icon: "sliders", onSelect: () => setSettings("all") },
     { label: text.commands.branch, icon: "branch", onSelect: () => page.branch(id) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
+    ...(project === null
+      ? []
+      : ([
+          { label: text.screens.files, icon: "folder", onSelect: () => setShown("files") },
+          { label: text.header.mission, icon: "steer", onSelect: () => setShown("mission") },
+        ] as const)),
     {
       label: archived ? text.list.unarchive : text.list.archive,
       icon: "archive",
@@ -114,6 +121,15 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       {settings !== null && (
         <Suspense fallback={null}>
           <Settings id={id} atGrants={settings === "grants"} onClose={() => setSettings(null)} />
+        </Suspense>
+      )}
+      {shown !== null && project !== null && (
+        <Suspense fallback={null}>
+          {shown === "files" ? (
+            <TreeDialog id={id} project={project} onClose={() => setShown(null)} />
+          ) : (
+            <MissionDialog project={project} onClose={() => setShown(null)} />
+          )}
         </Suspense>
       )}
       {removing && (

@@ -1,7 +1,9 @@
 /** The page without a conversation: write the first message, choose who gets it and where it works. */
 
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import type { Listed } from "../../protocol/agents";
 import type { AgentEntry } from "../../protocol/wire";
+import { asApiError } from "../../transport/api";
 import { said, text } from "../../text";
 import { later } from "../../text.later";
 import { contentOf, useAttachments } from "../composer/attachments";
@@ -11,6 +13,8 @@ import { Icon } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
 import { Menu } from "../controls/Menu";
 import { ScreenLink } from "../frame/ScreenLink";
+import { useFresh, useLaterApi } from "../frame/fresh";
+import { useQuery, withQuery } from "../frame/query";
 import { HeaderFrame } from "../header/Header";
 import { onAsked } from "../keys";
 import { addressOf, goTo } from "../route";
@@ -20,13 +24,13 @@ import { SettingsForm } from "../settings/Settings";
 import { usePick, useStore } from "../store";
 
 const ImportCard = lazy(() => import("../imports/ImportCard"));
+const FolderDialog = lazy(() => import("./FolderDialog"));
 
 /** Whoever has more has settled in. */
 const FEW_CONVERSATIONS = 5;
 
 export default function Home({ listShown, onShowList }: ScreenProps) {
   const store = useStore();
-  const agents = usePick((snapshot) => snapshot.agents);
   const isEmpty = usePick(({ list }) => list.phase === "ready" && list.byId.size === 0);
   const isNew = usePick(
     ({ list, session }) =>
@@ -39,17 +43,37 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
   const trouble = usePick(({ connection }) => connection.kind === "reconnecting" || connection.kind === "offline");
   const [value, setValue] = useKept("palaver.fresh", "");
   const [chosen, setChosen] = useKept("palaver.agent", "");
-  const [mode, setMode] = useState("ask");
+  // Until one is chosen, the agent's own holds.
+  const [mode, setMode] = useState<string | null>(null);
   const [params, setParams] = useState<Params>({});
   const [settings, setSettings] = useState(false);
-  const [folder, setFolder] = useState("");
+  const wanted = { agent: useQuery("agent"), folder: useQuery("project"), text: useQuery("text") };
+  const [folder, setFolder] = useState(wanted.folder ?? "");
+  const [picked, setPicked] = useState(wanted.agent);
   const [state, setState] = useState<"idle" | "starting" | { failed: string }>("idle");
   const attachments = useAttachments("");
   const box = useRef<ComposerHandle>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const [browsing, setBrowsing] = useState(false);
 
   useEffect(() => onAsked("compose", () => box.current?.focus()), []);
+  useEffect(() => {
+    if (wanted.text === null && wanted.folder === null && wanted.agent === null) return;
+    if (wanted.text !== null) setValue(wanted.text);
+    if (wanted.folder !== null) setFolder(wanted.folder);
+    if (wanted.agent !== null) setPicked(wanted.agent);
+    // Asked for once: a reload must not ask again over what was written since.
+    goTo("/", true);
+  }, [wanted.text, wanted.folder, wanted.agent, setValue]);
 
-  const agent = agents.items.find((known) => known.id === chosen) ?? agents.items.find((known) => known.ready) ?? agents.items[0];
+  const place = usePlace(folder);
+  const { agents, untrusted } = place;
+  const choice = [picked, place.lastUsed, chosen].map((id) => agents.items.find((known) => known.id === id)).find((known) => known && !known.problem);
+  const agent = choice ?? agents.items.find((known) => known.ready) ?? agents.items[0];
+  const choose = (id: string): void => {
+    setPicked(id);
+    setChosen(id);
+  };
 
   const start = async (): Promise<void> => {
     if (state === "starting") return;
@@ -59,13 +83,15 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
         message: contentOf(value, attachments.items),
         ...(agent ? { agent: agent.id } : {}),
         ...(folder.trim() === "" ? {} : { project: folder.trim() }),
-        params: { ...params, ...(mode === "ask" ? {} : { mode }) },
+        params: { ...params, ...(mode === null ? {} : { mode }) },
       });
       setValue("");
       attachments.clear();
       goTo(addressOf(created.conversation));
     } catch (error) {
-      setState({ failed: error instanceof Error && error.message ? said(error.message) : later.fresh.failed });
+      const refusal = asApiError(error);
+      setState({ failed: said(plain(refusal.message)) || later.fresh.failed });
+      if (isAboutFolder(refusal.error)) field.current?.focus();
     }
   };
 
@@ -88,8 +114,8 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
               notice={trouble ? text.composer.offline : null}
               tools={
                 <>
-                  <AgentMenu agents={agents.items} phase={agents.phase} agent={agent} onChoose={setChosen} />
-                  <ModeMenu mode={mode} onChoose={setMode} />
+                  <AgentMenu agents={agents.items} phase={agents.phase} agent={agent} onChoose={choose} />
+                  <ModeMenu mode={mode ?? "ask"} onChoose={setMode} />
                   <button
                     type="button"
                     className="icon-button"
@@ -118,16 +144,51 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
           <div className="home-folder">
             <label htmlFor="folder">{later.fresh.folder}</label>
             <input
+              ref={field}
               id="folder"
               className="bare-field mono"
-              placeholder={later.fresh.folderDefault}
+              placeholder={place.home ?? later.fresh.folderDefault}
               title={later.fresh.folderHint}
               spellCheck={false}
               autoCapitalize="off"
+              autoComplete="off"
+              list="known-folders"
+              aria-invalid={place.refusal !== null || undefined}
+              aria-describedby="folder-note"
               value={folder}
-              onChange={(event) => setFolder(event.target.value)}
+              onChange={(event) => {
+                setFolder(event.target.value);
+                setState("idle");
+              }}
+              onKeyDown={(event) => {
+                // A folder is no message: Enter goes on to writing one.
+                if (event.key === "Enter" && !event.nativeEvent.isComposing) box.current?.focus();
+              }}
             />
+            <datalist id="known-folders">
+              {place.folders.map((known) => (
+                <option key={known} value={known} />
+              ))}
+            </datalist>
+            <button type="button" className="icon-button" aria-label={later.fresh.browse} title={later.fresh.browse} onClick={() => setBrowsing(true)}>
+              <Icon name="folder" />
+            </button>
           </div>
+          <FolderNote refusal={place.refusal} untrusted={untrusted} folder={folder.trim()} />
+          {browsing && (
+            <Suspense fallback={null}>
+              <FolderDialog
+                from={place.refusal === null && folder.trim() ? folder.trim() : (place.home ?? "/")}
+                known={place.folders}
+                onChoose={(one) => {
+                  setFolder(one);
+                  setState("idle");
+                  setBrowsing(false);
+                }}
+                onClose={() => setBrowsing(false)}
+              />
+            </Suspense>
+          )}
           {state === "starting" && (
             <p className="hint" role="status">
               {later.fresh.creating}
@@ -146,7 +207,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
               used={null}
               onSave={(patch, agentId) => {
                 setParams(Object.fromEntries(Object.entries({ ...params, ...patch }).filter(([, value]) => value !== null)));
-                if (agentId) setChosen(agentId);
+                if (agentId) choose(agentId);
               }}
               onClose={() => setSettings(false)}
             />
@@ -184,12 +245,13 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
       label={`${later.fresh.agent}: ${agent?.name ?? ""}`}
       className="button quiet small"
       align="start"
-      actions={agents.map((known) => ({
+      actions={[...agents.map((known) => ({
         label: known.name,
         checked: known.id === agent?.id,
-        hint: known.ready ? text.join(known.backend, known.model) : (known.note ?? ""),
+        hint: known.ready ? text.join(known.backend, known.model) : said(known.problem ?? known.note ?? ""),
+        disabled: known.problem != null,
         onSelect: () => onChoose(known.id),
-      }))}
+      })), { label: later.fresh.allAgents, icon: "sliders" as const, onSelect: () => goTo("/agents") }]}
     >
       <Icon name="spark" />
       <span>{agent?.name}</span>
@@ -208,6 +270,82 @@ function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: str
     );
   }
   return agent?.description ? <p className="hint home-note">{agent.description}</p> : null;
+}
+
+interface FolderNoteProps {
+  refusal: string | null;
+  untrusted: number;
+  folder: string;
+}
+
+/** What is wrong with the folder, or what could be had from it. */
+function FolderNote({ refusal, untrusted, folder }: FolderNoteProps) {
+  return (
+    <p id="folder-note" className={refusal === null ? "hint home-note" : "is-bad home-note"} role={refusal === null ? undefined : "alert"} hidden={refusal === null && untrusted === 0}>
+      {refusal ?? (
+        <>
+          {later.fresh.untrusted(untrusted)} <ScreenLink to={withQuery("/agents", { project: folder })}>{later.fresh.lookAtThem}</ScreenLink>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** A pause in typing. */
+const TYPING_MS = 400;
+
+interface Place {
+  /** Who can be talked to there. */
+  agents: { phase: string; items: readonly AgentEntry[] };
+  lastUsed: string | null;
+  /** Agents that the folder holds and that nobody has trusted. */
+  untrusted: number;
+  /** Why the folder cannot be worked in. */
+  refusal: string | null;
+  /** Those that were worked in. */
+  folders: readonly string[];
+  /** Where one works without naming a folder. */
+  home: string | null;
+}
+
+/** What a folder has to offer, once it is written out. */
+function usePlace(folder: string): Place {
+  const api = useLaterApi();
+  const known = usePick((snapshot) => snapshot.agents);
+  const written = useRested(folder.trim());
+  const load = useCallback(() => api.agentsIn(written || undefined), [api, written]);
+  const { value, error } = useFresh(load);
+  const loadFolders = useCallback(() => api.projects(), [api]);
+  const projects = useFresh(loadFolders).value ?? [];
+  const refused = written !== "" && written === folder.trim() && error !== null && isAboutFolder(error.error);
+  const own = (value?.items ?? []).filter((agent: Listed) => agent.source === "project");
+  return {
+    agents: value === undefined ? known : { phase: "ready", items: value.items.filter((agent) => agent.source !== "project" || agent.trusted) },
+    lastUsed: value?.last_used ?? null,
+    untrusted: refused ? 0 : own.filter(({ trusted, backend }) => !trusted && backend !== "none").length,
+    refusal: refused ? said(plain(error.message)) : null,
+    folders: projects.filter(({ exists }) => exists).map(({ project }) => project),
+    home: projects.find(({ home }) => home)?.project ?? null,
+  };
+}
+
+/** What was written, once nobody has typed for a moment. */
+function useRested(value: string): string {
+  const [rested, setRested] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(value), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return rested;
+}
+
+function isAboutFolder({ code, message, details }: { code: string; message: string; details?: object }): boolean {
+  return code === "invalid" && (message.startsWith("`project`") || (details !== undefined && "project" in details));
+}
+
+/** The field is named by where the words stand. */
+function plain(message: string): string {
+  return message.replace(/^`project`: /, "");
 }
 
 /** A value that survives leaving this page, on this device. */
