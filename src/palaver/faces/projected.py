@@ -142,6 +142,13 @@ class Projected:
                 self._opening.pop(conversation, None)
                 self._pumps.pop(conversation).cancel()
 
+    def tell(self, conversation: str, words: Callable[[Projector], Sequence[Told]]) -> None:
+        """What no event says, such as the answer to a command, to whoever follows at this moment."""
+        channel = self._channels.get(conversation)
+        if channel is not None and channel.ended is None:
+            channel.say(words(channel.projector))
+            channel.wake()
+
     async def _open(self, conversation: str) -> _Channel:
         state = await self._view(conversation)
         channel = _Channel(state, self._make(state), self._first_number(state))
@@ -191,6 +198,11 @@ class Following:
         self._channel = channel
         self.state = channel.state
         self.number = channel.number
+
+    @property
+    def projector(self) -> Projector:
+        """The one that all readers share, at this moment."""
+        return self._channel.projector
 
     def begin_anew(self) -> None:
         self.state = self._channel.state
