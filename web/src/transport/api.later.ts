@@ -103,6 +103,12 @@ export class LaterApi extends HttpApi {
     return this.call("GET", "/api/agents", { query: { project } });
   }
 
+  /** Those that a folder itself brings and that a person has trusted. */
+  async agentsOf(project: string): Promise<Listed[]> {
+    const { items } = await this.agentsIn(project);
+    return items.filter(({ source, trusted, problem }) => source === "project" && trusted && problem === null);
+  }
+
   agent(id: string, project?: string): Promise<AgentShown> {
     return this.call("GET", agentPath(id), { query: { project } });
   }

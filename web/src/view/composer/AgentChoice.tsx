@@ -43,7 +43,7 @@ function useProjectAgents(project: string | null): readonly AgentEntry[] {
   useEffect(() => {
     let left = false;
     // Whoever does not come is not offered; the server says why when it is asked for one.
-    if (project !== null) void import("../agents/ofProject").then(({ trustedIn }) => trustedIn(client, project)).then((agents) => !left && setFound(agents), () => undefined);
+    if (project !== null) void import("../../transport/api.later").then(({ laterApi }) => laterApi(client).agentsOf(project)).then((agents) => !left && setFound(agents), () => undefined);
     return () => {
       left = true;
     };
