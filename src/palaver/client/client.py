@@ -66,9 +66,14 @@ class _Messages(Struct):
 
 
 class WaitingRequest(Struct):
+    """`conversation` is where it is answered, `root` the one at the top of its tree."""
+
     conversation: str
     request: Request
     title: str = ""
+    agent: str = ""
+    root: str | None = None
+    parent_kind: str | None = None
 
 
 class _Requests(Struct):
