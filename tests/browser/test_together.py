@@ -24,6 +24,9 @@ AGENTS = {
     "reviewer": "name: Reviewer\ndescription: reads what others wrote",
 }
 
+KEYS = 20
+"""More than any way by keys should take."""
+
 
 @pytest.fixture(scope="module")
 async def palaver(
@@ -72,6 +75,14 @@ async def open_block(block: Locator) -> None:
         await line.click()
 
 
+async def press_until(visitor: Visitor, key: str, found: Locator) -> None:
+    for _ in range(KEYS):
+        if await found.count():
+            return
+        await visitor.press(key)
+    raise AssertionError(f"{KEYS} times {key} did not lead to {found}")
+
+
 # -- subagents
 
 
@@ -85,7 +96,9 @@ async def test_subagents_work_in_their_blocks_and_what_one_asks_is_answered_at_t
         task("!write asked.txt high water\n---\n!say It is written.", "careful"),
     )
     await provider.gates.reached("tides")
-    await expect(ada.approval).to_contain_text("Careful, working for this conversation, wants to write a file: asked.txt")
+    await expect(ada.approval).to_contain_text(
+        "Careful, working for this conversation, wants to write a file: asked.txt"
+    )
     strip = ada.page.get_by_role("region", name="Subagents")
     await expect(strip).to_contain_text("2 subagents at work · 1 waits for you")
     await expect(subagent(ada, "Careful")).to_contain_text("waits for you")
@@ -138,7 +151,9 @@ async def test_subagent_opens_as_a_conversation_of_its_own_with_the_way_back(ada
 
 
 async def test_one_subagent_is_stopped_and_the_others_go_on(ada: Visitor, provider: ScriptedProvider) -> None:
-    await begin(ada, "Two boats", task("!say One.\n!gate boat-1", "builder"), task("!say Two.\n!gate boat-2", "careful"))
+    await begin(
+        ada, "Two boats", task("!say One.\n!gate boat-1", "builder"), task("!say Two.\n!gate boat-2", "careful")
+    )
     for gate in ("boat-1", "boat-2"):
         await provider.gates.reached(gate)
     strip = ada.page.get_by_role("region", name="Subagents")
@@ -149,6 +164,26 @@ async def test_one_subagent_is_stopped_and_the_others_go_on(ada: Visitor, provid
     await subagent(ada, "Builder").get_by_role("button", name="Stop Builder").click()
     await expect(subagent(ada, "Builder")).to_contain_text("stopped")
     await ada.rests()
+
+
+async def test_subagents_and_the_inbox_are_reached_by_keys_alone(ada: Visitor) -> None:
+    await begin(ada, "Rudder", task("!say It holds.", "builder"), "---", "!write rudder.txt left")
+    await ada.asked()
+    await ada.log.focus()
+    await press_until(ada, "j", ada.log.locator(".selected .work"))
+    await ada.press("o")
+    await expect(ada.page.get_by_role("region", name="What Builder does")).to_contain_text("It holds.")
+    await ada.press("Control+k")
+    await ada.page.keyboard.type("waiting for")
+    await ada.press("Enter")
+    card = ada.page.get_by_role("main").get_by_role("region", name="Approval needed")
+    await expect(card).to_contain_text("rudder.txt")
+    await expect(card.locator("[aria-disabled=true]")).to_have_count(0)
+    await press_until(ada, "Tab", card.locator("button:focus", has_text="Deny"))
+    await ada.press("Enter")
+    await expect(ada.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    # Whoever answered is not thrown back to the top of the page.
+    await expect(ada.page.get_by_role("main")).to_be_focused()
 
 
 # -- the inbox
@@ -237,7 +272,9 @@ async def test_system_notices_are_switched_on_first_and_come_once_while_nobody_l
 
 
 async def test_message_and_answer_of_another_agent_are_one_block(ada: Visitor) -> None:
-    root = await begin(ada, "Charts", letter("reviewer", "!list .\n---\n!say The chart is **right**.", session="create"))
+    root = await begin(
+        ada, "Charts", letter("reviewer", "!list .\n---\n!say The chart is **right**.", session="create")
+    )
     await ada.rests()
     block = ada.log.locator(".work").first
     await expect(block).to_contain_text("Wrote to Reviewer")
