@@ -4,6 +4,8 @@ A Hypothesis state machine over the model owner; after every step the promises a
 and shows that it would notice: each seeded bug must make it fail.
 """
 
+from typing import Literal
+
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -17,9 +19,11 @@ from palaver.schema.commands import (
     Command,
     DecideTools,
     DeleteConversation,
+    Deliver,
     EditMessage,
     EditQueued,
     Interrupt,
+    Order,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -27,16 +31,18 @@ from palaver.schema.commands import (
     ResolveRequest,
     RestoreMessages,
     RetryFrom,
+    ReturnExchange,
     ReturnToolResult,
     SendMessage,
     SetDraft,
     SetParams,
     StopProcess,
+    StopTurn,
     ToolDecision,
     TruncateMessages,
     UpdateConversation,
 )
-from palaver.schema.events import AnswerStarted, TurnFinished, TurnStarted
+from palaver.schema.events import AnswerStarted, ExchangeReturned, ExchangeSent, TurnFinished, TurnStarted
 from palaver.schema.view import Message, TextBlock, ToolBlock
 from tests.rigs.core import backend, promises
 from tests.rigs.core.owner import Owner
@@ -45,6 +51,13 @@ AGENTS = st.sampled_from((None, None, None, "default", "other"))
 MODES = st.sampled_from((None, None, None, "plan"))
 DELIVERIES: st.SearchStrategy[Delivery] = st.sampled_from(("turn", "boundary"))
 VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(("allow", "deny"))
+MANNERS: st.SearchStrategy[Literal["sync", "async"]] = st.sampled_from(("sync", "async"))
+SO_FAR: st.SearchStrategy[Literal["queued", "started", "timeout"] | None] = st.sampled_from(
+    (None, "queued", "started", "timeout")
+)
+ENDS: st.SearchStrategy[Literal["complete", "failed", "cancelled"]] = st.sampled_from(
+    ("complete", "failed", "cancelled")
+)
 NOBODY = "nobody"
 
 
@@ -53,7 +66,7 @@ class CoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.owner = Owner()
         self.snapshots: list[tuple[int, bytes]] = []
-        self.answered: dict[str, tuple[Command, Accepted]] = {}
+        self.answered: dict[str, tuple[Order, Accepted]] = {}
         self.sent: list[str] = []
 
     @initialize(resumable=st.booleans(), branched=st.booleans())
@@ -93,7 +106,8 @@ class CoreMachine(RuleBasedStateMachine):
         turn = self.owner.state.turn
         wanted = data.draw(st.sampled_from((None, turn.id if turn else None, NOBODY)))
         before = turn.id if turn else None
-        self._ask(Interrupt(turn=wanted), data)
+        stops: tuple[Order, ...] = (Interrupt(turn=wanted), StopTurn(reason="parent", turn=wanted))
+        self._ask(data.draw(st.sampled_from(stops)), data)
         if before and wanted != NOBODY:
             now = self.owner.state.turn
             assert now is None or now.id != before, "a stop did not stop"
@@ -103,6 +117,7 @@ class CoreMachine(RuleBasedStateMachine):
         """One rule for many commands: were each a rule of its own, no agent would ever get to work."""
         state = self.owner.state
         possible = [self._stops, self._rewrites_history, self._rewrites_history, self._changes_the_conversation]
+        possible += [self._another_agent_writes, self._writes_to_another_agent, self._another_agent_answers]
         if state.queue:
             possible += [self._changes_the_queue] * 4
         if state.status == "waiting_ide" or data.draw(st.integers(0, 9)) == 0:
@@ -112,6 +127,30 @@ class CoreMachine(RuleBasedStateMachine):
         if len(self.owner.log) > 60:
             possible.append(self._deletes)
         data.draw(st.sampled_from(possible))(data)
+
+    # -- other agents
+
+    def _another_agent_writes(self, data: st.DataObject) -> None:
+        exchange = f"in{len(self.owner.log)}" if data.draw(st.booleans()) else None
+        answer = self._ask(Deliver(content="well?", exchange=exchange, trigger="message" if exchange else "task"), data)
+        if isinstance(answer, Accepted):
+            assert answer.id is not None
+            self.sent.append(answer.id)
+
+    def _writes_to_another_agent(self, data: st.DataObject) -> None:
+        turn = self.owner.state.turn
+        if turn is None:
+            return
+        exchange = f"out{len(self.owner.log)}"
+        mode = data.draw(MANNERS)
+        self.owner.take(turn.id, ExchangeSent(exchange=exchange, agent="other", to="t", mode=mode))
+        if status := data.draw(SO_FAR):
+            self.owner.take(turn.id, ExchangeReturned(exchange=exchange, status=status))
+
+    def _another_agent_answers(self, data: st.DataObject) -> None:
+        known = [known.id for known in self.owner.state.exchanges if known.direction == "out"]
+        exchange = data.draw(st.sampled_from([NOBODY, *known]))
+        self._ask(ReturnExchange(exchange=exchange, status=data.draw(ENDS), response="so"), data)
 
     @precondition(lambda self: bool(self.owner.state.requests) and not self.owner.state.deleted)
     @rule(data=st.data(), deciders=st.integers(1, 8))
@@ -301,6 +340,8 @@ class CoreMachine(RuleBasedStateMachine):
         promises.decisions_apply_once(log, state)
         promises.open_requests_are_shown(log, state)
         promises.processes_end_once(log, state)
+        promises.exchanges_end_once(log, state)
+        promises.turns_say_what_they_answer(log)
         promises.settling_is_idempotent(state, self.owner.now)
         promises.settling_keeps_its_order(state, self.owner.now)
         promises.every_fold_agrees(log, state, self.snapshots)
@@ -323,7 +364,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.promises_hold()
         promises.accepted_messages_are_kept(owner.log, owner.state, self.sent)
 
-    def _ask(self, command: Command, data: st.DataObject, *, loaded: bool = True) -> Accepted | Refusal | Already:
+    def _ask(self, command: Order, data: st.DataObject, *, loaded: bool = True) -> Accepted | Refusal | Already:
         if data.draw(st.booleans()):
             command = msgspec.structs.replace(command, client_request_id=f"r{len(self.answered)}")
         deleted, head = self.owner.state.deleted, len(self.owner.log)

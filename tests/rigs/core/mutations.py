@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, decide, evolve, history, next, requests, settle
+from palaver.core import blocks, decide, evolve, exchanges, history, next, requests, settle
 from palaver.schema.commands import Command
 from palaver.schema.events import (
     Event,
@@ -184,6 +184,10 @@ def _empty_answers_stay(real: Real) -> Real:
     return close_answers
 
 
+def _turns_end_without_an_answer(real: Real) -> Real:
+    return _always([])
+
+
 MUTATIONS = (
     Mutation("a status is not counted", _DRAFT, "apply", _a_status_is_not_counted, "I1"),
     Mutation("the status lags behind", evolve, "status_of", _status_lags_behind, "I4"),
@@ -203,5 +207,6 @@ MUTATIONS = (
     Mutation("the interruption comes first", settle, "settle", _interruption_first, "I20|settle"),
     Mutation("requests end before results", settle, "_closed", _requests_before_results, "settle"),
     Mutation("requests end in the old turn", settle, "_close_requests", _requests_end_in_the_turn_that_asked, "I20"),
+    Mutation("turns end without an answer", exchanges, "returned", _turns_end_without_an_answer, "exchange"),
     Mutation("empty answers stay", settle, "_close_answers", _empty_answers_stay, "settle"),
 )

@@ -14,13 +14,15 @@ from palaver.core import decide as deciding
 from palaver.core import evolve as folding
 from palaver.core import next as coming
 from palaver.core import settle as settling
+from palaver.core.exchanges import stamped
 from palaver.core.facts import Facts, Runner
 from palaver.core.state import find_request
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
-    Command,
+    Deliver,
     EditMessage,
+    Order,
     Regenerate,
     RemoveMessage,
     RetryFrom,
@@ -54,7 +56,7 @@ class Owner:
 
     # -- what comes in
 
-    def ask(self, command: Command, *, drained: bool = True, loaded: bool = True) -> Answer:
+    def ask(self, command: Order, *, drained: bool = True, loaded: bool = True) -> Answer:
         """One command. `drained=False`: the crash comes before the next turn could start."""
         request_id = command.client_request_id
         if request_id and (used := [event for event in self.log if _claims(event, request_id)]):
@@ -63,7 +65,7 @@ class Owner:
             return deciding.accepted("c", self.log[used[0].seq - 1 : used[-1].seq], request_id)
         if loaded and isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate):
             self.state = self.whole()
-        agent = command.agent if isinstance(command, SendMessage) else None
+        agent = command.agent if isinstance(command, SendMessage | Deliver) else None
         decision = deciding.decide(self.state, command, self.facts(agent))
         if not isinstance(decision, list):
             return decision
@@ -127,10 +129,10 @@ class Owner:
     def commit(self, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         """Numbered, stored as bytes, read back: the state is what a reader of the log would see."""
         numbered: list[KnownEvent] = []
-        for seq, event in enumerate(events, self.state.seq + 1):
-            stamped = replace(event, seq=seq, id=f"e{seq}", ts=1_000 * seq, conversation="c")
-            stored = decode_event(encode_event(stamped))
-            assert not isinstance(stored, UnknownEvent), f"cannot be read back: {stamped}"
+        for seq, event in enumerate(stamped(self.state, events), self.state.seq + 1):
+            whole = replace(event, seq=seq, id=f"e{seq}", ts=1_000 * seq, conversation="c")
+            stored = decode_event(encode_event(whole))
+            assert not isinstance(stored, UnknownEvent), f"cannot be read back: {whole}"
             numbered.append(stored)
         self.log.extend(numbered)
         self.state = folding.fold(self.state, numbered)

@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from palaver.core import evolve as folding
 from palaver.core import settle as settling
+from palaver.core.exchanges import ENDS
 from palaver.log.redundancy import Redundancy
 from palaver.schema.events import (
     AnswerFinished,
+    ExchangeReturned,
+    ExchangeSent,
     KnownEvent,
     LogCompacted,
     MessageAdded,
@@ -95,7 +98,7 @@ def messages_are_consumed_once(log: Log) -> None:
     consumed = Counter(
         message
         for event in log
-        if isinstance(event, TurnStarted) and event.trigger.kind == "message"
+        if isinstance(event, TurnStarted) and event.trigger.kind in ("message", "task")
         for message in event.trigger.messages
     )
     active: str | None = None
@@ -210,6 +213,38 @@ def processes_end_once(log: Log, state: State) -> None:
     assert not any(begun[process] in stopped for process in left), "I19: a process outlived the stop of its turn"
 
 
+def exchanges_end_once(log: Log, state: State) -> None:
+    """What another agent asked is answered once; what was asked of another comes back in one turn at most."""
+    ends = Counter(event.exchange for event in log if isinstance(event, ExchangeReturned) and event.status in ENDS)
+    came_in = {known.id for known in state.exchanges if known.direction == "in"}
+    assert all(ends[exchange] <= 1 for exchange in came_in), "exchange: answered twice"
+    queued = {item.exchange for item in state.queue if item.trigger == "message"}
+    answering = state.turn.trigger.exchange if state.turn else None
+    asks = state.turn is None and any(known.status == "open" for known in state.requests)
+    for known in state.exchanges:
+        left = known.status in ("sent", "queued", "started")
+        if known.direction == "in":
+            at_work = known.id in queued or known.id == answering or asks
+            assert not left or at_work, f"exchange: {known.id} is {known.status} and nobody will answer it"
+        else:
+            waited_for = left and not known.callback
+            assert not waited_for or state.turn is not None, "exchange: somebody is said to wait for it at rest"
+    called_back = Counter(
+        event.trigger.exchange for event in log if isinstance(event, TurnStarted) and event.trigger.kind == "callback"
+    )
+    assert all(count == 1 for count in called_back.values()), "exchange: more than one turn for one answer"
+    assert all(ends[exchange or ""] for exchange in called_back), "exchange: a turn for an answer that never came"
+
+
+def turns_say_what_they_answer(log: Log) -> None:
+    started = [event for event in log if isinstance(event, TurnStarted) and event.trigger.kind != "callback"]
+    answers = {event.turn: event.trigger.exchange for event in started if event.trigger.exchange}
+    for event in log:
+        if event.turn in answers:
+            own = isinstance(event, ExchangeSent | ExchangeReturned)
+            assert own or event.exchange == answers[event.turn], f"exchange: {type(event).__name__} does not say it"
+
+
 def settling_is_idempotent(state: State, now: int) -> None:
     closing = settling.settle(state, "user", now=now)
     assert bool(closing) == (state.turn is not None), "settle: wrong for an active turn"
@@ -231,5 +266,7 @@ _ORDER: dict[type[KnownEvent], int] = {
 
 
 def settling_keeps_its_order(state: State, now: int) -> None:
-    places = [_ORDER[type(event)] for event in settling.settle(state, "user", now=now)]
+    closing = settling.settle(state, "user", now=now)
+    # What other agents are told may stand anywhere before the end.
+    places = [_ORDER[type(event)] for event in closing if not isinstance(event, ExchangeReturned)]
     assert places == sorted(places), "settle: text, results, requests, interruption: not in this order"
