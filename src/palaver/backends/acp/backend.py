@@ -41,9 +41,9 @@ TURN_S = 24 * 3600.0
 """Of one prompt: a turn may wait for a person over night. A stop ends it at any time."""
 PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
 """For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""
-SILENT_S = 1.0
-"""opencode calls a tool in progress before it asks for permission, a fifth of a second before on a busy machine: only after
-this, or its first output, does a call count as begun that nobody was asked about."""
+SILENT_S = 3.0
+"""opencode calls a tool in progress before it asks for permission: a fifth of a second before, and more than one where ten
+others want the processor. Only after this, or its first output, does a call count as begun that nobody was asked about."""
 
 logger = structlog.get_logger(__name__)
 
