@@ -105,6 +105,11 @@ def begun(events: Sequence[KnownEvent]) -> Beginning:
 
 def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning:
     """`source` holds all its messages. Raises NotFound for a message that is not among them."""
+    return begun(maker.numbered(branch_events(source, body, maker)))
+
+
+def branch_events(source: State, body: CreateConversation, maker: Maker) -> list[tuple[KnownEvent, int]]:
+    """What says a conversation again up to a message, each with the time it was first said; 0: now."""
     assert body.branch is not None
     last = body.branch.message
     messages = source.messages if last is None else _up_to(source, last)
@@ -122,8 +127,7 @@ def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning
     title = body.title if body.title is not None else _branch_title(source.title)
     # Last and now: the copied messages keep the times at which they were said, the branch is as new as it is.
     named = ConversationUpdated(title=title or None, title_source="user" if body.title else "auto") if title else None
-    events = [(maker.claimed(created), 0), *restored(messages, maker.new_id), (named or ConversationUpdated(), 0)]
-    return begun(maker.numbered(events))
+    return [(maker.claimed(created), 0), *restored(messages, maker.new_id), (named or ConversationUpdated(), 0)]
 
 
 def _inherited(source: State, body: CreateConversation) -> dict[str, Any]:

@@ -73,6 +73,14 @@ def place_at(index: int, state: State) -> int | None:
     return state.offset + len(state.messages) if index == ahead else None
 
 
+def owner_of(message_id: str, state: State) -> str | None:
+    """The id of the message that an entry belongs to: its own, or for a result that of the answer with the call."""
+    for message in reversed(state.messages):
+        if message.id == message_id or message_id in _ended(message, state):
+            return message.id
+    return None
+
+
 def _as_answer(main: Json, message: Message, draft: bool) -> None:
     thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
     # A thought is whole, with its signature, once it is finished; until then its words are in `reasoning_content`.

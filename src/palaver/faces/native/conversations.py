@@ -207,7 +207,7 @@ async def command(
     conversation: FromPath[str], data: JSONBody[Command], request: NativeRequest, server: Server
 ) -> Accepted:
     """Ask something of the conversation. When this answers, the command's events are on disk."""
-    require(request.auth, _role_for(data))
+    require(request.auth, role_for(data))
     if isinstance(data, RemoveGrant):
         await _take_back(server, conversation, data)
     answer = await server.directory.command(conversation, data, origin_of(request, "native"))
@@ -225,7 +225,8 @@ async def _take_back(server: ServerParts, conversation: str, command: RemoveGran
             await server.standing.take_back(known.tool, known.match, known.agent or state.agent, project)
 
 
-def _role_for(command: Command) -> Role:
+def role_for(command: Command) -> Role:
+    """What one must hold to ask for this, through whichever face."""
     match command:
         case ResolveRequest() | DecideTools() | RemoveGrant():
             return "decide"
