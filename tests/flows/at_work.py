@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from palaver.clock import Clock
 from tests.flows.served import Served, serving
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 
@@ -66,6 +67,7 @@ async def at_work(
     *script: Answer,
     environment: Mapping[str, str] | None = None,
     provider: ScriptedProvider | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Work]:
     """`folder` holds the data, the project and a home. Without a script the model obeys."""
     for name in ("project", "home"):
@@ -73,16 +75,18 @@ async def at_work(
     if provider is None:
         async with (
             scripted_provider(*script, obedient=not script) as started,
-            _serving(folder, started, environment or {}) as work,
+            _serving(folder, started, environment or {}, clock) as work,
         ):
             yield work
     else:
-        async with _serving(folder, provider, environment or {}) as work:
+        async with _serving(folder, provider, environment or {}, clock) as work:
             yield work
 
 
 @asynccontextmanager
-async def _serving(folder: Path, provider: ScriptedProvider, more: Mapping[str, str]) -> AsyncIterator[Work]:
+async def _serving(
+    folder: Path, provider: ScriptedProvider, more: Mapping[str, str], clock: Clock | None
+) -> AsyncIterator[Work]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "home"),
@@ -90,5 +94,5 @@ async def _serving(folder: Path, provider: ScriptedProvider, more: Mapping[str, 
         "OPENAI_API_KEY": "k",
         **more,
     }
-    async with serving(folder / "data", environment=environment, model="scripted") as server:
+    async with serving(folder / "data", environment=environment, model="scripted", clock=clock) as server:
         yield Work(server, provider, folder / "project")

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from palaver.clock import Clock
 from palaver.schema.commands import Accepted
 from tests.flows.at_work import Event, Work, at_work, of
 from tests.provider import Answer, Hang, ScriptedProvider
@@ -33,11 +34,13 @@ DEAD_S = 2.0
 
 
 @asynccontextmanager
-async def engine(folder: Path, wire: str = "openai", provider: ScriptedProvider | None = None) -> AsyncIterator[Work]:
+async def engine(
+    folder: Path, wire: str = "openai", provider: ScriptedProvider | None = None, clock: Clock | None = None
+) -> AsyncIterator[Work]:
     """An agent whose model obeys; a test adds answers `when` its own word is said."""
     async with service(provider or ScriptedProvider()) as started:
         more = {"ANTHROPIC_BASE_URL": started.url, "ANTHROPIC_API_KEY": "k"} if wire == "anthropic" else {}
-        async with at_work(folder, provider=started, environment=more) as work:
+        async with at_work(folder, provider=started, environment=more, clock=clock) as work:
             yield work
 
 

@@ -1,49 +1,230 @@
-"""One POST, one stream: what a client of the `stream` contract sees of a query."""
+"""One POST, one stream: a query through its last frame, whatever happens to it or to its client."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
 from pathlib import Path
-from typing import Any
 
 import httpx
-import msgspec
+import pytest
 
+from palaver.clock import ManualClock
 from tests.flows.engine import engine
-from tests.flows.served import Served
+from tests.flows.faces.stream.client import asked, history, names, rejoined, session_of, text_of, until, whole
+from tests.flows.served import WAIT_S
 
-Frame = tuple[str, dict[str, Any], int]
+pytestmark = pytest.mark.anyio
 
-
-async def frames(answer: httpx.Response) -> AsyncIterator[Frame]:
-    name, cursor = "", 0
-    async for line in answer.aiter_lines():
-        field, _, value = line.partition(": ")
-        match field:
-            case "event":
-                name = value
-            case "id":
-                cursor = int(value)
-            case "data":
-                yield name, msgspec.json.decode(value), cursor
-            case _:
-                pass
-
-
-@asynccontextmanager
-async def asked(server: Served, **body: Any) -> AsyncIterator[AsyncIterator[Frame]]:
-    headers = {"Accept": "text/event-stream"}
-    async with server.http.stream("POST", "/api/chat", json=body, headers=headers) as answer:
-        assert answer.status_code == 200, await answer.aread()
-        yield frames(answer)
+EDIT = '!tool write {"path": "a.txt", "content": "one"}'
 
 
 async def test_query_is_answered_through_done(tmp_path: Path) -> None:
-    async with engine(tmp_path) as work, asked(work.server, message="!say Hello there.") as said:
-        told = [one async for one in said]
-    assert [name for name, _, _ in told] == ["message", "message", "message", "done"]
+    async with engine(tmp_path) as work:
+        told = await whole(work.server, message="!say Hello there.")
+    assert names(told) == ["message", "message", "message", "done"]
     init, answer, result = (data for _, data, _ in told[:3])
-    assert (init["type"], init["subtype"]) == ("system", "init")
-    assert answer["message"]["content"] == [{"type": "text", "text": "Hello there."}]
-    assert (result["type"], result["result"]) == ("result", "Hello there.")
+    assert (init["type"], init["subtype"], init["mcpServers"]) == ("system", "init", [])
+    assert answer["content"] == answer["message"]["content"] == [{"type": "text", "text": "Hello there."}]
+    assert (result["type"], result["subtype"], result["result"]) == ("result", "success", "Hello there.")
     assert told[-1][1] == {"sessionId": init["sessionId"]}
     assert len({data["queryTrackingId"] for _, data, _ in told[:3]}) == 1
+    assert [cursor for _, _, cursor in told] == sorted(cursor for _, _, cursor in told)
+
+
+async def test_next_query_goes_on_in_the_same_session(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = session_of(await whole(work.server, message="!say One."))
+        told = await whole(work.server, message="!say Two.", sessionId=session)
+        assert session_of(told) == session
+        said = [block["content"] for message in await history(work.server, session) for block in message["blocks"]]
+    assert said == ["!say One.", "One.", "!say Two.", "Two."]
+
+
+@pytest.mark.parametrize("body", [{}, {"message": "  "}, {"message": "", "images": []}])
+async def test_query_without_text_or_image_is_refused(tmp_path: Path, body: dict[str, object]) -> None:
+    async with engine(tmp_path) as work:
+        answer = await work.server.http.post("/api/chat", json=body, headers={"Accept": "text/event-stream"})
+        assert answer.status_code == 400
+        assert (await work.server.http.get("/api/conversations")).json()["items"] == []
+
+
+async def test_unknown_session_and_agent_are_refused_before_the_first_byte(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        for body in ({"sessionId": "nobody-knows"}, {"agentId": "nobody"}):
+            answer = await work.server.http.post("/api/chat", json={"message": "Hello", **body})
+            assert answer.status_code == 404, body
+
+
+async def test_camel_case_body_without_a_project_gets_the_stream_too(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        answer = await work.server.http.post("/api/chat", json={"message": "!say Hello.", "agentId": "default"})
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert "event: done" in answer.text
+
+
+# -- leaving and coming back
+
+
+async def test_client_that_leaves_does_not_stop_the_run_and_can_come_back(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        async with asked(work.server, message=f"{EDIT}\n---\n!gate later\n!say Second.") as said:
+            seen = await until(said, "permission_request")
+        session, left_at = session_of(seen), seen[-1][2]
+        permission = {"permissionId": seen[-1][1]["permissionId"], "response": "allow"}
+        assert (await work.server.http.post("/api/chat/permission-response", json=permission)).status_code == 200
+        async with rejoined(work.server, session, left_at) as again:
+            result = await until(again, "message", type="user")
+            work.provider.gates.open("later")
+            rest = [one async for one in again]
+    assert result[-1][1]["content"][0]["is_error"] is False
+    assert names(rest) == ["message", "message", "done"]
+    assert text_of(rest) == "Second."
+
+
+async def test_reattaching_at_rest_gives_what_was_missed_and_done(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        told = await whole(work.server, message="!say One.")
+        session = session_of(told)
+        async with rejoined(work.server, session, told[0][2]) as again:
+            assert [one async for one in again] == told[1:]
+        async with rejoined(work.server, session, told[-1][2]) as nothing_new:
+            assert [(name, data) async for name, data, _ in nothing_new] == [("done", {"sessionId": session})]
+
+
+# -- cancelling
+
+
+async def test_cancel_before_the_first_frame(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        async with asked(work.server, message="!gate never\n!say Hello.") as said:
+            init = await until(said, "message", type="system")
+            answer = await work.server.http.post(
+                "/api/chat/cancel", json={"queryTrackingId": init[0][1]["queryTrackingId"]}
+            )
+            assert (answer.status_code, answer.json()) == (200, {"success": True})
+            assert names([one async for one in said]) == ["cancelled", "done"]
+        again = await work.server.http.post("/api/chat/cancel", json={"queryTrackingId": session_of(init)})
+        assert again.status_code == 404
+
+
+async def test_cancel_of_a_query_that_waits_in_the_queue(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, asked(work.server, message="!gate first\n!say One.") as first:
+        session = session_of(await until(first, "message", type="system"))
+
+        async def second() -> list[str]:
+            return names(await whole(work.server, message="!say Two.", sessionId=session))
+
+        waiting = asyncio.create_task(second())
+        item = await _queued(work.server.http, session)
+        answer = await work.server.http.post("/api/chat/cancel", json={"queryTrackingId": item})
+        assert answer.status_code == 200
+        assert await asyncio.wait_for(waiting, WAIT_S) == ["cancelled", "done"]
+        work.provider.gates.open("first")
+        assert names([one async for one in first])[-1] == "done"
+
+
+async def _queued(http: httpx.AsyncClient, session: str) -> str:
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            queue = (await http.get(f"/api/conversations/{session}/snapshot")).json()["queue"]
+            if queue:
+                return str(queue[0]["id"])
+
+
+async def test_cancel_while_a_permission_is_pending_denies_it(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        async with asked(work.server, message=EDIT) as said:
+            seen = await until(said, "permission_request")
+            pending = seen[-1][1]
+            await work.server.http.post("/api/chat/cancel", json={"queryTrackingId": seen[0][1]["queryTrackingId"]})
+            rest = [one async for one in said]
+        assert names(rest)[-2:] == ["cancelled", "done"]
+        late = {"permissionId": pending["permissionId"], "response": "allow"}
+        assert (await work.server.http.post("/api/chat/permission-response", json=late)).status_code == 404
+        assert not (work.project / "a.txt").exists()
+
+
+async def test_failure_is_told_once_and_done_is_last(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        told = await whole(work.server, message="!status 400")
+    assert names(told)[-2:] == ["error", "done"]
+    assert names(told).count("error") == 1
+    assert told[-2][1]["message"]
+
+
+# -- permissions
+
+
+async def test_permission_is_asked_with_both_ids_and_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        async with asked(work.server, message=EDIT) as said:
+            asked_for = (await until(said, "permission_request"))[-1][1]
+            assert asked_for["id"] == asked_for["permissionId"]
+            assert (asked_for["toolName"], asked_for["input"]) == ("write", {"path": "a.txt", "content": "one"})
+            body = {"permissionId": asked_for["id"], "decision": "allow"}
+            answer = await work.server.http.post("/api/chat/permission-response", json=body)
+            assert (answer.status_code, answer.json()) == (200, {"success": True})
+            assert names([one async for one in said])[-1] == "done"
+        again = await work.server.http.post("/api/chat/permission-response", json=body)
+        assert again.status_code == 404
+
+
+async def test_denied_call_is_an_error_and_the_agent_goes_on(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, asked(work.server, message=EDIT) as said:
+        permission = (await until(said, "permission_request"))[-1][1]["id"]
+        body = {"permissionId": permission, "response": "deny"}
+        await work.server.http.post("/api/chat/permission-response", json=body)
+        rest = [one async for one in said]
+    (result,) = [data for _, data, _ in rest if data.get("type") == "user"]
+    assert result["message"]["content"][0]["is_error"] is True
+    assert rest[-2][1]["subtype"] == "success"
+
+
+async def test_always_allow_counts_for_the_next_call_and_for_other_turns_and_is_kept(tmp_path: Path) -> None:
+    two = f'{EDIT}\n---\n!tool write {{"path": "b.txt", "content": "two"}}'
+    async with engine(tmp_path) as work:
+        async with (
+            asked(work.server, message='!gate other\n!tool write {"path": "c.txt", "content": "three"}') as other,
+            asked(work.server, message=two) as said,
+        ):
+            await until(other, "message", type="system")
+            permission = (await until(said, "permission_request"))[-1][1]["id"]
+            body = {"permissionId": permission, "response": "always_allow"}
+            assert (await work.server.http.post("/api/chat/permission-response", json=body)).status_code == 200
+            rest = [one async for one in said]
+            work.provider.gates.open("other")
+            others = [one async for one in other]
+        assert "permission_request" not in names(rest) + names(others)
+        agent = (await work.server.http.get("/api/agents/get", params={"id": "default"})).json()["agent"]
+        assert agent["allowedTools"] == ["write"]
+        changed = {"id": "default", "description": "Mine"}
+        agent = (await work.server.http.put("/api/agents/update", json=changed)).json()["agent"]
+        assert (agent["description"], agent["allowedTools"]) == ("Mine", ["write"])
+
+
+async def test_permission_that_nobody_answers_is_denied_after_five_minutes(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with engine(tmp_path, clock=clock) as work, asked(work.server, message=EDIT) as said:
+        permission = (await until(said, "permission_request"))[-1][1]["id"]
+        await clock.advance(299)
+        waiting = (await work.server.http.get("/api/requests")).json()["items"]
+        assert [item["request"]["id"] for item in waiting] == [permission]
+        await clock.advance(2)
+        rest = [one async for one in said]
+        late = {"permissionId": permission, "response": "allow"}
+        assert (await work.server.http.post("/api/chat/permission-response", json=late)).status_code == 404
+    (result,) = [data for _, data, _ in rest if data.get("type") == "user"]
+    assert result["message"]["content"][0]["is_error"] is True
+
+
+# -- agents
+
+
+async def test_agent_of_the_query_is_saved_on_the_session_and_used_last(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        made = {"name": "Scout", "systemPrompt": "You scout."}
+        scout = (await work.server.http.post("/api/agents/create", json=made)).json()["agent"]["id"]
+        session = session_of(await whole(work.server, message="!say One."))
+        init = (await whole(work.server, message="!say Two.", sessionId=session, agentId=scout))[0][1]
+        assert init["agentId"] == scout
+        assert (await whole(work.server, message="!say Three.", sessionId=session))[0][1]["agentId"] == scout
+        fresh = await whole(work.server, message="!say Four.")
+        assert fresh[0][1]["agentId"] == scout
