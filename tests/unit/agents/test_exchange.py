@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,27 @@ async def test_answer_to_a_deleted_caller_is_dropped_quietly() -> None:
     assert state.last_turn.outcome == "completed"
     assert [entry for entry in said if entry["log_level"] in ("warning", "error")] == []
     assert (callbacks(events), statuses(events)) == ([], ["started"])
+
+
+@dataclass
+class Stopped:
+    """A turn that was stopped in the moment in which it spoke: what it says is dropped."""
+
+    state: State
+    id: str = "t1"
+    agent_id: str = "ada"
+    mode: str = "ask"
+
+    async def tell(self, *events: KnownEvent) -> None:
+        pass
+
+
+async def test_message_of_a_turn_that_was_stopped_in_that_moment_is_not_sent() -> None:
+    async with open_office() as office:
+        target, caller = await office.begin("bea"), await office.begin("ada")
+        reply = await office.exchanges.write(Stopped(await office.directory.state(caller)), to(), "x")
+        state = await office.directory.state(target)
+    assert (reply.status, state.turn, state.messages) == ("cancelled", None, ())
 
 
 # -- to whom
