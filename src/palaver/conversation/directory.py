@@ -281,7 +281,7 @@ class Directory:
 
     async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
         """On disk when it returns."""
-        answer = await self._taken(conversation, await self._fitted(command), origin)
+        answer = await self._taken(conversation, await self.fitted(command), origin)
         if isinstance(command, DeleteConversation):
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
             for below in await subagents_below(self._around.log, conversation):
@@ -329,7 +329,8 @@ class Directory:
             # The owner failed, or let go. The next one reads from the log what became of it.
         raise LogUnavailable("This conversation cannot be kept open; the server's log has the details.")
 
-    async def _fitted(self, command: Order) -> Order:
+    async def fitted(self, command: Order) -> Order:
+        """The command as it is decided on and remembered: what is too large for an event stored beside it."""
         if (
             isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued | Deliver)
             and command.content is not None
