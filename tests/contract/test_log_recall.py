@@ -15,7 +15,7 @@ from palaver.log.sqlite import SqliteLog
 from palaver.schema.content import TextPart
 from palaver.schema.events import KnownEvent, MessageAdded, MessageEdited, TextFinished
 from palaver.schema.view import State
-from tests.unit.log.stores import KINDS, Store, line, open_store, row
+from tests.unit.log.stores import KINDS, WITHOUT_RUNS, Store, line, open_store, row
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +79,14 @@ async def test_other_projects_deleted_ones_and_the_one_that_asks_are_left_out(st
     assert await recalled(store.log, "tomatoes", project="/elsewhere") == []
 
 
+async def test_what_stands_below_the_one_that_asks_is_left_out_too(store: Store) -> None:
+    await say(store.log, "top", "tomatoes of mine")
+    await say(store.log, "below", "tomatoes of a subagent", root="top", parent="top", parent_kind="subagent")
+    await say(store.log, "elsewhere", "tomatoes of another", root="other", parent="other", parent_kind="subagent")
+    assert await recalled(store.log, "tomatoes", but="top") == ["elsewhere-1"]
+    assert len(await recalled(store.log, "tomatoes")) == 3
+
+
 async def test_removed_messages_are_not_recalled(store: Store) -> None:
     await say(store.log, "a", "tomatoes")
     await store.log.append(Append("a", 1, [line("a", 2)], None, [], ["a-1"]))
@@ -132,7 +140,7 @@ async def test_a_log_of_the_first_layout_is_brought_up_to_date(tmp_path: Path) -
     async with open_store("sqlite", tmp_path / "data") as store:
         await say(store.log, "a", "tomatoes like water", updated_at=55)
     connection = apsw.Connection(str(tmp_path / "data" / "palaver.db"))
-    connection.execute("ALTER TABLE documents DROP COLUMN ts; PRAGMA user_version = 1")
+    connection.execute(f"{WITHOUT_RUNS}; ALTER TABLE documents DROP COLUMN ts; PRAGMA user_version = 1")
     connection.close()
     log = await SqliteLog.open(tmp_path / "data")
     try:

@@ -17,7 +17,7 @@ from palaver.log.base import Append, Document
 from palaver.log.database import open_reading
 from palaver.log.fulltext import prepare, search
 from palaver.log.sqlite import SqliteLog, open_sqlite_log
-from tests.unit.log.stores import WAIT_S, append, line, row, run
+from tests.unit.log.stores import WAIT_S, WITHOUT_RUNS, append, line, row, run
 
 pytestmark = pytest.mark.anyio
 
@@ -166,11 +166,7 @@ async def test_a_database_from_before_there_were_runs_is_brought_to_the_layout_o
     async with open_sqlite_log(directory) as log:
         await log.append(Append("a", 0, [line("a", 1)], row("a")))
     connection = apsw.Connection(str(directory / "palaver.db"))
-    connection.execute(
-        "DROP TABLE runs; DROP INDEX listings_newest; DROP INDEX listings_root;"
-        "CREATE INDEX listings_newest ON listings (updated_at, conversation, archived, project) WHERE deleted = 0;"
-        "ALTER TABLE listings DROP COLUMN child; ALTER TABLE listings DROP COLUMN root; PRAGMA user_version = 2"
-    )
+    connection.execute(f"{WITHOUT_RUNS}; PRAGMA user_version = 2")
     connection.close()
     async with open_sqlite_log(directory) as log:
         assert [listing.id for listing in (await log.list()).items] == ["a"]

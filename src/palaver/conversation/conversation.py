@@ -57,7 +57,7 @@ from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
-from palaver.core.settle import expire, fail, finish, reap, settle
+from palaver.core.settle import expire, fail, finish, reap, settle, works_for_another
 from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
 from palaver.errors import (
     REFUSALS,
@@ -253,7 +253,9 @@ class Conversation:
             self._inbox.post(ProcessEnded(process, exit_code, text))
 
     async def recall(self, query: str, limit: int) -> Sequence[Passage]:
-        found = await self._around.log.recall(query, project=self._state.project, limit=limit, but=self.id)
+        # Whoever works together knows from each other what they have to know; it is no knowledge from elsewhere.
+        top = self._state.parent.root if works_for_another(self._state) and self._state.parent else self.id
+        found = await self._around.log.recall(query, project=self._state.project, limit=limit, but=top)
         return [
             Passage(conversation=one.conversation, title=one.title, text=one.text, seq=one.seq, ts=one.ts)
             for one in found

@@ -56,7 +56,7 @@ def settle(
     if turn is None:
         return []
     # A restart leaves answerable what nothing has acted on yet: answering it later starts the turn that goes on.
-    keeps = reason in ("restart", "shutdown") and turn.resumable and not _works_for_another(state)
+    keeps = reason in ("restart", "shutdown") and turn.resumable and not works_for_another(state)
     answerable = _answerable(state) if keeps else set[str]()
     own = [process for process in state.processes if process.running and process.turn == turn.id]
     return [
@@ -198,7 +198,7 @@ def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
     ]
 
 
-def _works_for_another(state: State) -> bool:
+def works_for_another(state: State) -> bool:
     """A subagent: nobody would be there to take what it says later."""
     return state.parent is not None and state.parent.kind == "subagent"
 

@@ -372,7 +372,7 @@ class EventLog(Protocol):
     ) -> Sequence[Recalled]:
         """Messages of a project that have most to do with a text: any of its telling words, the rarer and newer first.
 
-        `but` leaves one conversation out.
+        `but` leaves one conversation out, with its branches and all that works for it.
         """
         ...
 

@@ -149,10 +149,11 @@ def _of_project(
         rows = connection.execute(
             # The list leads, in its order; the rest is looked up by number.
             "SELECT d.number, c.name, d.message, d.seq, coalesce(nullif(d.ts, 0), l.updated_at), d.role, d.text, l.body "
-            "FROM json_each(?) wanted CROSS JOIN documents d ON d.number = wanted.value "
+            "FROM json_each(?1) wanted CROSS JOIN documents d ON d.number = wanted.value "
             "CROSS JOIN listings l ON l.conversation = d.conversation "
             "CROSS JOIN conversations c ON c.number = d.conversation "
-            "WHERE l.deleted = 0 AND l.project IS ? AND c.name IS NOT ? ORDER BY wanted.key",
+            "WHERE l.deleted = 0 AND l.project IS ?2 AND c.name IS NOT ?3 AND (?3 IS NULL OR l.root IS NOT ?3) "
+            "ORDER BY wanted.key",
             (json.dumps(numbers[begin : begin + _AT_ONCE]), project, but),
         )
         for number, name, message, seq, ts, role, text, listing in rows:

@@ -364,7 +364,10 @@ class MemoryLog:
         fitting = [
             (sum(rarities[word] for word in wanted if word in words), number, known, document)
             for known, number, document, words in every
-            if known.listing and known.listing.project == project and not known.listing.deleted and known.name != but
+            if known.listing
+            and known.listing.project == project
+            and not known.listing.deleted
+            and (but is None or but not in (known.name, known.listing.root))
         ]
         promising = sorted((one for one in fitting if one[0]), key=lambda one: (-one[0], -one[1]))[:WEIGHED]
         return best(

@@ -20,6 +20,14 @@ WAIT_S = 30.0
 """Every wait of a test ends by then; none is expected to come near it."""
 
 
+WITHOUT_RUNS = (
+    "DROP TABLE runs; DROP INDEX listings_newest; DROP INDEX listings_root;"
+    "CREATE INDEX listings_newest ON listings (updated_at, conversation, archived, project) WHERE deleted = 0;"
+    "ALTER TABLE listings DROP COLUMN child; ALTER TABLE listings DROP COLUMN root"
+)
+"""Takes a database of today back to the layout before there were runs."""
+
+
 class Store:
     """One log and its place. `reopen` is a restart."""
 
