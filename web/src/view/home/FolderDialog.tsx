@@ -35,7 +35,7 @@ export default function FolderDialog({ from, known, onChoose, onClose }: FolderD
         {known.length > 0 && (
           <section>
             <h3>{words.picker.known}</h3>
-            <ul className="tree">
+            <ul className="tree is-flat">
               {known.map((one) => (
                 <li key={one}>
                   <button type="button" className="tree-item" onClick={() => onChoose(one)}>
@@ -51,7 +51,7 @@ export default function FolderDialog({ from, known, onChoose, onClose }: FolderD
           <h3 className="mono path" aria-live="polite">
             {folder}
           </h3>
-          <ul className="tree">
+          <ul className="tree is-flat">
             {up !== null && (
               <li>
                 <button type="button" className="tree-item" onClick={() => setFolder(up)}>

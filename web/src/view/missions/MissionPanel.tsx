@@ -128,7 +128,7 @@ function Active({ mission, mayChange, onFollow, onReplace, onEnded }: ActiveProp
           words.missions.spent(mission.spent_usd, mission.budget_usd),
         )}
       </p>
-      <h3 className="card-subheading">{words.missions.agents}</h3>
+      <h2 className="card-subheading">{words.missions.agents}</h2>
       {mission.agents.length === 0 ? (
         <p className="hint">{words.missions.noAgents}</p>
       ) : (
