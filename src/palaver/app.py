@@ -92,6 +92,8 @@ async def open_app(
         backends = Backends(roster, clock, config.environment)
         projects = Projects(log, feed, clock, ids)
         missions = Missions(projects, directory, log, roster, clock)
+        never_in = (Path(config.environment.get("HOME") or "/"), config.data)
+        written = Trajectories(directory, log, feed, clock, ids, never_in) if config.trajectories else None
         server = ServerParts(
             name=config.name,
             version=__version__,
@@ -113,13 +115,12 @@ async def open_app(
             ids=ids,
             standing=standing,
             places=places_of(config.environment),
+            trajectories=written,
             full_enabled=config.full_enabled,
         )
         asgi = build_app(server, config.public_hosts)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
-        if config.trajectories:
-            never_in = (Path(config.environment.get("HOME") or "/"), config.data)
-            written = Trajectories(directory, log, feed, clock, ids, never_in)
+        if written is not None:
             await stack.enter_async_context(written.running())
         await stack.enter_async_context(directory.running())
         await stack.enter_async_context(exchanges.running())

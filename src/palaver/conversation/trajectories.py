@@ -85,6 +85,19 @@ class Trajectories:
         self._due = dict.fromkeys(self._due, self._clock.monotonic_s())
         await self._write_due()
 
+    async def check(self, conversation: str, project: Path) -> None:
+        """Raises ForeignFile when what lies in the conversation's place is somebody else's."""
+        await asyncio.to_thread(_check, project, conversation)
+
+    async def keep(self, conversation: str) -> None:
+        """Write one down at once that somebody brought, also before anybody has gone on with it."""
+        row = await self._log.listing(conversation)
+        if row is not None and row.turn is None and row.project is not None:
+            try:
+                await self._write(row, Path(row.project), unspoken=True)
+            except (CallerError, OSError, ForeignFile) as failure:
+                self._complain(row.project, failure)
+
     async def _watch(self) -> None:
         while True:
             # Listening before looking: what is committed in between wakes us again.
@@ -126,14 +139,14 @@ class Trajectories:
                 # A fault of ours must not keep the other conversations from being written down.
                 logger.exception("a trajectory could not be written", conversation=conversation)
 
-    async def _write(self, row: Listing, project: Path) -> None:
+    async def _write(self, row: Listing, project: Path, *, unspoken: bool = False) -> None:
         if not await asyncio.to_thread(is_a_place, project, self._never_in):
             return
         if row.deleted:
             await asyncio.to_thread(remove_file, project, row.id)
         elif row.message_count:
             state = await self._directory.whole(row.id)
-            if state.last_turn is None:
+            if state.last_turn is None and not unspoken:
                 return  # Imported or branched, and nobody has gone on with it: a project is not strewn with copies.
             messages = [await with_whole_texts(message, self._log.blobs) for message in state.messages]
             await asyncio.to_thread(
@@ -175,6 +188,14 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
             return False
         _replace(folder, name, temporary, body)
     return True
+
+
+def _check(project: Path, conversation: str) -> None:
+    name = f"{conversation}.json"
+    with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
+        before = _document(_read(folder, name), name)
+        if before is not None and before.get("id") != conversation:
+            raise ForeignFile(f"{name} is not the trajectory of this conversation; it is left as it is.")
 
 
 def remove_file(project: Path, conversation: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from litestar.di import NamedDependency
 
+from palaver.faces.chats.rooms import Rooms
 from palaver.faces.projected import Projected
 from palaver.faces.server import ServerParts
 from palaver.faces.stream.project import StreamProjector
@@ -16,6 +17,7 @@ from palaver.schema.view import State
 @dataclass(frozen=True, slots=True, eq=False)
 class LiveFaces:
     stream: Projected
+    chats: Rooms
 
 
 Live = NamedDependency[LiveFaces]
@@ -26,4 +28,6 @@ def live_faces(server: ServerParts) -> LiveFaces:
         record = server.agents.agent(state.agent, state.project)
         return StreamProjector([known.name for known in record.mcp_servers] if record else [])
 
-    return LiveFaces(stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq))
+    return LiveFaces(
+        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq), chats=Rooms(server)
+    )

@@ -18,6 +18,7 @@ from palaver.agents.roster import Roster
 from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
+from palaver.conversation.trajectories import Trajectories
 from palaver.errors import Forbidden
 from palaver.faces.keys import Failures, Keys, Principal, Role
 from palaver.faces.listings import Listings
@@ -55,6 +56,8 @@ class ServerParts:
     standing: StandingGrants
     places: Places
     """Where other programs of the same user keep their conversations."""
+    trajectories: Trajectories | None = None
+    """Who writes conversations down beside their projects, if anybody does."""
     full_enabled: bool = False
     """Mode `full` counts here; else it is no more than `ask`."""
 

@@ -68,8 +68,8 @@ def document_of(state: State, unknown: Mapping[str, Any] | None = None) -> Json:
         "mode": state.params.get("mode") or "ask",
         "tool_use": state.params.get("tool_use") or DEFAULT_TOOL_USE,
         "agent": state.agent,
-        "created_at": _written(state.created_at),
-        "updated_at": _written(state.updated_at),
+        "created_at": moment(state.created_at),
+        "updated_at": moment(state.updated_at),
         "messages": [shown for message in state.messages for shown in shown_messages(message)],
         **params,
         KEY: {"version": VERSION, "params": sorted(params)},
@@ -142,7 +142,8 @@ def _latest_model(messages: Sequence[Message]) -> str | None:
     return next((message.model for message in reversed(messages) if message.model), None)
 
 
-def _written(ts_ms: int) -> str:
+def moment(ts_ms: int) -> str:
+    """A time as documents write it."""
     return datetime.fromtimestamp(ts_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

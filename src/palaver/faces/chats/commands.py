@@ -145,6 +145,9 @@ class AskClearDraft(_Asked, frozen=True, kw_only=True, tag="clear_draft"):
 Filled = AskBranchFromChat | AskRestoreFromTrajectory | AskRestoreMessages
 """What fills a chat from elsewhere."""
 
+OfMessages = AskRetryFromIndex | AskUpdateMessage | AskRemoveMessage | AskTruncateMessages
+"""What names a message or its place."""
+
 Translated = (
     AskUserMessage
     | AskRetryFromIndex
@@ -211,7 +214,7 @@ def status_for(asked: Asked) -> Status:
 
 
 def meant_by(asked: Translated, state: State, *, decides: bool) -> Meant:
-    """`state` has all its messages. `decides`: whoever asks may also answer. Raises Invalid."""
+    """`state` has all its messages for what names one. `decides`: whoever asks may also answer. Raises Invalid."""
     request_id = asked.client_request_id
     match asked:
         case AskUserMessage():

@@ -1,0 +1,65 @@
+"""Chats that somebody follows, and the answers to commands that all of them are told.
+
+One projection a chat, whoever reads. A command and its repetition come one after the other, so that one of them is told that
+it is the repetition. Holds nothing that outlives a connection or a request.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from weakref import WeakValueDictionary
+
+from palaver.faces.chats.messages import Json
+from palaver.faces.chats.project import ChatsProjector
+from palaver.faces.chats.snapshot import first_seq, snapshot_frame
+from palaver.faces.event_stream import HEARTBEAT_COMMENT
+from palaver.faces.projected import Beat, Behind, Following, Projected, Projector, Told
+from palaver.faces.server import ServerParts
+from palaver.schema.view import State
+
+LONG_MESSAGES = 200
+"""A longer chat is encoded beside the loop: others are served on it."""
+
+
+class Rooms:
+    def __init__(self, server: ServerParts) -> None:
+        self._projected = Projected(server.feed, server.directory.whole, ChatsProjector, first_seq)
+        self._under_way: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    def one_at_a_time(self, chat: str, client_request_id: str) -> asyncio.Lock:
+        """For commands under one request id. Held while its command is recorded, which waits for no agent."""
+        return self._under_way.setdefault((chat, client_request_id), asyncio.Lock())
+
+    def tell_ack(self, chat: str, client_request_id: str, accepted: bool, result: Json, *, takes_number: bool) -> None:
+        def words(projector: Projector) -> list[Told]:
+            assert isinstance(projector, ChatsProjector)
+            return [*projector.ack(client_request_id, accepted, result, takes_number=takes_number)]
+
+        self._projected.tell(chat, words)
+
+    async def frames(self, chat: str) -> AsyncGenerator[bytes, None]:
+        """A snapshot, then everything after it; another snapshot for a reader that fell behind."""
+        async with self._projected.following(chat) as following:
+            yield await _snapshot(*_now(following))
+            async with aclosing(following.items()) as items:
+                async for item in items:
+                    match item:
+                        case Beat():
+                            yield HEARTBEAT_COMMENT
+                        case Behind():
+                            yield await _snapshot(*_now(following))
+                        case _:
+                            yield b"".join(said.body for said in item)
+
+
+def _now(following: Following) -> tuple[State, int]:
+    """The view and its number, of one moment: nothing may be awaited between the two."""
+    projector = following.projector
+    assert isinstance(projector, ChatsProjector)
+    return following.state, projector.seq
+
+
+async def _snapshot(state: State, seq: int) -> bytes:
+    if len(state.messages) <= LONG_MESSAGES:
+        return snapshot_frame(state, seq)
+    return await asyncio.to_thread(snapshot_frame, state, seq)

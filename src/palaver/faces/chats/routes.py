@@ -1,0 +1,112 @@
+"""The routes of this face: follow a chat, ask something of it, take a message back before it is read; trajectories.
+
+Everything a client is told comes from the projection; everything it asks goes through `taking.py`.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from litestar import Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery
+from litestar.types import ASGIApp
+from msgspec import Struct
+
+from palaver.errors import Invalid, NotFound
+from palaver.faces.chats import trajectories
+from palaver.faces.chats.taking import STATUSES, ChatsRequest, Outcome, make, take
+from palaver.faces.event_stream import EventStream
+from palaver.faces.live import Live
+from palaver.faces.native.conversations import COMMAND_BYTES
+from palaver.faces.server import Server, needs, origin_of
+from palaver.schema.base import ID_PATTERN
+from palaver.schema.commands import RemoveQueued
+
+_ID = re.compile(ID_PATTERN)
+
+
+class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`accepted`, `applied`, `aborted`, `duplicate`, `invalid_content`, `queue_full`, `cancelled` or `not_found`."""
+
+    status: str
+    error: str | None = None
+
+
+def _spec(description: str) -> ResponseSpec:
+    return ResponseSpec(Answered, description=description, generate_examples=False)
+
+
+@get(
+    "/v1/chats/subscribe",
+    guards=[needs("read")],
+    media_type="text/event-stream",
+    responses={
+        200: ResponseSpec(
+            str,
+            media_type="text/event-stream",
+            description="`event: type`, `id: seq`, `data: frame`; a snapshot first",
+            generate_examples=False,
+        )
+    },
+    operation_id="subscribe_chat",
+    tags=["chats"],
+)
+async def subscribe(
+    request: ChatsRequest, server: Server, live: Live, chat_id: FromQuery[str | None] = None
+) -> ASGIApp:
+    """Follow a chat: a snapshot, then every change of it. A chat that nobody knows is made."""
+    if chat_id is None or not _ID.fullmatch(chat_id):
+        raise Invalid("`chat_id`: say which chat, 1 to 128 of the characters A-Z a-z 0-9 _ -.")
+    await make(chat_id, server, request)
+    frames: AsyncGenerator[bytes, None] = live.chats.frames(chat_id)
+    first = await anext(frames)
+    return EventStream(f"chat {chat_id}", first, frames, bytes, server.streams)
+
+
+@post(
+    "/v1/chats/{chat_id:str}/commands",
+    status_code=202,
+    request_max_body_size=COMMAND_BYTES,
+    guards=[needs("read")],
+    responses={
+        200: _spec("Applied, aborted, or the same as before"),
+        400: _spec("Refused, and why; its id is free"),
+        429: _spec("Too many messages wait"),
+    },
+    operation_id="command_chat",
+    tags=["chats"],
+)
+async def commands(
+    chat_id: FromPath[str], request: ChatsRequest, server: Server, live: Live
+) -> Response[dict[str, Any]]:
+    """Ask something of a chat: `{client_request_id, priority?, type, …}`. When this answers, it is on disk."""
+    if _ID.fullmatch(chat_id):
+        outcome = await take(chat_id, request, server, live.chats)
+    else:
+        outcome = Outcome("invalid_content", "A chat's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
+    return Response(outcome.body, status_code=STATUSES[outcome.status])
+
+
+@delete(
+    "/v1/chats/{chat_id:str}/queue/{client_request_id:str}",
+    status_code=200,
+    guards=[needs("send")],
+    responses={404: _spec("It was delivered or taken back before")},
+    operation_id="cancel_queued",
+    tags=["chats"],
+)
+async def cancel_queued(
+    chat_id: FromPath[str], client_request_id: FromPath[str], request: ChatsRequest, server: Server
+) -> Response[Answered]:
+    """Take a message back that has not been delivered."""
+    try:
+        state = await server.directory.state(chat_id, tail=0)
+        item = next(known.id for known in state.queue if client_request_id in (known.client_request_id, known.id))
+        await server.directory.command(chat_id, RemoveQueued(item=item), origin_of(request, "chats"))
+    except (NotFound, StopIteration):
+        return Response(Answered(status="not_found"), status_code=404)
+    return Response(Answered(status="cancelled"))
+
+
+ROUTES: list[Any] = [subscribe, commands, cancel_queued, *trajectories.ROUTES]

@@ -1,0 +1,254 @@
+"""Trajectories: every conversation as the document that other programs keep, listed, read, written, deleted, followed.
+
+What is written is taken over into the log; the document that is read back is made from the log. So a trajectory and its chat
+are one thing, and whatever keys a document brings along are kept as parameters of the chat.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, delete, get, put
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.types import ASGIApp
+from msgspec import Struct
+from msgspec.structs import replace
+
+from palaver.conversation.trajectories import ForeignFile, remove_file
+from palaver.conversation.transcripts import with_whole_texts
+from palaver.errors import Conflict, Invalid, NotFound
+from palaver.faces.chats.messages import Json
+from palaver.faces.chats.taking import ChatsRequest, filling, kept_in
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.native.history import IMPORT_BYTES
+from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.feed.feed import HEARTBEAT_S
+from palaver.history.parts import decoded
+from palaver.history.trajectory import document_of, moment, trajectory_of, unknown_keys
+from palaver.log.base import Claim
+from palaver.schema.base import ID_PATTERN
+from palaver.schema.commands import CreateConversation, DeleteConversation
+from palaver.schema.view import Listing, State
+
+PAGE_LIMIT = 500
+
+_ID = re.compile(ID_PATTERN)
+_listed = msgspec.json.Decoder(dict[str, Any])
+
+
+class TrajectoryRow(Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    agent: str
+    project: str | None
+    state: str
+    created_at: str
+    updated_at: str
+    message_count: int
+    preview: str
+    parent_id: str | None
+    link_type: str | None
+    root_chat_id: str | None
+
+
+class TrajectoryPage(Struct, frozen=True, kw_only=True):
+    items: list[TrajectoryRow]
+    next_cursor: str | None
+    has_more: bool
+    total_count: int
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    status: str
+    id: str
+
+
+def row_of(listing: Listing) -> TrajectoryRow:
+    return TrajectoryRow(
+        id=listing.id,
+        title=listing.title,
+        agent=listing.agent,
+        project=listing.project,
+        state=listing.status,
+        created_at=moment(listing.created_at),
+        updated_at=moment(listing.updated_at),
+        message_count=listing.message_count,
+        preview=listing.last_line,
+        parent_id=listing.parent,
+        link_type=listing.parent_kind,
+        root_chat_id=listing.root,
+    )
+
+
+@get("/v1/trajectories", guards=[needs("read")], operation_id="list_trajectories", tags=["chats"])
+async def list_trajectories(
+    server: Server,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 50,
+    cursor: FromQuery[str | None] = None,
+) -> TrajectoryPage:
+    """Newest first. `next_cursor` is where the next page begins."""
+    page = await server.log.list(limit=limit, cursor=cursor or None, archived=None)
+    return TrajectoryPage(
+        items=[row_of(listing) for listing in page.items],
+        next_cursor=page.next_cursor,
+        has_more=page.next_cursor is not None,
+        total_count=page.total or 0,
+    )
+
+
+@get("/v1/trajectories/{trajectory:str}", guards=[needs("read")], operation_id="get_trajectory", tags=["chats"])
+async def get_trajectory(trajectory: FromPath[str], server: Server) -> Response[dict[str, Any]]:
+    """The document of a chat; of one that is only a file beside the server's folder, that file."""
+    try:
+        return Response(await written(trajectory, server))
+    except NotFound:
+        document = await asyncio.to_thread(kept_in, server.directory.home, trajectory)
+        if document is None:
+            raise
+        return Response(document)
+
+
+async def written(chat: str, server: ServerParts) -> Json:
+    state = await server.directory.whole(chat)
+    messages = [await with_whole_texts(message, server.log.blobs) for message in state.messages]
+    known = await asyncio.to_thread(kept_in, _folder(state, server), chat)
+    return await asyncio.to_thread(
+        document_of, replace(state, messages=tuple(messages)), unknown_keys(known) if known else None
+    )
+
+
+def _folder(state: State, server: ServerParts) -> Path:
+    return Path(state.project) if state.project else server.directory.home
+
+
+@put(
+    "/v1/trajectories/{trajectory:str}",
+    status_code=200,
+    request_max_body_size=IMPORT_BYTES,
+    guards=[needs("send")],
+    operation_id="put_trajectory",
+    tags=["chats"],
+)
+async def put_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Done:
+    """Write a trajectory: its chat says from now on what the document says. At rest only."""
+    if not _ID.fullmatch(trajectory):
+        raise Invalid("A trajectory's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
+    document = decoded(await request.body())
+    if not isinstance(document, dict):
+        raise Invalid("A trajectory is a JSON object with a list of `messages`.")
+    if document.get("id", trajectory) != trajectory:
+        raise Invalid(f"`id`: the document is of {document['id']!r}, the address of {trajectory!r}.")
+    told = trajectory_of({**document, "id": trajectory})
+    before = await _before(trajectory, server)
+    if server.trajectories is not None:
+        try:
+            await server.trajectories.check(trajectory, _folder(before, server) if before else server.directory.home)
+        except ForeignFile as foreign:
+            raise Conflict(str(foreign)) from None
+    origin = origin_of(request, "chats")
+    if before is None:
+        await server.directory.create(CreateConversation(id=trajectory), origin)
+    if before is None or _said(await written(trajectory, server)) != _said(document):
+        claim = Claim(server.ids.new(), "")
+        params = {**told.params, **unknown_keys(document)}
+        await filling(server).rewrite(trajectory, told.messages, told.title, params, claim, origin)
+    if server.trajectories is not None:
+        await server.trajectories.keep(trajectory)
+    return Done(status="saved", id=trajectory)
+
+
+async def _before(trajectory: str, server: ServerParts) -> State | None:
+    try:
+        return await server.directory.state(trajectory, tail=0)
+    except NotFound:
+        return None
+
+
+def _said(document: Json) -> Any:
+    """What a document says, without when it was written."""
+    return {name: value for name, value in document.items() if name not in ("updated_at", "created_at")}
+
+
+@delete(
+    "/v1/trajectories/{trajectory:str}",
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="delete_trajectory",
+    tags=["chats"],
+)
+async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Done:
+    """Delete a chat with its trajectory; one that is only a file of ours is removed."""
+    try:
+        await server.directory.command(trajectory, DeleteConversation(), origin_of(request, "chats"))
+    except NotFound:
+        if await asyncio.to_thread(kept_in, server.directory.home, trajectory) is None:
+            raise
+        await asyncio.to_thread(remove_file, server.directory.home, trajectory)
+    return Done(status="deleted", id=trajectory)
+
+
+# -- as they change
+
+
+@get(
+    "/v1/trajectories/subscribe",
+    guards=[needs("read")],
+    media_type="text/event-stream",
+    responses={
+        200: ResponseSpec(
+            str,
+            media_type="text/event-stream",
+            description="`event: created`, `updated` or `deleted`, and the row",
+            generate_examples=False,
+        )
+    },
+    operation_id="subscribe_trajectories",
+    tags=["chats"],
+)
+async def subscribe_trajectories(server: Server) -> ASGIApp:
+    """Follow the list: what is made, changed and deleted from now on."""
+    pos = await server.log.position()
+    changes = _changes(server, pos, server.clock.now_ms())
+    return EventStream("trajectories", b": following\n\n", changes, bytes, server.streams)
+
+
+async def _changes(server: ServerParts, pos: int, since_ms: int) -> AsyncGenerator[bytes, None]:
+    met: set[str] = set()
+    async with aclosing(server.listings.follow(pos)) as lines:
+        coming = asyncio.ensure_future(anext(lines))
+        try:
+            while True:
+                done, _ = await asyncio.wait({coming}, timeout=HEARTBEAT_S)
+                if not done:
+                    yield HEARTBEAT_COMMENT
+                    continue
+                rows = msgspec.convert(_listed.decode(coming.result())["items"], list[Listing])
+                coming = asyncio.ensure_future(anext(lines))
+                if rows:
+                    yield b"".join(_change(listing, met, since_ms) for listing in rows)
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})
+
+
+def _change(listing: Listing, met: set[str], since_ms: int) -> bytes:
+    made = listing.id not in met and listing.created_at >= since_ms
+    kind = "deleted" if listing.deleted else "created" if made else "updated"
+    if made:
+        met.add(listing.id)
+    body = msgspec.json.encode({"type": kind, **msgspec.to_builtins(row_of(listing))})
+    return b"event: %s\nid: %d\ndata: %s\n\n" % (kind.encode(), listing.pos, body)
+
+
+ROUTES: list[Any] = [
+    list_trajectories,
+    subscribe_trajectories,
+    get_trajectory,
+    put_trajectory,
+    delete_trajectory,
+]
