@@ -2,6 +2,13 @@
 
 import { count, day, clock, elapsed, money } from "./text";
 
+/** "45 s", "1 min", "90 s", "2 h": a time that somebody set, as round as they set it. */
+export function rest(seconds: number): string {
+  if (seconds % 3600 === 0 && seconds > 0) return `${seconds / 3600} h`;
+  if (seconds % 60 === 0 && seconds > 0) return `${seconds / 60} min`;
+  return seconds < 120 ? `${seconds} s` : elapsed(seconds * 1000);
+}
+
 export const words = {
   agents: {
     lead: "Who can be talked to: what each is told, what runs it and what it may do. A change counts from its next turn on.",
@@ -212,9 +219,10 @@ export const words = {
       limit: "is not woken any more",
       budget: "is not woken any more",
     } as Record<string, string>,
-    after: (seconds: number) => `after ${elapsed(seconds * 1000)} of rest`,
+    after: (seconds: number) => `after ${rest(seconds)} of rest`,
     times: (n: number) => (n === 0 ? "not woken yet" : n === 1 ? "woken once" : `woken ${n} times`),
-    itsConversation: "Its conversation",
+    conversation: "Conversation",
+    conversationMore: (agent: string) => ` of ${agent}`,
     conversationOf: (agent: string) => `Conversation of ${agent}`,
     prompt: "Idle prompt",
     set: "Set a mission",
@@ -231,6 +239,7 @@ export const words = {
     textHint: "Told to each agent when it is woken for the first time.",
     who: "Who works on it",
     whoHint: "Empty fields: what this folder or the agent itself says.",
+    unready: "not ready",
     whoNone: "No agent can be used in this folder.",
     idlePrompt: (agent: string) => `Idle prompt of ${agent}`,
     idlePromptShort: "Idle prompt",

@@ -70,11 +70,11 @@ export function MissionForm({ project, before, onSet, onCancel }: MissionFormPro
       <fieldset className="plain">
         <legend className="label">{words.missions.who}</legend>
         {usable?.length === 0 && <p className="hint">{words.missions.whoNone}</p>}
-        {offered(usable ?? [], form).map(({ id, name, description }) => {
+        {offered(usable ?? [], form).map(({ id, name, description, ready }) => {
           const rest = form.agents[id];
           return (
             <div key={id} className="mission-agent">
-              <CheckField label={name} hint={rest ? undefined : description} checked={rest !== undefined} onChange={(chosen) => choose(id, chosen)} />
+              <CheckField label={name} hint={text.join(!ready && words.missions.unready, !rest && description)} checked={rest !== undefined} onChange={(chosen) => choose(id, chosen)} />
               {rest && (
                 <div className="settings-grid mission-rest">
                   <AreaField
@@ -142,7 +142,7 @@ function useUsable(agents: readonly Listed[] | undefined): Listed[] | undefined 
 }
 
 /** Also those that the former mission named and that are not here any more: to be taken off. */
-function offered(usable: readonly Listed[], form: Form): { id: string; name: string; description: string }[] {
+function offered(usable: readonly Listed[], form: Form): Pick<Listed, "id" | "name" | "description" | "ready">[] {
   const gone = Object.keys(form.agents).filter((id) => !usable.some((agent) => agent.id === id));
-  return [...usable, ...gone.map((id) => ({ id, name: id, description: "" }))];
+  return [...usable, ...gone.map((id) => ({ id, name: id, description: "", ready: false }))];
 }

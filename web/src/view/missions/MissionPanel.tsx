@@ -178,8 +178,8 @@ function AgentRow({ agent, onFollow }: { agent: MissionAgent; onFollow: (() => v
       </div>
       {agent.conversation !== null && agent.status !== "deleted" && (
         <ScreenLink to={addressOf(agent.conversation)} className="button small" {...(onFollow ? { onFollow } : {})}>
-          {words.missions.itsConversation}
-          <span className="sr-only">: {name}</span>
+          {words.missions.conversation}
+          <span className="sr-only">{words.missions.conversationMore(name)}</span>
         </ScreenLink>
       )}
     </li>
