@@ -20,6 +20,7 @@ from bench.table import Row
 NUMBERS = (
     "append",
     "fanout",
+    "faces",
     "first_token",
     "lag",
     "interrupt",

@@ -8,9 +8,11 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.table import Row
 
@@ -28,7 +30,7 @@ def measure() -> list[Row]:
 
 
 def _row(subscribers: int) -> Row:
-    floor, ours = (asyncio.run(_cost(kind, subscribers)) for kind in ("bare", "palaver"))
+    floor, ours = (asyncio.run(cost(kind, subscribers)) for kind in ("bare", "palaver"))
     at_goal = subscribers == 100
     return Row(
         what=f"fan-out to {subscribers:,} subscribers",
@@ -43,7 +45,7 @@ def _row(subscribers: int) -> Row:
 @dataclass
 class _Reader(asyncio.Protocol):
     request: bytes
-    counter: "_Counter"
+    counter: "Counter"
     first: asyncio.Future[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -57,12 +59,18 @@ class _Reader(asyncio.Protocol):
 
 
 @dataclass
-class _Counter:
+class Counter:
     events: int = 0
-    transports: list[asyncio.BaseTransport] = field(default_factory=list[asyncio.BaseTransport])
+    transports: list[Any] = field(default_factory=list[Any])
+    """Kept, so that nobody closes them."""
 
 
-async def _cost(kind: str, subscribers: int) -> float:
+Join = Callable[[int, str, int], Awaitable[Counter]]
+"""Port, token, how many readers."""
+
+
+async def cost(kind: str, subscribers: int, join: "Join | None" = None) -> float:
+    """CPU of the server an event and reader, in µs. With a `join` of its own a reader may be told less than every event."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -77,13 +85,15 @@ async def _cost(kind: str, subscribers: int) -> float:
     assert server.stdout is not None
     try:
         token = (await asyncio.wait_for(server.stdout.readline(), 30)).decode().strip()
-        counter = await readers(port, token, subscribers)
+        counter = await readers(port, token, subscribers) if join is None else await join(port, token, subscribers)
         server.stdin.write(b"go\n")
         await asyncio.sleep(1.0)
         cpu, events, begun = _cpu_s(server.pid), counter.events, time.monotonic()
         await asyncio.sleep(SECONDS)
         spent, delivered = _cpu_s(server.pid) - cpu, counter.events - events
         expected = rate * subscribers * (time.monotonic() - begun)
+        if join is not None:
+            return spent / expected * 1e6
         if delivered < 0.7 * expected:
             raise RuntimeError(f"{kind} fell behind: {delivered} of {expected:.0f} events. Is the machine busy?")
         return spent / delivered * 1e6
@@ -92,25 +102,27 @@ async def _cost(kind: str, subscribers: int) -> float:
         await server.wait()
 
 
-async def readers(port: int, token: str, count: int) -> _Counter:
+async def readers(port: int, token: str, count: int, path: str = "/api/conversations/bench/events") -> Counter:
     loop = asyncio.get_running_loop()
-    counter = _Counter()
-    request = (
-        f"GET /api/conversations/bench/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
-    ).encode()
-    for _ in range(100):
-        try:
-            transport, _protocol = await loop.create_connection(asyncio.Protocol, "127.0.0.1", port)
-            transport.close()
-            break
-        except OSError:
-            await asyncio.sleep(0.1)
+    counter = Counter()
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    await listening(port)
     for _ in range(count):
         first: asyncio.Future[None] = loop.create_future()
         transport, _ = await loop.create_connection(partial(_Reader, request, counter, first), "127.0.0.1", port)
         counter.transports.append(transport)
         await asyncio.wait_for(first, 20)
     return counter
+
+
+async def listening(port: int) -> None:
+    for _ in range(100):
+        try:
+            transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port)
+            transport.close()
+            return
+        except OSError:
+            await asyncio.sleep(0.1)
 
 
 def _cpu_s(pid: int) -> float:

@@ -18,9 +18,28 @@ import uvloop
 from bench.logs import Writer
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
-from palaver.schema.events import ConversationCreated, KnownEvent, TextDelta, encode_event
+from palaver.schema.content import as_content
+from palaver.schema.events import (
+    AnswerStarted,
+    ConversationCreated,
+    KnownEvent,
+    MessageAdded,
+    TextDelta,
+    TurnStarted,
+    encode_event,
+)
+from palaver.schema.view import Trigger
 
 CONVERSATION = "bench"
+
+
+BEGINNING: list[KnownEvent] = [
+    ConversationCreated(title="Bench"),
+    MessageAdded(turn="t" * 36, message="u" * 36, content=as_content("Say something.")),
+    TurnStarted(turn="t" * 36, agent="default", backend="bench", trigger=Trigger(messages=("u" * 36,))),
+    AnswerStarted(turn="t" * 36, message="m" * 36),
+]
+"""An answer is being given: what every face has something to say about."""
 
 
 def deltas(writer: Writer, count: int) -> list[bytes]:
@@ -56,7 +75,7 @@ async def palaver(listener: socket.socket, rate: float, batch: int) -> None:
         async with open_app(config, log=log, roster=Roster((), {})) as app:
             app.streams._limit = 100_000
             writer = Writer.fresh(CONVERSATION)
-            await writer.append(log, [ConversationCreated()])
+            await writer.append(log, BEGINNING)
             token = (Path(folder) / "token").read_text().strip()
             server = Listener(app.asgi, app.streams, config, grace_s=1, started=lambda: print(token, flush=True))
 

@@ -47,7 +47,9 @@ async def _measure() -> list[Row]:
                     times.append((time.perf_counter() - begun) * 1000)
                 spread = Spread.of(times)
                 asked = text if len(text) <= 60 else f"{text[:20]}… ({len(text.split())} words)"
-                rows.append(Row(what=f"recall for “{asked}” in 1,000,000 messages", measured=f"{spread}, {found} found"))
+                rows.append(
+                    Row(what=f"recall for “{asked}” in 1,000,000 messages", measured=f"{spread}, {found} found")
+                )
             return rows
 
 
