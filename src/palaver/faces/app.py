@@ -24,6 +24,7 @@ from palaver.faces.page import Page
 from palaver.faces.reference import ReferencePage, SchemaFile
 from palaver.faces.refusals import answer
 from palaver.faces.server import Server
+from palaver.faces.socket import routes as socket
 from palaver.faces.stream import routes as stream
 
 BODY_BYTES = 1 << 20
@@ -45,7 +46,7 @@ def build_app(
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
 ) -> ASGIApp:
-    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *stream.ROUTES, *chats.ROUTES, *more_routes]
+    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *stream.ROUTES, *chats.ROUTES, *socket.ROUTES, *more_routes]
     live = live_faces(server)
     litestar = _Faces(
         routes,

@@ -10,6 +10,7 @@ from litestar.di import NamedDependency
 from palaver.faces.chats.rooms import Rooms
 from palaver.faces.projected import Projected
 from palaver.faces.server import ServerParts
+from palaver.faces.socket.live import SocketFace
 from palaver.faces.stream.project import StreamProjector
 from palaver.schema.view import State
 
@@ -18,6 +19,7 @@ from palaver.schema.view import State
 class LiveFaces:
     stream: Projected
     chats: Rooms
+    socket: SocketFace
 
 
 Live = NamedDependency[LiveFaces]
@@ -29,5 +31,6 @@ def live_faces(server: ServerParts) -> LiveFaces:
         return StreamProjector([known.name for known in record.mcp_servers] if record else [])
 
     return LiveFaces(
-        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq), chats=Rooms(server)
+        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq), chats=Rooms(server),
+        socket=SocketFace(server),
     )

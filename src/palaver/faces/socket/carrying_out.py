@@ -1,0 +1,83 @@
+"""What a client asks over the socket, as commands: the same that every face makes.
+
+Called by the connection. Holds no state; whoever may not ask is told so.
+"""
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from palaver.errors import Invalid, NotFound
+from palaver.faces.keys import Principal, Role
+from palaver.faces.server import ServerParts, require
+from palaver.faces.socket.asked import (
+    CancelQueuedMessage,
+    Control,
+    Order,
+    SetSessionModel,
+    TextInput,
+    ToolInteractionResponse,
+)
+from palaver.faces.socket.asking import SCOPES, answers_of
+from palaver.schema.base import Origin
+from palaver.schema.commands import Command, Interrupt, RemoveQueued, ResolveRequest, SendMessage, SetParams
+from palaver.schema.view import Request
+
+
+async def carry_out(order: Order, home: str | None, who: Principal, origin: Origin, server: ServerParts) -> None:
+    """On disk when it returns. `home` is the session that is meant when an order names none."""
+    require(who, _role_for(order))
+    conversation = order.session_id or home
+    match order:
+        case TextInput():
+            if not order.text.strip():
+                raise Invalid("`text`: say something.")
+            command: Command = SendMessage(content=order.text, client_request_id=order.client_message_id)
+        case Control():
+            if order.audio_end_ms is not None and order.audio_end_ms < 0:
+                raise Invalid("`audioEndMs` counts from the beginning of what was spoken.")
+            command = Interrupt(audio_end_ms=order.audio_end_ms)
+        case CancelQueuedMessage():
+            command, conversation = RemoveQueued(item=order.message_id), _queue_of(order.message_id, server)
+        case ToolInteractionResponse():
+            command = await _answer(order, server)
+        case SetSessionModel():
+            command = SetParams(patch={"model": order.model})
+        case _:
+            assert_never(order)
+    if conversation is None:
+        raise Invalid("`sessionId`: say which session is meant.")
+    await server.directory.command(conversation, command, origin)
+
+
+def _role_for(order: Order) -> Role:
+    return "decide" if isinstance(order, ToolInteractionResponse) else "send"
+
+
+def _queue_of(message: str, server: ServerParts) -> str:
+    """Whatever has a queue is in memory."""
+    for state in server.directory.at_work():
+        if any(item.id == message for item in state.queue):
+            return state.conversation
+    raise NotFound("That message is not in a queue: it was delivered or removed before.")
+
+
+async def _answer(order: ToolInteractionResponse, server: ServerParts) -> ResolveRequest:
+    state = await server.directory.state(order.session_id)
+    request = next((known for known in state.requests if known.id == order.interaction_id), None)
+    if request is None or order.call_id not in ("", request.call):
+        raise NotFound("No such interaction in this session.")
+    given = order.action in ("approve", "submit")
+    answer: dict[str, Any] = {}
+    if request.kind == "question" and given:
+        answer["answers"] = answers_of(request.questions, order.input) if order.input is not None else ()
+    elif order.input is not None:
+        answer["input"] = order.input
+    if given and request.kind == "approval" and order.approval_scope != "once":
+        answer.update(scope=SCOPES[order.approval_scope], offer=_widest(request))
+    return ResolveRequest(request=request.id, verdict="allow" if given else "deny", text=order.reason or None, **answer)
+
+
+def _widest(request: Request) -> int:
+    """This contract knows no narrower yes than one to the tool."""
+    offers: Sequence[object] = request.offers
+    return max(0, len(offers) - 1)

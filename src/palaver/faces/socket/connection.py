@@ -1,0 +1,281 @@
+"""One client's socket, from its greeting to its end.
+
+One task reads what the client says and carries it out in order, one writes; between the subscriptions and the writer
+stands an outbox bounded in bytes, so a client that reads slowly slows only its own subscriptions, and those are cursors
+that wait for free. One that is too slow for what is kept in memory gets what it missed from the log, in order and without
+a gap. Nothing a client says ends the connection but a wrong version in its greeting.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+from litestar import WebSocket
+from litestar.exceptions import WebSocketDisconnect
+
+from palaver.errors import Busy, PalaverError
+from palaver.faces.hanging import Hanging
+from palaver.faces.keys import Principal
+from palaver.faces.native.outbox import Outbox
+from palaver.faces.projected import Beat, Behind, Following, Said, Told
+from palaver.faces.refusals import unforeseen
+from palaver.faces.server import ServerParts
+from palaver.faces.socket.asked import (
+    PROTOCOL_VERSION,
+    Asked,
+    Cursor,
+    Hello,
+    Ping,
+    Subscribe,
+    UnknownType,
+    Unsubscribe,
+    Wanted,
+    read,
+)
+from palaver.faces.socket.bulletin import News
+from palaver.faces.socket.carrying_out import carry_out
+from palaver.faces.socket.live import SocketFace
+from palaver.faces.socket.project import FACE, GAP, encoded
+from palaver.faces.socket.replay import cursor_of, is_inside_compacted, replayed
+from palaver.schema.base import Origin
+
+logger = structlog.get_logger(__name__)
+
+OUTBOX_BYTES = 512 << 10
+"""What may wait for one socket: two visits to the log, so that writing and reading overlap."""
+SEND_S = 20.0
+"""A client that takes nothing for this long is gone, whatever its connection says."""
+SUBSCRIPTIONS = 256
+"""More sessions than a person keeps in view."""
+UNSUPPORTED = 4400
+"""The close code after a wrong version."""
+
+Socket = WebSocket[Principal, Principal, Any]
+
+
+class _Stalled(Exception):
+    pass
+
+
+class _Over(Exception):
+    """The client is told why, then the socket is closed."""
+
+
+class Connection:
+    def __init__(self, socket: Socket, server: ServerParts, face: SocketFace) -> None:
+        self._socket = socket
+        self._server = server
+        self._face = face
+        self._outbox = Outbox(OUTBOX_BYTES)
+        self._subscriptions: dict[str, asyncio.Task[None]] = {}
+        self._sources: dict[str, object] = {}
+        self._hello: Hello | None = None
+        self._client = f"socket-{server.ids.new()}"
+        """Known to nobody else: by it a sender is told from everybody else."""
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(face=FACE, client=self._client, user=self._socket.auth.name)
+
+    async def run(self) -> None:
+        try:
+            async with self._face.bulletin.listening() as news, asyncio.TaskGroup() as tasks:
+                writes = Hanging(self._socket.send)
+                held = [tasks.create_task(work) for work in (self._write(writes), self._tell(news), _watch(writes))]
+                await self._read(tasks)
+                for task in (*held, *self._subscriptions.values()):
+                    task.cancel()
+        except* _Stalled:
+            logger.info("a client hangs and was let go")
+        except* _Over:
+            await self._refuse_version()
+
+    # -- in
+
+    async def _read(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                text = await self._socket.receive_data(mode="text")
+            except WebSocketDisconnect:
+                return
+            try:
+                await self._take(read(text.encode()), tasks)
+            except UnknownType as unknown:
+                await self._say(type="error", code="unknown_message_type", message=unknown.message)
+            except PalaverError as refusal:
+                await self._say(**_error(refusal))
+            except (_Over, asyncio.CancelledError):
+                raise
+            except Exception as failure:  # noqa: BLE001 - the border: one order that fails must not end the connection
+                await self._say(**_error(unforeseen(failure, "socket")))
+
+    async def _take(self, asked: Asked, tasks: asyncio.TaskGroup) -> None:
+        if self._hello is None and not isinstance(asked, Hello | Ping):
+            await self._say(type="error", code="hello_required", message="Say `hello` first, with `protocolVersion` 2.")
+            return
+        match asked:
+            case Hello():
+                await self._greet(asked, tasks)
+            case Subscribe():
+                self._follow(asked.session_id, asked.after, tasks)
+            case Unsubscribe():
+                self._leave(asked.session_id)
+                await self._say(type="unsubscribed", sessionId=asked.session_id)
+            case Ping():
+                await self._say(type="pong", **({} if asked.nonce is None else {"nonce": asked.nonce}))
+            case _:
+                home = self._hello.session_id if self._hello else None
+                try:
+                    await carry_out(asked, home, self._socket.auth, self.origin, self._server)
+                except PalaverError as refusal:
+                    named = asked.session_id or home
+                    await self._say(**_error(refusal), **({"sessionId": named} if named else {}))
+
+    async def _greet(self, hello: Hello, tasks: asyncio.TaskGroup) -> None:
+        if self._hello is not None:
+            await self._say(type="error", code="duplicate_hello", message="This connection said hello before.")
+            return
+        if hello.protocol_version is not PROTOCOL_VERSION and hello.protocol_version != PROTOCOL_VERSION:
+            raise _Over
+        self._hello = hello
+        wanted = [Wanted(session_id=one) if isinstance(one, str) else one for one in hello.subscriptions]
+        if hello.session_id and hello.session_id not in [one.session_id for one in wanted]:
+            wanted.append(Wanted(session_id=hello.session_id))
+        ready: dict[str, object] = {"protocolVersion": PROTOCOL_VERSION, "server": self._server.name}
+        if hello.session_id:
+            ready["sessionId"] = hello.session_id
+        await self._say(type="session_ready", **ready)
+        for one in wanted:
+            self._follow(one.session_id, one.after, tasks)
+
+    async def _refuse_version(self) -> None:
+        message = f"This server speaks version {PROTOCOL_VERSION} of the protocol."
+        error = encoded({"type": "error", "code": "unsupported_protocol_version", "message": message})
+        async with asyncio.timeout(SEND_S):
+            await self._socket.send_text(error[:-1].decode())
+            await self._socket.close(code=UNSUPPORTED, reason=message)
+
+    # -- what is followed
+
+    def _follow(self, session: str, after: Cursor | None, tasks: asyncio.TaskGroup) -> None:
+        if len(self._subscriptions) >= SUBSCRIPTIONS and session not in self._subscriptions:
+            raise Busy(f"One socket follows {SUBSCRIPTIONS} sessions at most; unsubscribe from some first.")
+        self._leave(session)
+        source = self._sources[session] = object()
+        self._subscriptions[session] = tasks.create_task(self._pass_on(session, after, source))
+
+    def _leave(self, session: str) -> None:
+        if task := self._subscriptions.pop(session, None):
+            task.cancel()
+            self._outbox.forget(self._sources.pop(session, None))
+
+    async def _pass_on(self, session: str, after: Cursor | None, source: object) -> None:
+        try:
+            async with (
+                self._face.live.following(session) as following,
+                aclosing(self._lines(session, after, following)) as lines,
+            ):
+                async for line in lines:
+                    await self._outbox.put(source, line)
+        except PalaverError as refusal:
+            await self._say(**_error(refusal), sessionId=session)
+        except Exception as failure:  # noqa: BLE001 - the border: one broken subscription must not end the others
+            await self._say(**_error(unforeseen(failure, "socket")), sessionId=session)
+        if self._sources.get(session) is source:
+            del self._sources[session], self._subscriptions[session]
+
+    async def _lines(self, session: str, after: Cursor | None, following: Following) -> AsyncGenerator[bytes, None]:
+        seen = following.state.seq
+        # Without a cursor it begins now.
+        given = seen if after is None else after
+        cursor = await cursor_of(self._server.log, session, given, seen)
+        yield _subscribed(session, seen, reset=cursor.reset)
+        async with aclosing(self._replayed(session, cursor.after, seen)) as lines:
+            async for line in lines:
+                yield line
+        async with aclosing(following.items()) as items:
+            async for item in items:
+                match item:
+                    case Beat():
+                        continue
+                    case Behind():
+                        since, seen = seen, following.state.seq
+                        async with aclosing(self._missed(session, since, seen)) as lines:
+                            async for line in lines:
+                                yield line
+                    case _:
+                        for said in item:
+                            if said.about[0] != GAP:
+                                seen = int(said.about[0])
+                                if body := self._heard(said):
+                                    yield body
+                                continue
+                            since, seen = seen, int(said.about[1])
+                            async with aclosing(self._missed(session, since, seen)) as lines:
+                                async for line in lines:
+                                    yield line
+
+    async def _missed(self, session: str, since: int, until: int) -> AsyncGenerator[bytes, None]:
+        """What the log has of a stretch that this reader was too slow for."""
+        if await is_inside_compacted(self._server.log, session, since):
+            yield _subscribed(session, until, reset=True)
+            since = 0
+        async with aclosing(self._replayed(session, since, until)) as lines:
+            async for line in lines:
+                yield line
+
+    async def _replayed(self, session: str, after: int, until: int) -> AsyncGenerator[bytes, None]:
+        async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
+            async for frames in pieces:
+                if heard := b"".join(self._heard(told) for told in frames):
+                    yield heard
+
+    def _heard(self, said: Said | Told) -> bytes:
+        """Nobody is told what it said itself over this very connection."""
+        return b"" if self._client in said.about else said.body
+
+    async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:
+        async with aclosing(news) as all_news:
+            async for one in all_news:
+                if one is None:
+                    await self._say(
+                        type="error", code="resync", message="Some news of sessions was missed. Fetch the list again."
+                    )
+                elif one.conversation not in self._subscriptions:
+                    # Whoever subscribed hears of it in order, among the other frames.
+                    await self._outbox.put(None, one.line)
+
+    # -- out
+
+    async def _write(self, writes: Hanging) -> None:
+        while True:
+            lines = await self._outbox.take()
+            try:
+                for line in lines.split(b"\n")[:-1]:
+                    await writes.send({"type": "websocket.send", "text": line.decode(), "bytes": None})
+            except (WebSocketDisconnect, OSError):
+                return  # The reader meets the same end and says so.
+
+    async def _say(self, **fields: object) -> None:
+        await self._outbox.put(None, encoded(fields))
+
+
+def _subscribed(session: str, sequence: int, *, reset: bool) -> bytes:
+    """`reset`: what the client has is not what follows; it begins anew with it."""
+    return encoded({"type": "subscribed", "sessionId": session, "sequence": sequence, "reset": reset})
+
+
+def _error(refusal: PalaverError) -> dict[str, object]:
+    error: dict[str, object] = {"type": "error", "code": refusal.code, "message": refusal.message}
+    if refusal.retryable:
+        error["retryable"] = True
+    return error
+
+
+async def _watch(writes: Hanging) -> None:
+    while True:
+        await asyncio.sleep(SEND_S)
+        if writes.look():
+            raise _Stalled

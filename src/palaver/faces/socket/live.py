@@ -1,0 +1,35 @@
+"""The live half of this face: one projection a conversation, and one bulletin, shared by all its sockets.
+
+Made once with the application.
+"""
+
+from palaver.faces.projected import Projected
+from palaver.faces.server import ServerParts
+from palaver.faces.socket.bulletin import Bulletin
+from palaver.faces.socket.memory import Memory, memory_of
+from palaver.faces.socket.project import SocketProjector
+from palaver.faces.socket.replay import memory_at
+from palaver.schema.view import State
+
+
+class SocketFace:
+    def __init__(self, server: ServerParts) -> None:
+        self._server = server
+        self._memories: dict[tuple[str, int], Memory] = {}
+        """Of views on their way to a projector, which takes its own in the same breath."""
+        self.live = Projected(
+            server.feed,
+            self._view,
+            lambda state: SocketProjector(self._taken(state), self._taken),
+            lambda state: state.seq,
+        )
+        self.bulletin = Bulletin(server.log, server.feed, server.clock)
+
+    async def _view(self, conversation: str) -> State:
+        state = await self._server.directory.state(conversation)
+        # Made here and not by the projector, which cannot wait: what the view does not hold is read from the log.
+        self._memories[conversation, state.seq] = await memory_at(self._server.log, state)
+        return state
+
+    def _taken(self, state: State) -> Memory:
+        return self._memories.pop((state.conversation, state.seq), None) or memory_of(state)

@@ -1,0 +1,274 @@
+"""The requests beside the socket: the log replayed, and sessions listed, made, changed, written to, cleared, deleted.
+
+Every answer is `{ok: true, result}`; a refusal has the one shape of all errors and a status.
+"""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from litestar import Request, Response, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import JSONBody
+from msgspec import Meta, Struct
+
+from palaver.core.exchanges import answer_of
+from palaver.core.state import tools_of_turn
+from palaver.errors import Invalid
+from palaver.faces.body import JsonBody
+from palaver.faces.keys import Principal
+from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_folder, chose
+from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.socket.project import FACE
+from palaver.faces.socket.replay import Cursor, cursor_of, next_cursor, replayed
+from palaver.faces.socket.sessions import OUTPUT_MODE, row
+from palaver.schema.base import Id, Origin
+from palaver.schema.commands import (
+    Accepted,
+    Command,
+    CreateConversation,
+    DeleteConversation,
+    Interrupt,
+    RemoveQueued,
+    SendMessage,
+    SetParams,
+    TruncateMessages,
+    UpdateConversation,
+)
+from palaver.schema.view import State
+
+PATH = "/api/plugins/sessions/operations"
+TIMEOUT_S = 300.0
+"""As long as one agent waits for another."""
+LONGEST_TIMEOUT_S = 3_600.0
+
+Json = dict[str, Any]
+OutputMode = Literal["text", "speech", "both"]
+SocketRequest = Request[Principal, Principal, Any]
+
+
+class Events(Struct, frozen=True, kw_only=True, rename="camel"):
+    session_id: Id
+    after: int | str | None = None
+
+
+class Listing(Struct, frozen=True, kw_only=True, rename="camel"):
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
+    cursor: str | None = None
+
+
+class Creating(Struct, frozen=True, kw_only=True, rename="camel"):
+    agent_id: Id | None = None
+    title: str | None = None
+    project_root: str | None = None
+    session_id: Id | None = None
+    output_mode: OutputMode | None = None
+
+
+class Updating(Struct, frozen=True, kw_only=True, rename="camel"):
+    session_id: Id
+    title: str | None = None
+    agent_id: Id | None = None
+    output_mode: OutputMode | None = None
+
+
+class Writing(Struct, frozen=True, kw_only=True, rename="camel"):
+    session_id: Id
+    content: str
+    mode: Literal["sync", "async"] = "sync"
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT_S)] = TIMEOUT_S
+    client_message_id: Id | None = None
+
+
+class Naming(Struct, frozen=True, kw_only=True, rename="camel"):
+    session_id: Id
+
+
+def _ok(result: Json) -> Json:
+    return {"ok": True, "result": result}
+
+
+# -- replay
+
+
+@post(
+    f"{PATH}/events",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("read")],
+    responses={200: ResponseSpec(dict[str, Any], generate_examples=False)},
+    operation_id="socket_events",
+    tags=["socket"],
+)
+async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
+    """Everything that was told live of a session after a cursor, in order; without one, from the beginning."""
+    head = (await server.directory.state(data.session_id, tail=0)).seq
+    cursor = Cursor(0) if data.after is None else await cursor_of(server.log, data.session_id, data.after, head)
+    told: list[bytes] = []
+    async with aclosing(replayed(server.log, data.session_id, cursor.after, head)) as pieces:
+        async for frames in pieces:
+            told += [frame.body.rstrip(b"\n") for frame in frames]
+    # Written from the frames as they were encoded: what is replayed is what was sent.
+    body = b'{"ok":true,"result":{"events":[%s],"nextCursor":"%s","reset":%s}}' % (
+        b",".join(told),
+        next_cursor(server.log, head).encode(),
+        b"true" if cursor.reset else b"false",
+    )
+    return Response(body, media_type="application/json")
+
+
+# -- sessions
+
+
+@post(
+    f"{PATH}/list",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("read")],
+    operation_id="socket_list",
+    tags=["socket"],
+)
+async def list_sessions(data: JSONBody[Listing], server: Server) -> Json:
+    """Sessions, the latest changed first."""
+    page = await server.log.list(limit=data.limit, cursor=data.cursor)
+    return _ok({"sessions": [row(known) for known in page.items], "nextCursor": page.next_cursor})
+
+
+@post(
+    f"{PATH}/create",
+    dto=JsonBody,
+    guards=[needs("send")],
+    status_code=201,
+    operation_id="socket_create",
+    tags=["socket"],
+)
+async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Json:
+    """Make a session. Without a project it belongs to the folder the server was started in."""
+    if data.project_root is not None:
+        check_folder(Path(data.project_root))
+    params = {OUTPUT_MODE: data.output_mode} if data.output_mode else {}
+    body = CreateConversation(
+        id=data.session_id, title=data.title, agent=data.agent_id, project=data.project_root, params=params
+    )
+    made = await server.directory.create(body, origin_of(request, FACE))
+    await chose(server, request.auth, data.agent_id)
+    return {**_ok({"sessionId": made.conversation}), "sessionId": made.conversation}
+
+
+@post(
+    f"{PATH}/update",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="socket_update",
+    tags=["socket"],
+)
+async def update(data: JSONBody[Updating], request: SocketRequest, server: Server) -> Json:
+    """Change the title, the agent, or whether answers are spoken; what is not given stays."""
+    orders: list[Command] = []
+    if data.title is not None or data.agent_id is not None:
+        orders.append(UpdateConversation(title=data.title, agent=data.agent_id))
+    if data.output_mode is not None:
+        orders.append(SetParams(patch={OUTPUT_MODE: data.output_mode}))
+    if not orders:
+        raise Invalid("Nothing to change: give `title`, `agentId` or `outputMode`.")
+    for order in orders:
+        await server.directory.command(data.session_id, order, origin_of(request, FACE))
+    await chose(server, request.auth, data.agent_id)
+    return _ok({"sessionId": data.session_id})
+
+
+@post(
+    f"{PATH}/clear",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="socket_clear",
+    tags=["socket"],
+)
+async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Json:
+    """Stop what runs, forget what waits, and empty the transcript. The log keeps all of it."""
+    origin = origin_of(request, FACE)
+    state = await server.directory.state(data.session_id, tail=0)
+    for item in state.queue:
+        await server.directory.command(data.session_id, RemoveQueued(item=item.id), origin)
+    if state.turn is not None:
+        await server.directory.command(data.session_id, Interrupt(turn=state.turn.id), origin)
+    await server.directory.command(data.session_id, TruncateMessages(from_index=0), origin)
+    return _ok({"sessionId": data.session_id})
+
+
+@post(
+    f"{PATH}/delete",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="socket_delete",
+    tags=["socket"],
+)
+async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Json:
+    """Stop what runs in a session and take it from every list."""
+    await server.directory.command(data.session_id, DeleteConversation(), origin_of(request, FACE))
+    return _ok({"sessionId": data.session_id})
+
+
+# -- writing to one
+
+
+@post(
+    f"{PATH}/message",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    request_max_body_size=COMMAND_BYTES,
+    operation_id="socket_message",
+    tags=["socket"],
+)
+async def message(data: JSONBody[Writing], request: SocketRequest, server: Server) -> Json:
+    """Send a message: `sync` waits for the answer, unless the session is busy; `async` says that it began or waits."""
+    if not data.content.strip():
+        raise Invalid("`content`: say something.")
+    return _ok(await _written(data, origin_of(request, FACE), server))
+
+
+async def _written(data: Writing, origin: Origin, server: ServerParts) -> Json:
+    order = SendMessage(content=data.content, client_request_id=data.client_message_id)
+    accepted = await server.directory.command(data.session_id, order, origin)
+    result: Json = {"sessionId": data.session_id, "messageId": accepted.id}
+    if accepted.queued or accepted.turn is None:
+        return {"status": "queued", **result}
+    if data.mode == "async":
+        return {"status": "started", **result}
+    return {**result, **await _answer(data, accepted, server)}
+
+
+async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Json:
+    turn, begun_ms = accepted.turn or "", server.clock.now_ms()
+    over = asyncio.create_task(server.directory.turn_over(data.session_id, turn), name=f"answer in {data.session_id}")
+    timer = asyncio.create_task(server.clock.sleep(data.timeout), name="wait for an answer")
+    try:
+        await asyncio.wait({over, timer}, return_when=asyncio.FIRST_COMPLETED)
+        if not over.done():
+            words = f"No answer within {data.timeout:g} seconds. The turn goes on; what it says will be in the session."
+            return {"status": "timeout", "response": words}
+        return _ended(over.result(), turn, begun_ms, server)
+    finally:
+        for task in (over, timer):
+            task.cancel()
+
+
+def _ended(state: State, turn: str, begun_ms: int, server: ServerParts) -> Json:
+    last = state.last_turn if state.last_turn and state.last_turn.id == turn else None
+    outcome = last.outcome if last else "completed"
+    status = {"failed": "failed", "interrupted": "cancelled"}.get(outcome, "complete")
+    error = last.error.message if last and last.error and status == "failed" else None
+    return {
+        "status": status,
+        "response": error or answer_of(state, turn),
+        "durationMs": last.duration_ms if last and last.duration_ms is not None else server.clock.now_ms() - begun_ms,
+        "toolCallCount": sum(1 for _ in tools_of_turn(state, turn)),
+    }
+
+
+ROUTES = [events, list_sessions, create, update, message, clear, remove]

@@ -1,0 +1,95 @@
+"""Sessions in the words of this contract: news of the list as frames, and rows of it. Pure.
+
+Called by `project` for whoever subscribed, by `bulletin` for everybody else, and by `operations`.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from palaver.schema.content import plain_text
+from palaver.schema.events import (
+    ConversationCreated,
+    ConversationDeleted,
+    ConversationUpdated,
+    KnownEvent,
+    MessageEdited,
+    MessageRemoved,
+    MessageTruncated,
+)
+from palaver.schema.view import Listing
+
+Json = dict[str, Any]
+ListNews = (
+    ConversationCreated | ConversationUpdated | ConversationDeleted | MessageTruncated | MessageRemoved | MessageEdited
+)
+
+OUTPUT_MODE = "output_mode"
+"""The parameter of a conversation that says whether answers are spoken."""
+
+
+def is_list_news(event: KnownEvent) -> bool:
+    """What the list of sessions shows, or what takes messages out of the transcript that were shown."""
+    match event:
+        case MessageRemoved():
+            # A turn itself only takes away an answer that said nothing: nobody was told of that one.
+            return event.turn is None
+        case ConversationCreated() | ConversationUpdated() | ConversationDeleted():
+            return True
+        case MessageTruncated() | MessageEdited():
+            return True
+        case _:
+            return False
+
+
+def session_frame(event: KnownEvent) -> tuple[str, Json]:
+    match event:
+        case ConversationCreated():
+            fields: Json = {"agentId": event.agent, "title": event.title, "createdAt": iso(event.ts)}
+            if event.project:
+                fields["projectRoot"] = event.project
+            return "session_created", {**fields, **_params(event.params)}
+        case ConversationDeleted():
+            return "session_deleted", {}
+        case MessageTruncated(index=0):
+            return "session_cleared", {}
+        case _:
+            return "session_updated", {"updatedAt": iso(event.ts), **_changes(event)}
+
+
+def _changes(event: KnownEvent) -> Json:
+    match event:
+        case ConversationUpdated():
+            fields = {"title": event.title, "agentId": event.agent, "archived": event.archived}
+            told = {name: value for name, value in fields.items() if value is not None}
+            return {**told, **_params(event.params or {})}
+        case MessageTruncated():
+            return {"truncatedFrom": event.index}
+        case MessageRemoved():
+            return {"removedMessageId": event.message}
+        case MessageEdited():
+            return {"editedMessageId": event.message, "text": plain_text(event.content)}
+        case _:
+            return {}
+
+
+def _params(params: Json) -> Json:
+    names = {"model": "model", OUTPUT_MODE: "outputMode", "mode": "mode"}
+    return {names[name]: value for name, value in params.items() if name in names}
+
+
+def row(listing: Listing) -> Json:
+    return {
+        "sessionId": listing.id,
+        "title": listing.title,
+        "agentId": listing.agent,
+        "projectRoot": listing.project,
+        "status": listing.status,
+        "createdAt": iso(listing.created_at),
+        "updatedAt": iso(listing.updated_at),
+        "messageCount": listing.message_count,
+        "sequence": listing.seq,
+    }
+
+
+def iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
