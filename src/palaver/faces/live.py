@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from litestar.di import NamedDependency
 
+from palaver.faces.bus.pump import Bus
 from palaver.faces.chats.rooms import Rooms
 from palaver.faces.projected import Projected
 from palaver.faces.server import ServerParts
@@ -19,6 +20,7 @@ from palaver.schema.view import State
 class LiveFaces:
     stream: Projected
     chats: Rooms
+    bus: Bus
     socket: SocketFace
 
 
@@ -31,6 +33,8 @@ def live_faces(server: ServerParts) -> LiveFaces:
         return StreamProjector([known.name for known in record.mcp_servers] if record else [])
 
     return LiveFaces(
-        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq), chats=Rooms(server),
+        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq),
+        chats=Rooms(server.feed, server.directory.whole),
+        bus=Bus(server.log, server.feed, server.clock),
         socket=SocketFace(server),
     )

@@ -13,8 +13,8 @@ from palaver.faces.chats.messages import Json
 from palaver.faces.chats.project import ChatsProjector
 from palaver.faces.chats.snapshot import first_seq, snapshot_frame
 from palaver.faces.event_stream import HEARTBEAT_COMMENT
-from palaver.faces.projected import Beat, Behind, Following, Projected, Projector, Told
-from palaver.faces.server import ServerParts
+from palaver.faces.projected import Beat, Behind, Following, Projected, Projector, Told, View
+from palaver.feed.feed import Feed
 from palaver.schema.view import State
 
 LONG_MESSAGES = 200
@@ -22,8 +22,9 @@ LONG_MESSAGES = 200
 
 
 class Rooms:
-    def __init__(self, server: ServerParts) -> None:
-        self._projected = Projected(server.feed, server.directory.whole, ChatsProjector, first_seq)
+    def __init__(self, feed: Feed, whole: View) -> None:
+        """`whole`: the view of a conversation with all its messages."""
+        self._projected = Projected(feed, whole, ChatsProjector, first_seq)
         self._under_way: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def one_at_a_time(self, chat: str, client_request_id: str) -> asyncio.Lock:
