@@ -26,6 +26,7 @@ from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.conversation.conversation import Surroundings
+from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
 from palaver.conversation.trajectories import Trajectories
 from palaver.errors import ConfigurationError
@@ -76,6 +77,7 @@ async def open_app(
             opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data)
             log = await stack.enter_async_context(opened)
         standing = StandingGrants(config.data / "grants.json")
+        defaults = Defaults(config.data / "settings.json")
         ids = Ids(clock)
         processes = Processes(ids.new)
         stack.push_async_callback(processes.close)
@@ -85,7 +87,7 @@ async def open_app(
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         # Likewise conversations ask for colleagues, who are conversations.
         colleagues = Colleagues(lambda: delegation, lambda: exchanges)
-        directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes, colleagues))
+        directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes, colleagues, defaults))
         delegation = Delegation(directory, roster, ids)
         exchanges = Exchanges(directory, log, clock, ids, roster)
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
@@ -117,6 +119,7 @@ async def open_app(
             places=places_of(config.environment),
             trajectories=written,
             full_enabled=config.full_enabled,
+            defaults=defaults,
         )
         asgi = build_app(server, config.public_hosts)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)

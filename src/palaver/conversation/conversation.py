@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from palaver.backends.base import Backend, Background, NoBackground
 from palaver.clock import Clock, Ids
 from palaver.conversation.claims import Claims
+from palaver.conversation.defaults import Defaults
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents, runs_of
 from palaver.conversation.inbox import (
     Asked,
@@ -125,6 +126,8 @@ class Surroundings:
     background: Background = field(default_factory=NoBackground)
     others: Others = field(default_factory=Alone)
     """The other conversations, for agents that work together."""
+    defaults: Defaults = field(default_factory=Defaults)
+    """What counts where neither a conversation nor its agent says otherwise."""
 
 
 class Conversation:
@@ -584,7 +587,7 @@ class Conversation:
     def _params_of(self, turn: str) -> Mapping[str, Any]:
         active = self._state.turn
         record = self._around.roster.agent(active.agent, self._folder) if active and active.id == turn else None
-        return {**(record.params if record else {}), **self._state.params}
+        return {**self._around.defaults.params, **(record.params if record else {}), **self._state.params}
 
     def _check_agent(self, command: Order) -> None:
         agent = command.agent if isinstance(command, SendMessage | UpdateConversation | Deliver) else None

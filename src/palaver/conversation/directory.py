@@ -203,13 +203,11 @@ class Directory:
             self._check_agent(body.agent or source.agent, source.project)
             # A long history takes a while to copy, and others are served on the loop.
             return await asyncio.to_thread(branched, source, body, maker)
-        created = ConversationCreated(
-            agent=body.agent or "default",
-            title=body.title or "",
-            project=body.project or str(self._around.home),
-            params=body.params,
-        )
-        self._check_agent(created.agent, created.project)
+        defaults, project = self._around.defaults, body.project or str(self._around.home)
+        agent = body.agent or defaults.agent or "default"
+        self._check_agent(agent, project)
+        params = {**defaults.params_for(self._around.roster.agent(agent, project)), **body.params}
+        created = ConversationCreated(agent=agent, title=body.title or "", project=project, params=params)
         return begun(maker.numbered([(maker.claimed(created), 0)]))
 
     async def bring(

@@ -17,6 +17,7 @@ from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import ASGIApp, ControllerRouterHandler
 
 from palaver.faces import native, talk
+from palaver.faces.bus import routes as bus
 from palaver.faces.chats import routes as chats
 from palaver.faces.gate import Gate, allowed_hosts
 from palaver.faces.live import live_faces
@@ -46,7 +47,7 @@ def build_app(
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
 ) -> ASGIApp:
-    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *stream.ROUTES, *chats.ROUTES, *socket.ROUTES, *more_routes]
+    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *bus.ROUTES, *stream.ROUTES, *chats.ROUTES, *socket.ROUTES, *more_routes]
     live = live_faces(server)
     litestar = _Faces(
         routes,

@@ -4,7 +4,7 @@ Made by `app.py`, handed to routes by name (`server`). Holds nothing of its own.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from litestar.connection import ASGIConnection
@@ -17,6 +17,7 @@ from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
 from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids
+from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
 from palaver.conversation.trajectories import Trajectories
 from palaver.errors import Forbidden
@@ -60,6 +61,8 @@ class ServerParts:
     """Who writes conversations down beside their projects, if anybody does."""
     full_enabled: bool = False
     """Mode `full` counts here; else it is no more than `ask`."""
+    defaults: Defaults = field(default_factory=Defaults)
+    """What counts where nobody said otherwise; a person may change it."""
 
 
 Server = NamedDependency[ServerParts]

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from litestar import post
+from litestar import MediaType, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter, JSONBody
+from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
 from palaver.faces.body import JsonBody
+from palaver.faces.bus.chat import Sent, begin
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.server import Server, needs
@@ -60,7 +62,8 @@ async def chat(
     """Send a message: answered by a stream of events, or told that its run has started or waits."""
     if wants_stream(accept, data):
         return await ask(checked(data, Query), request, server, live)
-    raise Invalid("Accept text/event-stream, or name a `sessionId` or an `agentId`.")
+    told = await begin(checked(data, Sent), request, server)
+    return ASGIResponse(body=msgspec.json.encode(told), media_type=MediaType.JSON)
 
 
 ROUTES = [chat]

@@ -255,13 +255,13 @@ async def tree(
 ) -> Tree:
     """The files of a folder of the project, without what git ignores; `depth` levels of it. Links are not followed."""
     folder = await server.projects.folder(project)
-    if not await _is_known(server, folder):
+    if not await is_known(server, folder):
         # Whoever may send could have an agent list any folder; who may only read sees the folders that are worked in.
         require(request.auth, "send")
     return await asyncio.to_thread(tree_of, folder, path, depth)
 
 
-async def _is_known(server: ServerParts, folder: Path) -> bool:
+async def is_known(server: ServerParts, folder: Path) -> bool:
     if await server.log.head(stream_of(folder)) is not None:
         return True
     named = [server.directory.home, *(Path(known.project) for known in await server.log.folders())]

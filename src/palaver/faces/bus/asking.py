@@ -1,0 +1,209 @@
+"""What waits for a person, and answering it: questions, permissions and plans. The first answer is the answer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from litestar import get, post
+from litestar.params import FromQuery, JSONBody
+from msgspec import Struct
+
+from palaver.core.state import find_request
+from palaver.errors import CallerError, Gone, Invalid, NotFound
+from palaver.faces.body import JsonBody
+from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.bus.events import names_of
+from palaver.faces.bus.questions import answer_to, payload
+from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.schema.base import Id
+from palaver.schema.commands import Answer, ResolveRequest
+from palaver.schema.view import Listing, Request
+
+LOOKED_THROUGH = 500
+"""Conversations that are looked through for a request that is over: those that changed since it was made."""
+
+Json = dict[str, Any]
+KINDS = {"question": "question", "approval": "permission", "plan": "plan"}
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    question_id: str
+    answers: tuple[Answer, ...] = ()
+
+
+class PlanAnswer(Struct, frozen=True, kw_only=True):
+    project_root: str | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+    clear_context: bool = False
+
+
+class PlanEdit(Struct, frozen=True, kw_only=True):
+    text: str
+    project_root: str | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+
+
+# -- what waits
+
+
+@get("/api/pending", guards=[needs("read")], operation_id="bus_pending", tags=["bus"])
+async def pending(
+    server: Server, project_root: FromQuery[str | None] = None, session_id: FromQuery[str | None] = None
+) -> Json:
+    """Every open question, permission and plan, oldest first."""
+    found = await _waiting(server, project_root, session_id)
+    return {"items": [_item(row, request) for row, request in found]}
+
+
+async def _waiting(
+    server: ServerParts, project_root: str | None, session: str | None
+) -> Sequence[tuple[Listing, Request]]:
+    names = await names_of(project_root) if project_root else None
+    return [
+        (row, request)
+        for row, request in await server.directory.waiting()
+        if session in (None, row.id) and (names is None or row.project in names)
+    ]
+
+
+def _item(row: Listing, request: Request) -> Json:
+    until = {"expires_at": request.expires_at} if request.expires_at is not None else {}
+    return {
+        "id": request.id,
+        "kind": KINDS[request.kind],
+        "session_id": row.id,
+        "agent_id": request.agent or row.agent,
+        "run_id": request.turn,
+        "project_root": row.project,
+        "created_at": request.ts,
+        **until,
+        **payload(request),
+    }
+
+
+# -- answering
+
+
+@post(
+    "/api/ask-user-response",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_answer",
+    tags=["bus"],
+)
+async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Json:
+    """Answer a question or a permission. Anything but one of its own options denies a permission."""
+    found = next((pair for pair in await server.directory.waiting() if pair[1].id == data.question_id), None)
+    if found is None:
+        raise await _not_waiting(server, data.question_id)
+    row, asked = found
+    if asked.kind == "plan":
+        raise Invalid("A plan is answered with /api/plan/approve, /reject or /edit.")
+    accepted = await server.directory.command(row.id, answer_to(asked, data.answers), origin_of(request, FACE))
+    if not accepted.applied:
+        raise Gone("It was answered before, has expired or was called off.", question_id=asked.id)
+    return {"status": "ok"}
+
+
+async def _not_waiting(server: ServerParts, request: str) -> CallerError:
+    """Gone, if it ever was: a request is kept in the view of its conversation for a while after its end."""
+    made_at = _made_at(request)
+    if made_at is None:
+        return NotFound("No such question.", question_id=request[:128])
+    cursor: str | None = None
+    for _ in range(LOOKED_THROUGH // 100):
+        page = await server.log.list(limit=100, cursor=cursor, archived=None, children=True)
+        for row in page.items:
+            if row.updated_at < made_at:
+                return NotFound("No such question.", question_id=request)
+            if row.created_at <= made_at and find_request(await server.directory.state(row.id, tail=0), request):
+                return Gone("It was answered before, has expired or was called off.", question_id=request)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return NotFound("No such question.", question_id=request)
+
+
+def _made_at(request: str) -> int | None:
+    """Our ids begin with the moment they were made, in milliseconds."""
+    digits = request[:8] + request[9:13]
+    try:
+        return int(digits, 16) if len(request) == len("00000000-0000-7000-8000-000000000000") else None
+    except ValueError:
+        return None
+
+
+# -- plans
+
+
+@post(
+    "/api/plan/approve",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_approve_plan",
+    tags=["bus"],
+)
+async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Json:
+    """Have the pending plan carried out. `clear_context`: without what was said before it."""
+    row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
+    given = {"clear_context": True} if data.clear_context else None
+    await _resolve(server, row, ResolveRequest(request=plan.id, verdict="allow", input=given), request)
+    return {"status": "approved"}
+
+
+@post(
+    "/api/plan/reject",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_reject_plan",
+    tags=["bus"],
+)
+async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Json:
+    """Drop the pending plan."""
+    row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
+    await _resolve(server, row, ResolveRequest(request=plan.id, verdict="deny"), request)
+    return {"status": "rejected"}
+
+
+@post(
+    "/api/plan/edit",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_edit_plan",
+    tags=["bus"],
+)
+async def edit(data: JSONBody[PlanEdit], request: BusRequest, server: Server) -> Json:
+    """Say what the plan should be instead: the agent, still planning, takes it up and proposes again."""
+    if not data.text.strip():
+        raise Invalid("`text`: say what the plan should be.")
+    row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
+    await _resolve(server, row, ResolveRequest(request=plan.id, verdict="deny", text=data.text), request)
+    return {"status": "edited"}
+
+
+async def _pending_plan(
+    server: ServerParts, project_root: str | None, agent: str | None, session: str | None
+) -> tuple[Listing, Request]:
+    """The latest that waits."""
+    found = [
+        (row, request)
+        for row, request in await _waiting(server, project_root, session)
+        if request.kind == "plan" and agent in (None, request.agent or row.agent, row.agent)
+    ]
+    if not found:
+        raise NotFound("No plan waits there.")
+    return found[-1]
+
+
+async def _resolve(server: ServerParts, row: Listing, answer: ResolveRequest, request: BusRequest) -> None:
+    accepted = await server.directory.command(row.id, answer, origin_of(request, FACE))
+    if not accepted.applied:
+        raise NotFound("No plan waits there: somebody else was faster.")
+
+
+ROUTES = [pending, answer, approve, reject, edit]

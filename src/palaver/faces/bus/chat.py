@@ -1,0 +1,193 @@
+"""Messages as a client of the bus sends them: told that they started a run or wait, and followed on the bus.
+
+`begin` is called by `faces/talk.py` for `POST /api/chat`; the routes here clear a session and take a queued message back.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+from litestar import Request, delete, post
+from litestar.params import FromPath, JSONBody
+from msgspec import Struct
+from msgspec.structs import replace
+
+from palaver.core import params
+from palaver.core.decision import Refusal
+from palaver.core.state import message_count
+from palaver.errors import Conflict, Gone, Invalid, NotFound
+from palaver.faces.body import JsonBody
+from palaver.faces.keys import Principal
+from palaver.faces.native.conversations import role_for
+from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.faces.stream.uploads import image_url
+from palaver.schema.base import Id
+from palaver.schema.commands import CreateConversation, RemoveQueued, SendMessage, TruncateMessages
+from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
+from palaver.schema.view import Listing
+
+FACE = "bus"
+PAGE = 500
+
+BusRequest = Request[Principal, Principal, Any]
+Json = dict[str, Any]
+
+_ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_-]{1,128})(?=\s|$)\s*", re.ASCII)
+_PLAN = re.compile(r"\s*/plan(?=\s|$)\s*", re.ASCII)
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """The body of `POST /api/chat`. Without a project it is the server's own, without an agent the default one."""
+
+    message: str = ""
+    project_root: str | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+    mode: str | None = None
+    images: tuple[str | ImagePart, ...] = ()
+    client_request_id: Id | None = None
+
+
+class Clearing(Struct, frozen=True, kw_only=True):
+    project_root: str | None = None
+    session_id: Id | None = None
+
+
+# -- sending
+
+
+async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Json:
+    """`{status, session_id, run_id?}`: on disk, and running or in the queue."""
+    session = await _row(server, body.session_id) if body.session_id else None
+    project = session.project if session else await _project(server, body.project_root)
+    addressed, text = _addressed(body.message, server, project)
+    planned = _PLAN.match(text)
+    text = text[planned.end() :] if planned else text
+    agent = addressed or body.agent_id
+    if agent is not None and server.agents.agent(agent, project) is None:
+        raise NotFound(server.agents.why_not(agent, project), agent=agent)
+    message = SendMessage(
+        content=_content(text, body.images),
+        delivery="boundary",
+        mode="plan" if planned else _mode(body.mode),
+        client_request_id=body.client_request_id,
+    )
+    require(request.auth, role_for(message))
+    return await _sent(message, agent, project, session, request, server)
+
+
+async def _sent(
+    message: SendMessage,
+    agent: str | None,
+    project: str | None,
+    session: Listing | None,
+    request: BusRequest,
+    server: ServerParts,
+) -> Json:
+    origin = origin_of(request, FACE)
+    if session is None:
+        made = CreateConversation(agent=agent, project=project, client_request_id=message.client_request_id)
+        conversation = (await server.directory.create(made, origin)).conversation
+    else:
+        conversation = session.id
+        if agent is not None and agent != session.agent:
+            message = replace(message, agent=agent)
+    accepted = await server.directory.command(conversation, message, origin)
+    started = {"run_id": accepted.turn} if accepted.turn and not accepted.queued else {}
+    return {"status": "queued" if accepted.queued else "started", "session_id": conversation, **started}
+
+
+async def _project(server: ServerParts, name: str | None) -> str:
+    return str(server.directory.home) if not name else str(await server.projects.folder(name))
+
+
+def _addressed(message: str, server: ServerParts, project: str | None) -> tuple[str | None, str]:
+    """`@agent-id text`, if there is such an agent; else the words are the person's own."""
+    found = _ADDRESSED.match(message)
+    if found is None or server.agents.agent(found[1], project) is None:
+        return None, message
+    return found[1], message[found.end() :]
+
+
+def _content(text: str, images: tuple[str | ImagePart, ...]) -> Content:
+    if not text.strip() and not images:
+        raise Invalid("`message`: say something, or send an image.")
+    urls = [image.image_url.url if isinstance(image, ImagePart) else image for image in images]
+    parts = (TextPart(text=text),) if text.strip() else ()
+    return (*parts, *(ImagePart(image_url=ImageUrl(url=image_url(url))) for url in urls))
+
+
+def _mode(word: str | None) -> str | None:
+    if word is None:
+        return None
+    fitted = params.checked({"mode": word})
+    if isinstance(fitted, Refusal):
+        raise Invalid(fitted.message)
+    return str(fitted["mode"])
+
+
+async def _row(server: ServerParts, session: str) -> Listing:
+    row = await server.log.listing(session)
+    if row is None:
+        raise NotFound("No such session.", session_id=session)
+    if row.deleted:
+        raise Gone("This session was deleted.", session_id=session)
+    return row
+
+
+# -- clearing, and taking back
+
+
+@post(
+    "/api/chat/clear",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="bus_clear_chat",
+    tags=["bus"],
+)
+async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Json:
+    """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
+    if data.session_id is not None:
+        rows = [await _row(server, data.session_id)]
+    else:
+        rows = [row async for row in sessions_of(server, await _project(server, data.project_root))]
+    if busy := [row for row in rows if row.turn is not None]:
+        raise Conflict("An agent is working there. Stop it first, then clear.", session_id=busy[0].id)
+    removed = 0
+    for row in rows:
+        count = message_count(await server.directory.state(row.id, tail=0))
+        if count:
+            await server.directory.command(row.id, TruncateMessages(from_index=0), origin_of(request, FACE))
+            removed += count
+    return {"removed": removed}
+
+
+async def sessions_of(server: ServerParts, project: str) -> AsyncIterator[Listing]:
+    cursor: str | None = None
+    while True:
+        page = await server.log.list(limit=PAGE, cursor=cursor, project=project, archived=None)
+        for row in page.items:
+            yield row
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+@delete(
+    "/api/chat/queue/{item:str}",
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="bus_remove_queued",
+    tags=["bus"],
+)
+async def remove_queued(item: FromPath[str], request: BusRequest, server: Server) -> Json:
+    """Take back a message that waits. One that was delivered, or taken back before, is not there any more."""
+    for state in server.directory.at_work():
+        if any(known.id == item for known in state.queue):
+            await server.directory.command(state.conversation, RemoveQueued(item=item), origin_of(request, FACE))
+            return {"removed": True}
+    raise NotFound("That message does not wait: it was delivered or taken back before.", id=item[:128])
+
+
+ROUTES = [clear, remove_queued]

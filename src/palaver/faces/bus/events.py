@@ -1,0 +1,80 @@
+"""`GET /api/events`: everything that happens on the server, or in one project or session, as it happens."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+from litestar import get
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromQuery, HeaderParameter
+from litestar.types import ASGIApp
+
+from palaver.errors import Invalid
+from palaver.faces.bus.pump import Beat, Bus, Choice
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.live import Live
+from palaver.faces.server import Server, needs
+
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_NEVER = (1 << 62) - 1
+"""What a cursor of another kind counts as: one that nobody here knows."""
+
+
+@get(
+    "/api/events",
+    guards=[needs("read")],
+    media_type="text/event-stream",
+    responses={
+        200: ResponseSpec(
+            str,
+            media_type="text/event-stream",
+            description="`event:` the kind, `id:` the number, `data:` the event",
+            generate_examples=False,
+        )
+    },
+    operation_id="bus_events",
+    tags=["bus"],
+)
+async def events(
+    server: Server,
+    live: Live,
+    project_root: FromQuery[str | None] = None,
+    session_id: FromQuery[str | None] = None,
+    after: FromQuery[str | None] = None,
+    last_event_id: Annotated[str | None, HeaderParameter(name="Last-Event-ID")] = None,
+) -> ASGIApp:
+    """Follow the bus. `after`, or `Last-Event-ID` of a reconnect, is the last number seen; without it, from now on."""
+    names = await names_of(project_root) if project_root else frozenset[str]()
+    cursor = _cursor(after, last_event_id)
+    items = _told(live.bus, cursor, Choice(session_id, names))
+    # The log was asked, and whoever was told of the headers misses nothing that happens after them.
+    first = await anext(items)
+    return EventStream("the bus", first, items, bytes, server.streams)
+
+
+def _cursor(after: str | None, last_event_id: str | None) -> int | None:
+    # A browser that reconnects repeats the address of its first try, so what it saw last counts.
+    if last_event_id:
+        return int(last_event_id) if _NUMBER.fullmatch(last_event_id) else _NEVER
+    if after is None:
+        return None
+    if not _NUMBER.fullmatch(after):
+        raise Invalid("`after` is the `seq` of the last event seen, or absent.")
+    return int(after)
+
+
+async def _told(bus: Bus, cursor: int | None, choice: Choice) -> AsyncGenerator[bytes, None]:
+    async with aclosing(bus.follow(cursor, choice)) as items:
+        async for item in items:
+            yield HEARTBEAT_COMMENT if isinstance(item, Beat) else item
+
+
+async def names_of(project_root: str) -> frozenset[str]:
+    real = await asyncio.to_thread(lambda: str(Path(project_root).resolve())) if "\0" not in project_root else ""
+    return frozenset({project_root, project_root.rstrip("/") or "/", real})
+
+
+ROUTES = [events]

@@ -1,0 +1,115 @@
+"""What goes over the bus: one shape for everything, numbered by the place of its event in the store.
+
+An event of the log may be several frames, so each has a number of its own: `STRIDE` times the store-wide position of the
+event, and its place among the event's frames. It only grows, is the same for every reader and after every restart, and a
+reader that was cut off between two frames of one event is given the second when it comes back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+STRIDE = 1024
+"""Numbers an event may use: more than any has frames; a store of a billion events still counts below 2⁵³."""
+
+Kind = Literal[
+    "run", "message", "activity", "queue", "token", "text_segment", "ask_user", "model_fallback", "tool_progress"
+]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A frame before it has its number. Without an `id` it replaces nothing, and gets one that nothing else has."""
+
+    kind: Kind
+    phase: str | None = None
+    text: str | None = None
+    data: Json | None = None
+    id: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    """Where it differs from the conversation of its event: a project's event about one of its conversations."""
+
+
+class BusMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    seq: int
+    rev: int
+    ts_ms: int
+    kind: Kind
+    phase: str | None = None
+    text: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    project_root: str | None = None
+    data: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Ready to be written. `session` and `projects` are what readers choose by."""
+
+    seq: int
+    body: bytes
+    session: str | None
+    projects: tuple[str, ...]
+
+
+def number_of(position: int, place: int = 0) -> int:
+    return position * STRIDE + place
+
+
+def position_of(number: int) -> int:
+    return number // STRIDE
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+def encoded(message: BusMessage) -> bytes:
+    return b"event: %s\nid: %d\ndata: %s\n\n" % (message.kind.encode(), message.seq, _encoder.encode(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The event that frames tell of."""
+
+    position: int
+    id: str
+    ts: int
+    session: str | None
+    agent: str | None
+    projects: tuple[str, ...]
+    """The names of its folder, the one that is shown first."""
+
+
+def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
+    frames: list[Frame] = []
+    for place, one in enumerate(told):
+        seq = number_of(source.position, place)
+        session = one.session or source.session
+        message = BusMessage(
+            id=one.id or (f"{source.id}-{place}" if place else source.id),
+            seq=seq,
+            rev=seq,
+            ts_ms=source.ts,
+            kind=one.kind,
+            phase=one.phase,
+            text=one.text,
+            agent_id=one.agent or source.agent,
+            session_id=session,
+            project_root=source.projects[0] if source.projects else None,
+            data=one.data,
+        )
+        frames.append(Frame(seq, encoded(message), session, source.projects))
+    return frames
+
+
+def resync(seq: int, ts: int, reason: str, lagged_count: int) -> bytes:
+    """Something was missed: whoever is told this fetches everything anew. What follows it is whole."""
+    data: Json = {"reason": reason, "lagged_count": lagged_count}
+    return encoded(BusMessage(id=f"resync-{seq}", seq=seq, rev=seq, ts_ms=ts, kind="run", phase="resync", data=data))

@@ -1,0 +1,426 @@
+"""The log in the bus's words: pure. Each event, with the view before and after it, is told in none, one or several frames.
+
+Nothing is remembered from one event to the next, so the same event is always told the same way, whoever listens and
+whenever the reading began. A turn is told as `message`, `token` (thinking), `activity`, `token`, `text_segment` and last
+`run/outcome`. Whatever has no word of its own is told as `run/sync`: something changed, look again.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import assert_never
+
+from palaver.core.state import find_call, find_request, message_count, tools_of_turn
+from palaver.faces.bus.activity import at_rest, changed, doing
+from palaver.faces.bus.frames import STRIDE, Json, Told
+from palaver.faces.bus.questions import asked, plan_data
+from palaver.schema.base import Usage
+from palaver.schema.content import Content, plain_text
+from palaver.schema.events import (
+    AgentOverridden,
+    AnswerFinished,
+    AnswerStarted,
+    CitationAdded,
+    ContextCompressed,
+    ContextMeasured,
+    ConversationCreated,
+    ConversationDeleted,
+    ConversationUpdated,
+    DraftCleared,
+    DraftSet,
+    Event,
+    ExchangeReturned,
+    ExchangeSent,
+    FilesChanged,
+    GrantAdded,
+    GrantRemoved,
+    KnowledgeRecalled,
+    LogCompacted,
+    MessageAdded,
+    MessageEdited,
+    MessageRemoved,
+    MessageTruncated,
+    MissionCleared,
+    MissionSet,
+    MissionTriggered,
+    ModelSwitched,
+    PlanUpdated,
+    ProcessFinished,
+    ProcessStarted,
+    QueueAdded,
+    QueueEdited,
+    QueueRemoved,
+    RequestOpened,
+    RequestResolved,
+    SubagentFinished,
+    SubagentStarted,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolStarted,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
+    TurnStatus,
+    UnknownEvent,
+)
+from palaver.schema.view import (
+    Block,
+    FileChange,
+    Message,
+    Plan,
+    QueueItem,
+    Role,
+    State,
+    TextBlock,
+    ThinkingBlock,
+)
+
+CHANGED_FILES = 20
+DIFF_CHARS = 12_000
+PREVIEW_CHARS = 120
+"""Of a queued message: a line."""
+LINE_CHARS = 8_000
+"""Of a tool's line: what is longer is no line."""
+LINES_AT_ONCE = STRIDE - 24
+"""The newest lines of one burst; the frames of an event must fit its numbers."""
+
+USER = "user"
+SYNC = Told("run", "sync")
+ROLES: dict[Role, str] = {"user": "user", "assistant": "assistant"}
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+Deltas = TextDelta | ThinkingDelta | ToolInputDelta | ToolOutputDelta
+
+
+def project(event: Event, before: State, after: State) -> list[Told]:
+    said = _said(event, before, after)
+    if isinstance(event, Deltas) and not _begins_block(event, before):
+        return said  # Nine events of ten: what is being done only changes where a block begins.
+    status = changed(doing(before), doing(after), after)
+    match event:
+        case TurnFinished() | TurnInterrupted() if before.turn is not None:
+            # Its outcome is the last word of a turn.
+            return [*status, at_rest(after), *said]
+        case ThinkingDelta() | ThinkingFinished() | TextFinished() | AnswerFinished() | ToolFinished():
+            return [*said, *status]
+        case _:
+            return [*status, *said]
+
+
+def _begins_block(event: Deltas, before: State) -> bool:
+    return not isinstance(event, ToolOutputDelta) and _block(before, event.message, event.block) is None
+
+
+def _block(state: State, message: str, index: int) -> Block | None:
+    known = _message(state, message)
+    return next((block for block in reversed(known.blocks) if block.index == index), None) if known else None
+
+
+def _message(state: State, message: str) -> Message | None:
+    return next((known for known in reversed(state.messages) if known.id == message), None)
+
+
+def _said(event: Event, before: State, after: State) -> list[Told]:
+    """What is told of an event, but for the agent's status."""
+    match event:
+        case TextDelta():
+            return [Told("token", text=event.text)]
+        case ThinkingDelta():
+            return [_thought(event.text)]
+        case ToolOutputDelta():
+            return _progress(event, before)
+
+        case MessageAdded():
+            return _added(event, after)
+        case QueueAdded():
+            announced = _announced(event.item, event.content, event, event.agent or after.agent)
+            return [*([announced] if event.trigger == "message" else []), _queue(after)]
+        case QueueEdited():
+            return [*_edited(event, after), _queue(after)]
+        case QueueRemoved():
+            # One that was taken back had been announced.
+            return [_queue(after), SYNC] if event.reason == "cancelled" else [_queue(after)]
+
+        case TextFinished():
+            return [*_rest_of(event, before), Told("text_segment", text=event.text, data=_cut(event))]
+        case ThinkingFinished():
+            return _rest_of(event, before)
+        case AnswerFinished():
+            return [Told("token", "done"), *_used(event, after)]
+        case AnswerStarted():
+            # Another attempt: what the one before it had said does not count.
+            return [SYNC] if event.replaces else []
+
+        case ToolFinished():
+            return _last_line(event, before)
+        case FilesChanged():
+            return [_report(event)]
+
+        case RequestOpened() | RequestResolved():
+            return _request(event, before, after)
+        case PlanUpdated():
+            return [_plan(event.plan, after)] if event.plan is not None else [SYNC]
+
+        case TurnFinished() | TurnInterrupted():
+            return _outcome(event, before)
+
+        case SubagentStarted():
+            data: Json = {
+                "subagent_id": event.subagent,
+                "agent_id": event.agent,
+                "run_id": event.run or "",
+                "task": event.task,
+            }
+            return [Told("run", "subagent_spawned", data=data)]
+        case SubagentFinished():
+            ended: Json = {"subagent_id": event.subagent, "run_id": event.run or "", "outcome": event.outcome}
+            return [Told("run", "subagent_result", data=ended)]
+
+        case ContextMeasured():
+            return [_measured(event, after)]
+        case ContextCompressed():
+            return [_meter(after, event.stage, event.after_tokens)]
+        case ModelSwitched():
+            switched: Json = {
+                "preferred_model": event.from_model or "",
+                "actual_model": event.to_model,
+                "reason": event.reason,
+            }
+            return [Told("model_fallback", data=switched)]
+
+        case MissionTriggered():
+            woken: Json = {"status": "idle_prompt_triggered"}
+            prompt = event.prompt[:PREVIEW_CHARS] if event.prompt else None
+            return [Told("activity", "doing", prompt, woken, agent=event.agent, session=event.target)]
+        case MissionSet() | MissionCleared() | AgentOverridden():
+            return [SYNC]
+
+        case TurnStatus() | ToolInputDelta() | ToolCalled() | ToolStarted() | LogCompacted():
+            return []  # The agent's status says it, or the next event does.
+        case (
+            ConversationCreated()
+            | ConversationUpdated()
+            | ConversationDeleted()
+            | DraftSet()
+            | DraftCleared()
+            | MessageEdited()
+            | MessageRemoved()
+            | MessageTruncated()
+            | TurnStarted()
+            | CitationAdded()
+            | ExchangeSent()
+            | ExchangeReturned()
+            | KnowledgeRecalled()
+            | ProcessStarted()
+            | ProcessFinished()
+            | GrantAdded()
+            | GrantRemoved()
+            | UnknownEvent()
+        ):
+            return [SYNC]
+        case _:
+            assert_never(event)
+
+
+# -- words
+
+
+def _added(event: MessageAdded, after: State) -> list[Told]:
+    if event.item is not None and event.event_kind is None:
+        return []  # It was announced when it was queued.
+    if event.hidden or event.role not in ("user", "assistant", "system", "event"):
+        return [SYNC]
+    content = event.content if event.blocks is None else ()
+    text = plain_text(content) if event.blocks is None else _texts(event.blocks)
+    return [_announced(event.message, content, event, event.agent or after.agent, event.role, text)]
+
+
+def _announced(
+    message: str,
+    content: Content,
+    event: MessageAdded | QueueAdded | QueueEdited,
+    agent: str,
+    role: Role = "user",
+    text: str | None = None,
+) -> Told:
+    sender = event.origin.agent if event.origin and event.origin.agent else USER
+    data: Json = {"from": sender, "to": agent, "role": ROLES.get(role, "system")}
+    if role == "assistant":
+        data |= {"from": agent, "to": USER}
+    return Told("message", None, plain_text(content) if text is None else text, data, message)
+
+
+def _texts(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _edited(event: QueueEdited, after: State) -> list[Told]:
+    """The announced message says something else now; it has the same id."""
+    if event.content is None:
+        return []
+    item = next((known for known in after.queue if known.id == event.item), None)
+    return [_announced(event.item, event.content, event, (item.agent if item else None) or after.agent)]
+
+
+def _queue(after: State) -> Told:
+    return Told(
+        "queue", data={"items": [_queued(item, after) for item in after.queue]}, id=f"queue-{after.conversation}"
+    )
+
+
+def _queued(item: QueueItem, after: State) -> Json:
+    return {
+        "id": item.id,
+        "agent_id": item.agent or after.agent,
+        "session_id": after.conversation,
+        "preview": " ".join(plain_text(item.content).split())[:PREVIEW_CHARS],
+        "timestamp": item.ts,
+    }
+
+
+def _thought(text: str) -> Told:
+    return Told("token", text=text, data={"thinking": True})
+
+
+def _rest_of(event: TextFinished | ThinkingFinished, before: State) -> list[Told]:
+    """What a finished block holds beyond its fragments: all of it where a backend sends none."""
+    known = _block(before, event.message, event.block)
+    streamed = known.text if isinstance(known, TextBlock | ThinkingBlock) else ""
+    rest = event.text[len(streamed) :] if event.text.startswith(streamed) else ""
+    if not rest:
+        return []
+    return [_thought(rest) if isinstance(event, ThinkingFinished) else Told("token", text=rest)]
+
+
+def _cut(event: TextFinished) -> Json | None:
+    """A text that outgrew its event: where all of it is."""
+    return {"truncated": True, "url": f"/api/blobs/{event.blob.id}"} if event.blob else None
+
+
+# -- tools
+
+
+def _progress(event: ToolOutputDelta, before: State) -> list[Told]:
+    tool = find_call(before, event.call)
+    if tool is None:
+        return []
+    *lines, _ = _LINE_END.split(_unended(tool.output) + event.text)
+    if len(lines) > LINES_AT_ONCE:
+        lines = [f"[… {len(lines) - LINES_AT_ONCE:,} lines …]", *lines[-LINES_AT_ONCE:]]
+    return [_line(tool.name, line, event.stream) for line in lines]
+
+
+def _unended(output: str) -> str:
+    """What stands after the last line end."""
+    return _LINE_END.split(output[-LINE_CHARS:])[-1]
+
+
+def _line(tool: str, line: str, stream: str) -> Told:
+    return Told("tool_progress", data={"tool": tool, "line": line[:LINE_CHARS], "stream": stream})
+
+
+def _last_line(event: ToolFinished, before: State) -> list[Told]:
+    tool = find_call(before, event.call)
+    rest = _unended(tool.output) if tool is not None and tool.status == "running" else ""
+    return [_line(tool.name, rest, "stdout")] if tool is not None and rest else []
+
+
+def _report(event: FilesChanged) -> Told:
+    shown = event.files[:CHANGED_FILES]
+    left_out = event.truncated_count + len(event.files) - len(shown)
+    files = [{"path": one.path, "summary": _summary(one), "diff": (one.diff or "")[:DIFF_CHARS]} for one in shown]
+    return Told("run", "change_report", data={"files": files, "truncated_count": left_out})
+
+
+def _summary(change: FileChange) -> str:
+    return f"{change.kind} (+{change.additions} −{change.deletions})"  # noqa: RUF001
+
+
+# -- requests and plans
+
+
+def _request(event: RequestOpened | RequestResolved, before: State, after: State) -> list[Told]:
+    # What opens is in the view after it; what ends may only be in the one before.
+    request = find_request(after, event.request) or find_request(before, event.request)
+    if request is None:
+        return [SYNC]
+    if request.kind == "plan":
+        # Proposed; once it is answered the plan itself is told.
+        return [_plan(request.plan, after)] if isinstance(event, RequestOpened) and request.plan else [SYNC]
+    if isinstance(event, RequestOpened):
+        return [Told("ask_user", data=asked(request), id=request.id)]
+    known = find_request(before, event.request)
+    if known is not None and known.status != "open":
+        return []  # The first answer was the answer.
+    status = event.status if event.status in ("answered", "expired") else "cancelled"
+    return [Told("ask_user", "resolved", data={"question_id": request.id, "status": status}, id=request.id)]
+
+
+def _plan(plan: Plan, after: State) -> Told:
+    return Told("run", "plan_update", data={"plan": plan_data(plan)}, id=f"plan-{after.conversation}")
+
+
+# -- a turn's end, and how full its context is
+
+
+def _outcome(event: TurnFinished | TurnInterrupted, before: State) -> list[Told]:
+    if before.turn is None or before.turn.id != event.turn:
+        return []
+    word, why = "cancelled", None
+    if isinstance(event, TurnFinished):
+        why = event.error.message if event.error else event.summary
+        word = _word(event, before)
+    return [Told("run", "outcome", why, {"outcome": word}, agent=before.turn.agent)]
+
+
+def _word(event: TurnFinished, before: State) -> str:
+    match event.outcome:
+        case "failed":
+            return "error"
+        case "interrupted":
+            return "cancelled"
+        case "task" | "plan":
+            return event.outcome
+        case "completed" | "yielded" | "limited":
+            turn = event.turn or ""
+            return "patch" if any(tool.changes for tool in tools_of_turn(before, turn)) else "none"
+
+
+def _measured(event: ContextMeasured, after: State) -> Told:
+    counted = None if event.estimated else Usage(input_tokens=event.used_tokens)
+    meter = _meter(after, event.stage or "prepared", event.used_tokens, counted)
+    data: Json = dict(meter.data or {})
+    data["message_count"] = event.message_count or data["message_count"]
+    data["char_count"] = event.char_count or data["char_count"]
+    return Told("run", "context_usage", data=data, id=meter.id)
+
+
+def _used(event: AnswerFinished, after: State) -> list[Told]:
+    if event.usage is None:
+        return []
+    known = after.context.used_tokens if after.context else event.usage.input_tokens
+    return [_meter(after, "answered", known, event.usage)]
+
+
+def _meter(after: State, stage: str, tokens: int, counted: Usage | None = None) -> Told:
+    data: Json = {
+        "agent_id": after.turn.agent if after.turn else after.agent,
+        "stage": stage,
+        "message_count": message_count(after),
+        "char_count": sum(len(_texts(message.blocks)) for message in after.messages),
+        "estimated_tokens": tokens,
+        "compressed": bool(after.compressions),
+        "summary_count": sum(known.stage == "summarize" for known in after.compressions),
+    }
+    if after.context is not None and after.context.window_tokens is not None:
+        data["token_limit"] = after.context.window_tokens
+    if counted is not None:
+        data["actual_prompt_tokens"] = counted.input_tokens
+        if counted.output_tokens:
+            data["actual_completion_tokens"] = counted.output_tokens
+    return Told("run", "context_usage", data=data, id=f"context-{after.conversation}")

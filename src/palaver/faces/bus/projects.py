@@ -1,0 +1,208 @@
+"""Projects in the words of this contract: the mission, those before it, what is said of an agent's resting, the files."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from litestar import delete, get, post
+from litestar.params import FromQuery, JSONBody
+from msgspec import UNSET, Struct, UnsetType
+
+from palaver.agents.projects import By
+from palaver.core.project import Idle, Mission
+from palaver.errors import Invalid, NotFound
+from palaver.faces.body import JsonBody, decode
+from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.native.projects import is_known
+from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.schema.base import Id
+from palaver.schema.events import MissionAgent
+from palaver.tools.tree import DEPTH_LIMIT, Entry, tree_of
+
+Json = dict[str, Any]
+
+
+class NamedAgent(Struct, frozen=True, kw_only=True):
+    id: Id
+    idle_prompt: str | None = None
+    idle_interval_secs: int | None = None
+
+
+class MissionWish(Struct, frozen=True, kw_only=True):
+    text: str
+    project_root: str | None = None
+    agents: tuple[NamedAgent, ...] = ()
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    project_root: str | None = None
+
+
+class OverrideWish(Struct, frozen=True, kw_only=True):
+    """Only what is given changes; null takes it back."""
+
+    agent_id: Id
+    project_root: str | None = None
+    idle_prompt: str | UnsetType | None = UNSET
+    idle_interval_secs: int | UnsetType | None = UNSET
+
+
+_named = msgspec.json.Decoder(Named)
+
+
+# -- missions
+
+
+@get("/api/mission", guards=[needs("read")], operation_id="bus_mission", tags=["bus"])
+async def mission(server: Server, project_root: FromQuery[str | None] = None) -> Json:
+    """The mission that a project has."""
+    state = await server.projects.state(await server.projects.folder(_root(server, project_root)))
+    return _mission(state.mission) if state.mission else {"active": False}
+
+
+@get("/api/missions", guards=[needs("read")], operation_id="bus_missions", tags=["bus"])
+async def missions(server: Server, project_root: FromQuery[str | None] = None) -> Json:
+    """Every mission that a project has had, or all projects; the latest first."""
+    if project_root is None:
+        states = await server.projects.all()
+    else:
+        states = [await server.projects.state(await server.projects.folder(project_root))]
+    found = [
+        {**_mission(one), "project_root": state.folder}
+        for state in states
+        for one in (*state.former, *([state.mission] if state.mission else []))
+    ]
+    return {"missions": sorted(found, key=lambda row: row["created_at"], reverse=True)}
+
+
+def _mission(one: Mission) -> Json:
+    ended = {"ended_at": one.ended_at} if one.ended_at is not None else {}
+    return {
+        "text": one.text,
+        "created_at": one.created_at,
+        "active": one.ended_at is None,
+        "agents": [_agent(named) for named in one.agents],
+        **ended,
+    }
+
+
+def _agent(named: MissionAgent) -> Json:
+    said = {"idle_prompt": named.idle_prompt, "idle_interval_secs": named.idle_interval_s}
+    return {"id": named.agent, **{name: value for name, value in said.items() if value is not None}}
+
+
+@post(
+    "/api/mission",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_set_mission",
+    tags=["bus"],
+)
+async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Json:
+    """Give a project a mission. The former one ends and stays in the history."""
+    folder = await server.projects.folder(_root(server, data.project_root))
+    for named in data.agents:
+        _check_agent(server, named.id, str(folder))
+    agents = [
+        MissionAgent(agent=named.id, idle_prompt=named.idle_prompt, idle_interval_s=named.idle_interval_secs)
+        for named in data.agents
+    ]
+    await server.projects.set_mission(folder, data.text, agents, by=By(origin_of(request, FACE)))
+    return {"ok": True}
+
+
+@delete("/api/mission", status_code=200, guards=[needs("decide")], operation_id="bus_clear_mission", tags=["bus"])
+async def clear_mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> Json:
+    """End the mission of a project, named in the query or in the body. Turns that run go on."""
+    if project_root is None and (body := await request.body()):
+        project_root = decode(body, _named).project_root
+    folder = await server.projects.folder(_root(server, project_root))
+    await server.projects.clear_mission(folder, By(origin_of(request, FACE)))
+    return {"ok": True}
+
+
+# -- what a project says of an agent
+
+
+@get("/api/agent-override", guards=[needs("read")], operation_id="bus_override", tags=["bus"])
+async def override(server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None) -> Json:
+    """The idle prompt and interval that a project has for an agent."""
+    return await _override(server, _root(server, project_root), agent_id)
+
+
+@post(
+    "/api/agent-override",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("decide")],
+    operation_id="bus_set_override",
+    tags=["bus"],
+)
+async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> Json:
+    """Change them: only what is given, null takes one back."""
+    root = _root(server, data.project_root)
+    folder = await server.projects.folder(root)
+    _check_agent(server, data.agent_id, str(folder))
+    changes: dict[str, str | int | None] = {}
+    if data.idle_prompt is not UNSET:
+        changes["idle_prompt"] = data.idle_prompt
+    if data.idle_interval_secs is not UNSET:
+        changes["idle_interval_s"] = data.idle_interval_secs
+    await server.projects.override(folder, data.agent_id, changes, By(origin_of(request, FACE)))
+    return await _override(server, root, data.agent_id)
+
+
+async def _override(server: ServerParts, root: str, agent: str) -> Json:
+    folder = await server.projects.folder(root)
+    said = (await server.projects.state(folder)).overrides.get(agent)
+    if said is None:
+        _check_agent(server, agent, str(folder))
+        said = Idle()
+    idle = {"idle_prompt": said.prompt, "idle_interval_secs": said.interval_s}
+    return {"project_root": str(folder), "agent_id": agent, **idle}
+
+
+def _root(server: ServerParts, given: str | None) -> str:
+    return given or str(server.directory.home)
+
+
+def _check_agent(server: ServerParts, agent: str, folder: str) -> None:
+    if server.agents.agent(agent, folder) is None:
+        raise NotFound(server.agents.why_not(agent, folder), agent=agent)
+
+
+# -- files
+
+
+@get("/api/workspace/tree", guards=[needs("read")], operation_id="bus_tree", tags=["bus"])
+async def tree(
+    request: BusRequest, server: Server, project_root: FromQuery[str | None] = None, path: FromQuery[str] = "."
+) -> Json:
+    """The files of a project, without what git ignores. Links are shown and never followed."""
+    folder = await server.projects.folder(_root(server, project_root))
+    if not await is_known(server, folder):
+        # Whoever may send could have an agent list any folder; who may only read sees the folders that are worked in.
+        require(request.auth, "send")
+    if "\0" in path:
+        raise Invalid("`path`: this is no path.")
+    found = await asyncio.to_thread(tree_of, folder, path, DEPTH_LIMIT)
+    return {
+        "project_root": found.project,
+        "path": found.path,
+        "entries": [_entry(entry) for entry in found.entries],
+        "truncated": found.truncated,
+    }
+
+
+def _entry(entry: Entry) -> Json:
+    """Of a link its name alone: where it leads may lie outside."""
+    told: Json = {"name": entry.name, "path": entry.path, "type": "directory" if entry.kind == "folder" else entry.kind}
+    if entry.kind == "file":
+        told["size"] = entry.size_bytes
+    if entry.entries is not None:
+        told["children"] = [_entry(one) for one in entry.entries]
+    return told
+
+
+ROUTES = [mission, missions, set_mission, clear_mission, override, set_override, tree]

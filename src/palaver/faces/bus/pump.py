@@ -1,0 +1,333 @@
+"""The bus itself: one reading of the whole log, in the order of its commits, for everybody who listens.
+
+A task runs while anybody does. It keeps the view of each conversation that it meets, tells each event once and keeps what
+it told in a ring, counted in bytes; a reader is a place in that ring and a choice of what concerns him. So a reader that
+stops costs nothing and changes nothing for the others: when the ring has moved on he is told once to look again, and goes
+on live. When nobody listens the ring stays, so that one who comes back soon is given exactly what he missed.
+
+Called by the route of the bus; reads log and feed. Must never: tell an event twice or out of order, or one that is not
+committed.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from palaver.clock import Clock
+from palaver.conversation.loading import with_tail
+from palaver.core.evolve import evolve, fold
+from palaver.errors import LogError
+from palaver.faces.bus.frames import Frame, Source, number_of, numbered, position_of, resync
+from palaver.faces.bus.project import project
+from palaver.feed.feed import HEARTBEAT_S, Feed
+from palaver.log.base import EventLog, Segment, lines_after
+from palaver.log.base import numbered as numbered_lines
+from palaver.schema.events import (
+    AgentOverridden,
+    Event,
+    LogCompacted,
+    MissionCleared,
+    MissionSet,
+    MissionTriggered,
+    decode_event,
+)
+from palaver.schema.view import Message, State
+
+logger = structlog.get_logger(__name__)
+
+RING_BYTES = 4 << 20
+"""What a reader may be behind: some minutes of several busy agents."""
+READ_BYTES = 256 << 10
+REACH = 20_000
+"""Events behind the head from which the ring is made anew for a cursor; beyond it a resync is kinder."""
+VIEWS = 256
+"""Conversations whose view is kept; one that speaks again after so many others is read anew."""
+TAIL = 200
+"""Messages of a view. What happens concerns the last ones."""
+AGAIN_S = 1.0
+"""After a failure of the log."""
+
+_state = msgspec.json.Decoder(State)
+_message = msgspec.json.Decoder(Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reader wants to hear of. Names of a folder: as it was given, and where that leads."""
+
+    session: str | None = None
+    projects: frozenset[str] = frozenset()
+
+    def takes(self, frame: Frame) -> bool:
+        if self.session is not None and frame.session != self.session:
+            return False
+        return not self.projects or not self.projects.isdisjoint(frame.projects)
+
+
+EVERYTHING = Choice()
+
+
+@dataclass(slots=True)
+class _View:
+    state: State
+    projects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Nothing that concerns the reader was told for a while."""
+
+
+class Bus:
+    def __init__(self, log: EventLog, feed: Feed, clock: Clock) -> None:
+        self._log = log
+        self._feed = feed
+        self._clock = clock
+        self._views: OrderedDict[str, _View] = OrderedDict()
+        self._ring: list[Frame] = []
+        self._dropped = 0
+        """Frames that were in the ring before its first one: what makes a reader's place last."""
+        self._ring_bytes = 0
+        self._floor: int | None = None
+        """The ring holds everything after this number. None: nothing was read yet."""
+        self._pos = 0
+        """Everything up to it was told."""
+        self._beats = 0
+        self._readers = 0
+        self._starting = asyncio.Lock()
+        self._running: asyncio.Task[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def readers(self) -> int:
+        return self._readers
+
+    # -- reading the bus
+
+    async def follow(self, after: int | None, choice: Choice = EVERYTHING) -> AsyncGenerator[bytes | Beat, None]:
+        """What is told after a number, for ever; without one, from now on. All that waits comes at once.
+
+        The first item says that it listens: nothing that happens from then on is missed.
+        """
+        async with self._listening(after):
+            # Nothing that was committed before he came: the ring may be a moment behind the log.
+            head = await self._log.position()
+            cursor = number_of(head + 1) - 1 if after is None else after
+            yield b": listening\n\n"
+            if (missed := self._missed(cursor, head)) is not None:
+                cursor = self._head()
+                yield missed
+            place = self._place_of(cursor)
+            beats = self._beats
+            while True:
+                if place < self._dropped:
+                    lagged = position_of(self._head()) - position_of(cursor)
+                    cursor, place = self._head(), self._end()
+                    yield resync(cursor, self._clock.now_ms(), "lagged", lagged)
+                    continue
+                waiting = self._ring[place - self._dropped :]
+                if waiting:
+                    place += len(waiting)
+                    chosen = [frame.body for frame in waiting if frame.seq > cursor and choice.takes(frame)]
+                    cursor = max(cursor, waiting[-1].seq)
+                    if chosen:
+                        yield b"".join(chosen)
+                        beats = self._beats
+                    continue
+                news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(news)
+                await news
+                if beats != self._beats and place >= self._end():
+                    beats = self._beats
+                    yield Beat()
+
+    def _missed(self, cursor: int, head: int) -> bytes | None:
+        """A resync for a cursor that is older than the ring, or of a store that this is not."""
+        if cursor < (self._floor or 0):
+            lagged = self._pos - max(0, position_of(cursor))
+            return resync(self._head(), self._clock.now_ms(), "too_old", lagged)
+        if position_of(cursor) > head:
+            return resync(self._head(), self._clock.now_ms(), "unknown_cursor", 0)
+        return None
+
+    def _head(self) -> int:
+        """The last number of what was told."""
+        return number_of(self._pos + 1) - 1
+
+    def _end(self) -> int:
+        return self._dropped + len(self._ring)
+
+    def _place_of(self, cursor: int) -> int:
+        low, high = 0, len(self._ring)
+        while low < high:
+            middle = (low + high) // 2
+            if self._ring[middle].seq <= cursor:
+                low = middle + 1
+            else:
+                high = middle
+        return self._dropped + low
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for reader in waiting:
+            if not reader.done():
+                reader.set_result(None)
+
+    # -- reading the log
+
+    @asynccontextmanager
+    async def _listening(self, after: int | None) -> AsyncIterator[None]:
+        self._readers += 1
+        try:
+            async with self._starting:
+                if self._running is None or self._running.done():
+                    await self._start(after)
+                    self._running = asyncio.create_task(self._run(), name="bus")
+            yield
+        finally:
+            self._readers -= 1
+            if not self._readers and self._running is not None:
+                self._running.cancel()
+                self._running = None
+
+    async def _start(self, after: int | None) -> None:
+        """Go on where the ring ends, or begin where somebody was; what lies too far back begins at the head."""
+        head = await self._log.position()
+        if self._floor is None or head - self._pos > REACH:
+            # One less: he may have been cut off between two frames of an event.
+            wanted = head if after is None else max(0, position_of(after) - 1)
+            self._begin_at(wanted if 0 <= head - wanted <= REACH else head)
+        while self._pos < head and await self._look():
+            pass
+
+    def _begin_at(self, position: int) -> None:
+        self._dropped = self._end() + 1
+        self._ring, self._ring_bytes = [], 0
+        self._pos = position
+        self._floor = self._head()
+        self._views.clear()
+
+    async def _run(self) -> None:
+        beating = asyncio.create_task(self._beat(), name="beat of the bus")
+        try:
+            while True:
+                # Listening before looking: what is committed in between wakes us again.
+                woken = asyncio.create_task(self._feed.anything(), name="wake the bus")
+                await asyncio.sleep(0)
+                try:
+                    while await self._look():
+                        self._wake()
+                    await woken
+                except LogError as failure:
+                    logger.warning("the bus waits: the log cannot be read", reason=failure.message)
+                    await self._clock.sleep(AGAIN_S)
+                finally:
+                    woken.cancel()
+        finally:
+            beating.cancel()
+            await asyncio.wait({beating})
+
+    async def _beat(self) -> None:
+        while True:
+            await self._clock.sleep(HEARTBEAT_S)
+            self._beats += 1
+            self._wake()
+
+    async def _look(self) -> bool:
+        """Tell what was committed since; whether there was anything."""
+        found = await self._log.read_all(self._pos, READ_BYTES)
+        for conversation, segment in found:
+            await self._tell(conversation, segment)
+        return bool(found)
+
+    async def _tell(self, conversation: str, segment: Segment) -> None:
+        for line in numbered_lines(segment):
+            position = segment.pos + line.seq - segment.first
+            event = decode_event(line.body)
+            # What was compacted were fragments of what is finished.
+            frames = [] if isinstance(event, LogCompacted) else await self._frames(conversation, event, position)
+            # Both in one breath: whoever ends us here must not have an event told twice.
+            self._keep(frames)
+            self._pos = position
+
+    async def _frames(self, conversation: str, event: Event, position: int) -> list[Frame]:
+        if isinstance(event, MissionSet | MissionCleared | MissionTriggered | AgentOverridden):
+            return self._of_project(conversation, event, position)
+        view = await self._view(conversation, event.seq - 1)
+        before, after = view.state, evolve(view.state, event)
+        view.state = after if len(after.messages) <= 2 * TAIL else with_tail(after, TAIL)
+        if after.project != before.project:
+            view.projects = await _names(after.project)
+        try:
+            told = project(event, before, after)
+        except Exception:
+            # One event that cannot be told must not silence the bus; the log has it.
+            logger.exception("an event could not be told", conversation=conversation, seq=event.seq)
+            return []
+        agent = after.turn.agent if after.turn else before.turn.agent if before.turn else after.agent
+        return numbered(told, Source(position, event.id, event.ts, conversation, agent, view.projects))
+
+    def _of_project(
+        self, stream: str, event: MissionSet | MissionCleared | MissionTriggered | AgentOverridden, position: int
+    ) -> list[Frame]:
+        folder = (event.project,) if event.project else ()
+        return numbered(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
+
+    def _keep(self, frames: list[Frame]) -> None:
+        self._ring += frames
+        self._ring_bytes += sum(len(frame.body) for frame in frames)
+        left = 0
+        while self._ring_bytes > RING_BYTES and left < len(self._ring) - 1:
+            self._ring_bytes -= len(self._ring[left].body)
+            left += 1
+        if left:
+            self._floor = self._ring[left - 1].seq
+            self._dropped += left
+            del self._ring[:left]
+
+    # -- views
+
+    async def _view(self, conversation: str, seq: int) -> _View:
+        view = self._views.get(conversation)
+        if view is None or view.state.seq != seq:
+            # A gap would be one of fragments that were compacted meanwhile: the view is read as it was.
+            state = await view_at(self._log, conversation, seq)
+            view = _View(state, await _names(state.project))
+            self._views[conversation] = view
+            while len(self._views) > VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(conversation)
+        return view
+
+
+async def view_at(log: EventLog, conversation: str, seq: int) -> State:
+    """The view as it was at a seq, with its last messages: from the snapshot, or from the beginning where that is newer."""
+    state = State()
+    if seq == 0:
+        return state
+    snapshot = await log.load_snapshot(conversation, TAIL)
+    if snapshot is not None and snapshot.seq <= seq:
+        messages = tuple(_message.decode(stored.body) for stored in snapshot.messages)
+        head = _state.decode(snapshot.head)
+        state = replace(head, messages=messages, offset=head.offset - len(messages))
+    while state.seq < seq and (segments := await log.read(conversation, state.seq, READ_BYTES)):
+        for segment in segments:
+            events = (decode_event(line) for line in lines_after(segment, state.seq))
+            state = fold(state, [event for event in events if event.seq <= seq])
+            if segment.last >= seq:
+                return state
+    return state
+
+
+async def _names(project: str | None) -> tuple[str, ...]:
+    if not project:
+        return ()
+    real = await asyncio.to_thread(lambda: str(Path(project).resolve()))
+    return (project,) if real == project else (project, real)

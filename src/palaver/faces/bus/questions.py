@@ -1,0 +1,115 @@
+"""Whatever waits for a person, as the bus asks it: questions as they are, a permission as a question with fixed options.
+
+Pure, both ways: `asked` says it, `answer_to` reads what came back. A permission is only given by one of its own options;
+anything else denies.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from palaver.faces.bus.frames import Json
+from palaver.schema.base import Scope
+from palaver.schema.commands import Answer, ResolveRequest
+from palaver.schema.view import Plan, Question, Request
+
+ALLOW_ONCE = "Allow once"
+ALLOW_SESSION = "Allow for this session"
+ALLOW_ALWAYS = "Always allow"
+DENY = "Deny"
+HEADER = "Permission"
+PREVIEW_CHARS = 4_000
+"""Of what would happen, beside the option that lets it."""
+ONLY_ONCE = "This can only be allowed call by call: it will be asked again."
+
+
+def asked(request: Request) -> Json:
+    """The data of an `ask_user` event, and of a row of what is pending."""
+    if request.kind == "question":
+        return {"question_id": request.id, "questions": [_question(one) for one in request.questions]}
+    permission = {
+        "question": request.title or f"May {request.agent or 'the agent'} use {request.tool or 'this tool'}?",
+        "header": HEADER,
+        "options": _options(request),
+        "multi_select": False,
+    }
+    return {
+        "question_id": request.id,
+        "questions": [permission],
+        "permission": {"tool": request.tool or "", "input": request.input},
+    }
+
+
+def _question(question: Question) -> Json:
+    options = [
+        {"label": one.label, **_given(description=one.description, preview=one.preview)} for one in question.options
+    ]
+    return {
+        "question": question.question,
+        "header": question.header,
+        "options": options,
+        "multi_select": question.multi_select,
+    }
+
+
+def _options(request: Request) -> list[Json]:
+    covered = request.offers[-1].label if request.offers else ""
+    session = f"Unasked until this session ends: {covered}." if _scope(request, ALLOW_SESSION) != "once" else ONLY_ONCE
+    always = f"Unasked from now on: {covered}." if _scope(request, ALLOW_ALWAYS) != "once" else ONLY_ONCE
+    preview = request.preview[:PREVIEW_CHARS] if request.preview else None
+    return [
+        {"label": ALLOW_ONCE, **_given(preview=preview)},
+        {"label": ALLOW_SESSION, "description": session},
+        {"label": ALLOW_ALWAYS, "description": always},
+        {"label": DENY, "description": "It is not run; the agent is told so and goes on."},
+    ]
+
+
+def _given(**fields: str | None) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _scope(request: Request, chosen: str) -> Scope:
+    """As far as this request can be granted; never further than was chosen."""
+    wanted: tuple[Scope, ...] = ()
+    if chosen == ALLOW_SESSION:
+        wanted = ("conversation",)
+    elif chosen == ALLOW_ALWAYS:
+        wanted = ("agent", "project", "conversation")
+    lasting = [scope for scope in wanted if scope in request.scopes] if request.offers else []
+    return lasting[0] if lasting else "once"
+
+
+def answer_to(request: Request, answers: Sequence[Answer]) -> ResolveRequest:
+    if request.kind == "question":
+        return ResolveRequest(request=request.id, answers=tuple(answers))
+    chosen = answers[0].selected if len(answers) == 1 and answers[0].question_index == 0 else ()
+    said = answers[0].custom_text if answers else None
+    word = _known(chosen[0]) if len(chosen) == 1 else None
+    if word is None or word == DENY:
+        return ResolveRequest(request=request.id, verdict="deny", text=said)
+    scope = _scope(request, word)
+    # The whole of what may be covered, as the option's description said.
+    offer = len(request.offers) - 1 if scope != "once" else 0
+    return ResolveRequest(request=request.id, verdict="allow", scope=scope, offer=offer)
+
+
+def _known(label: str) -> str | None:
+    words = {word.casefold(): word for word in (ALLOW_ONCE, ALLOW_SESSION, ALLOW_ALWAYS, DENY)}
+    return words.get(label.strip().casefold())
+
+
+def plan_data(plan: Plan) -> Json:
+    items: list[Json] = [
+        {"title": item.title, **_given(description=item.description), "status": item.status} for item in plan.items
+    ]
+    return {"summary": plan.summary, "items": items, "status": plan.status, **_given(plan_text=plan.text)}
+
+
+def payload(request: Request) -> Json:
+    """What a client that opens late must show of it."""
+    match request.kind:
+        case "plan":
+            known: dict[str, Any] = {"plan": plan_data(request.plan)} if request.plan else {}
+            return {"title": request.title, **known}
+        case "question" | "approval":
+            return asked(request)

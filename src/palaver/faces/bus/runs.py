@@ -1,0 +1,140 @@
+"""Runs in the words of this contract: listed, their children, what was said in them, and stopping them."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from litestar import get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
+from msgspec import Struct
+
+from palaver.agents.runs import Runs
+from palaver.faces.body import JsonBody
+from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.log.base import Run
+from palaver.schema.view import ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
+
+PAGE_LIMIT = 500
+
+Json = dict[str, Any]
+
+
+class Cancelling(Struct, frozen=True, kw_only=True):
+    run_id: str
+
+
+def told(run: Run) -> Json:
+    return {
+        "run_id": run.run,
+        "session_id": run.conversation,
+        "agent_id": run.agent,
+        "agent_kind": "subagent" if run.parent else "main",
+        "parent_run_id": run.parent,
+        "status": run.status,
+        "detail": run.detail,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "project_root": run.project,
+    }
+
+
+def _message(message: Message) -> Json:
+    role = {"user": "user", "assistant": "agent"}.get(message.role, "system")
+    texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    return {
+        "id": message.id,
+        "role": role,
+        "from": message.agent or "agent" if role == "agent" else (message.origin and message.origin.agent) or "user",
+        "text": "\n".join(texts),
+        "timestamp_ms": message.ts,
+        "content": [_block(block) for block in message.blocks],
+        "interrupted": message.status == "interrupted",
+    }
+
+
+def _block(block: TextBlock | ThinkingBlock | ImageBlock | ToolBlock) -> Json:
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case ThinkingBlock():
+            return {"type": "thinking", "text": block.text}
+        case ImageBlock():
+            return {"type": "image", "url": block.url}
+        case ToolBlock():
+            error = {"error": block.error.message} if block.error else {}
+            known = {"id": block.call, "tool": block.name, "input": block.input, "status": block.status}
+            return {"type": "tool", **known, "output": block.output, **error}
+
+
+@get("/api/agent-runs", guards=[needs("read")], operation_id="bus_list_runs", tags=["bus"])
+async def listed(
+    server: Server,
+    project_root: FromQuery[str | None] = None,
+    session_id: FromQuery[str | None] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 100,
+) -> list[Json]:
+    """The runs of a project, or a session's own; newest first. Those of subagents are found through `agent-children`."""
+    runs = _runs(server)
+    if session_id is not None:
+        found = list(await runs.list(conversation=session_id, limit=limit))
+    else:
+        by_run = {
+            run.run: run for name in await _names(project_root) for run in await runs.list(project=name, limit=limit)
+        }
+        found = sorted(by_run.values(), key=lambda run: run.started_at, reverse=True)[:limit]
+    return [told(run) for run in found]
+
+
+async def _names(project_root: str | None) -> list[str | None]:
+    """How runs may call a folder: as it was given, and where that leads."""
+    if project_root is None:
+        return [None]
+    given = project_root.rstrip("/") or "/"
+    real = await asyncio.to_thread(lambda: str(Path(given).resolve())) if "\0" not in given else given
+    return list(dict.fromkeys([given, real]))
+
+
+@get("/api/agent-children", guards=[needs("read")], operation_id="bus_list_children", tags=["bus"])
+async def children(server: Server, run_id: FromQuery[str]) -> list[Json]:
+    """The runs that work or worked for one, oldest first."""
+    return [told(run) for run in await _runs(server).children(run_id)]
+
+
+@get("/api/agent-context", guards=[needs("read")], operation_id="bus_run_context", tags=["bus"])
+async def context(
+    server: Server, run_id: FromQuery[str], view: FromQuery[Literal["summary", "raw"]] = "summary"
+) -> Json:
+    """What was said in a run, counted; with `view=raw` the messages too."""
+    known = await _runs(server).context(run_id, raw=view == "raw")
+    counted = known.summary
+    summary: Json = {
+        "message_count": counted.message_count,
+        "user_messages": counted.user_messages,
+        "agent_messages": counted.agent_messages,
+        "system_messages": counted.system_messages,
+        "started_at": counted.started_at,
+        "ended_at": counted.ended_at,
+    }
+    messages = None if known.messages is None else [_message(message) for message in known.messages]
+    return {"run": told(known.run), "summary": summary, "messages": messages}
+
+
+@post(
+    "/api/agent-cancel",
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("send")],
+    operation_id="bus_cancel_run",
+    tags=["bus"],
+)
+async def cancel(data: JSONBody[Cancelling], request: BusRequest, server: Server) -> Json:
+    """Stop a run and all that work for it. One that is over, or unknown, leaves the list empty. The queue goes on."""
+    return {"cancelled_run_ids": list(await _runs(server).cancel(data.run_id, origin_of(request, FACE)))}
+
+
+def _runs(server: ServerParts) -> Runs:
+    return Runs(server.directory, server.log)
+
+
+ROUTES = [listed, children, context, cancel]

@@ -1,0 +1,38 @@
+"""Settings of the whole server: read, and merged into. Keys and tokens are no settings: they never come in and never leave."""
+
+from typing import Any
+
+from litestar import get, post
+from litestar.params import JSONBody
+
+from palaver.errors import NotFound
+from palaver.faces.body import JsonBody
+from palaver.faces.server import Server, needs
+
+Json = dict[str, Any]
+
+
+@get(["/api/settings", "/api/config"], guards=[needs("read")], operation_id="bus_settings", tags=["bus"])
+async def settings(server: Server) -> Json:
+    """What counts where nobody said otherwise, and what clients keep here."""
+    return server.defaults.shown
+
+
+@post(
+    ["/api/settings", "/api/config"],
+    dto=JsonBody,
+    status_code=200,
+    guards=[needs("admin")],
+    operation_id="bus_set_settings",
+    tags=["bus"],
+)
+async def merge(data: JSONBody[dict[str, Any]], server: Server) -> Json:
+    """Change what is given; everything else stays, null clears. What looks like a secret is not kept, and named."""
+    agent = data.get("default_agent")
+    if isinstance(agent, str) and server.agents.agent(agent) is None:
+        raise NotFound(server.agents.why_not(agent), agent=agent)
+    ignored = await server.defaults.merge(data)
+    return {**server.defaults.shown, **({"ignored": ignored} if ignored else {})}
+
+
+ROUTES = [settings, merge]
