@@ -288,4 +288,3 @@ async def test_agent_token_says_but_does_not_decide(server: Served) -> None:
     assert await ask("approve_tools") == 403
     assert await ask("set_params", patch={"mode": "auto"}) == 403
     assert await ask("set_params", patch={"mode": "agent"}) == 200
-
