@@ -58,7 +58,7 @@ from palaver.core.decide import Already, Refusal, accepted, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
-from palaver.core.settle import expire, fail, finish, reap, settle, works_for_another
+from palaver.core.settle import expire, fail, finish, reap, settle, works_for_another, yielded
 from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
 from palaver.errors import (
     REFUSALS,
@@ -391,6 +391,7 @@ class Conversation:
             self._number(batch, finish(batch.state, post.event, now=self._now()))
         else:
             self._number(batch, [post.event])
+            self._number(batch, yielded(batch.state, now=self._now()))
 
     def _start_next(self, batch: Batch) -> None:
         if batch.stopping or (self._unsettled and batch.state.turn):

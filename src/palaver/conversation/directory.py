@@ -34,6 +34,7 @@ from palaver.schema.commands import (
     EditMessage,
     EditQueued,
     Order,
+    PostAnswer,
     RetryFrom,
     SendMessage,
     StopTurn,
@@ -330,7 +331,7 @@ class Directory:
     async def fitted(self, command: Order) -> Order:
         """The command as it is decided on and remembered: what is too large for an event stored beside it."""
         if (
-            isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued | Deliver)
+            isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued | Deliver | PostAnswer)
             and command.content is not None
         ):
             return replace(command, content=await with_blobs(command.content, self._around.log.blobs))

@@ -20,6 +20,7 @@ from palaver.schema.commands import (
     EditQueued,
     Interrupt,
     Order,
+    PostAnswer,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -36,6 +37,7 @@ from palaver.schema.commands import (
     StopTurn,
     TruncateMessages,
     UpdateConversation,
+    YieldTurn,
 )
 from palaver.schema.view import State, Status
 
@@ -82,6 +84,9 @@ ADMISSION: Mapping[type[Order], Mapping[Situation, Admission]] = {
     RestoreMessages: _row(APPLIES, AT_WORK),
     Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
     StopTurn: _row(NOTHING, APPLIES),
+    YieldTurn: _row(NOTHING, APPLIES),
+    # An agent from elsewhere speaks whenever it likes; nothing begins and nothing waits for it.
+    PostAnswer: _row(APPLIES, APPLIES),
     DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
     # These name what they are about, and are answered by what became of it: any state may hold it.
     ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),

@@ -18,8 +18,8 @@ from palaver.core.history import rewrite
 from palaver.core.next import next_items, spoken, started
 from palaver.core.params import MODES, checked
 from palaver.core.queue import waiting
-from palaver.core.settle import process_over, settle, supersede, withdraw
-from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, find_call, find_request, open_requests
+from palaver.core.settle import finish, process_over, settle, supersede, withdraw
+from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, between_steps, find_call, find_request, open_requests
 from palaver.schema.commands import (
     Accepted,
     ClearDraft,
@@ -30,6 +30,7 @@ from palaver.schema.commands import (
     EditQueued,
     Interrupt,
     Order,
+    PostAnswer,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -46,6 +47,7 @@ from palaver.schema.commands import (
     StopTurn,
     TruncateMessages,
     UpdateConversation,
+    YieldTurn,
 )
 from palaver.schema.content import Content, as_content, plain_text
 from palaver.schema.events import (
@@ -66,8 +68,10 @@ from palaver.schema.events import (
     QueueRemoved,
     RequestResolved,
     ToolFinished,
+    TurnFinished,
     TurnInterrupted,
     TurnStarted,
+    TurnStatus,
 )
 from palaver.schema.view import QueueItem, Request, State, ToolError, Trigger
 
@@ -134,7 +138,7 @@ def accepted(conversation: str, events: Sequence[KnownEvent], client_request_id:
 def body_hash(command: Order) -> str:
     """What was asked, whatever its spelling on the wire: two bodies are the same when they mean the same."""
     plain = replace(command, client_request_id=None)
-    spoken_words = SendMessage | EditQueued | EditMessage | RetryFrom | Deliver
+    spoken_words = SendMessage | EditQueued | EditMessage | RetryFrom | Deliver | PostAnswer
     if isinstance(plain, spoken_words) and isinstance(plain.content, str):
         plain = replace(plain, content=as_content(plain.content))
     return blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
@@ -171,6 +175,10 @@ def _decide(state: State, command: Order, facts: Facts) -> Decision:
             if state.turn is None or command.turn not in (None, state.turn.id):
                 return Already("That turn is over.")
             return settle(state, command.reason, now=facts.now, origin=facts.origin)
+        case YieldTurn():
+            return _yield(state, command, facts)
+        case PostAnswer():
+            return _post(state, command, facts)
         case ResolveRequest():
             return _resolve(state, command, facts)
         case DecideTools():
@@ -369,6 +377,27 @@ def _interrupt(state: State, command: Interrupt, facts: Facts) -> Decision:
     if command.turn and command.turn != state.turn.id:
         return Already("That turn had ended before.")
     return settle(state, "user", now=facts.now, origin=facts.origin, audio_end_ms=command.audio_end_ms)
+
+
+def _yield(state: State, command: YieldTurn, facts: Facts) -> Decision:
+    turn = state.turn
+    if turn is None or command.turn not in (None, turn.id):
+        return Already("That turn is over.")
+    if between_steps(state):
+        return finish(state, TurnFinished(outcome="yielded"), now=facts.now)
+    if turn.yielding:
+        return Already("It is about to end.")
+    return [TurnStatus(turn=turn.id, status=turn.activity, detail=turn.detail, retry=turn.retry, yielding=True)]
+
+
+def _post(state: State, command: PostAnswer, facts: Facts) -> Decision:
+    content = as_content(command.content)
+    if refusal := unfit(content):
+        return refusal
+    turn = state.turn.id if state.turn else None
+    return [
+        MessageAdded(turn=turn, message=facts.new_id(), role="assistant", content=content, agent=command.agent),
+    ]
 
 
 def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:

@@ -250,7 +250,15 @@ class _Draft:
                 )
             case TurnStatus():
                 if state.turn:
-                    self._set(turn=replace(state.turn, activity=event.status, detail=event.detail, retry=event.retry))
+                    self._set(
+                        turn=replace(
+                            state.turn,
+                            activity=event.status,
+                            detail=event.detail,
+                            retry=event.retry,
+                            yielding=state.turn.yielding or event.yielding,
+                        )
+                    )
             case TurnFinished() | TurnInterrupted():
                 self._end_turn(event)
 

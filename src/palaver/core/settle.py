@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from palaver.core import exchanges
 from palaver.core.blocks import KEEP_OUTPUT_CHARS
-from palaver.core.state import OPEN_TOOL, find_call, messages_of_turn, open_requests, open_tools
+from palaver.core.state import OPEN_TOOL, between_steps, find_call, messages_of_turn, open_requests, open_tools
 from palaver.schema.base import Origin, Usage
 from palaver.schema.content import as_content
 from palaver.schema.errors import WireError
@@ -113,6 +113,13 @@ def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
         *exchanges.returned(state, "failed" if event.outcome == "failed" else "complete", said, now),
         ended,
     ]
+
+
+def yielded(state: State, *, now: int) -> list[KnownEvent]:
+    """The end of a turn that was told to yield, as soon as nothing of it is half done. Nothing before that."""
+    if state.turn is None or not state.turn.yielding or not between_steps(state):
+        return []
+    return finish(state, TurnFinished(outcome="yielded"), now=now)
 
 
 def reap(state: State, new_id: Callable[[], str]) -> list[KnownEvent]:

@@ -69,6 +69,14 @@ def open_tools(state: State) -> list[tuple[Message, ToolBlock]]:
     ]
 
 
+def between_steps(state: State) -> bool:
+    """Nothing of the active turn is half done: no answer streams in, no call is without its result."""
+    if state.turn is None:
+        return True
+    answering = any(message.status == "streaming" for message in messages_of_turn(state, state.turn.id))
+    return not answering and not any(tool.status in OPEN_TOOL for tool in _tools_at_work(state, state.turn))
+
+
 def open_requests(state: State) -> list[Request]:
     return [request for request in state.requests if request.status == "open"]
 

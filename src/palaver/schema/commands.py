@@ -223,7 +223,20 @@ class StopTurn(_Command, tag="stop_turn"):
     turn: Id | None = None
 
 
-Order = Command | Deliver | ReturnExchange | StopTurn
+class PostAnswer(_Command, tag="post_answer"):
+    """Words of an agent that does not run here: it speaks in the conversation without a turn of its own."""
+
+    content: str | Content
+    agent: str | None = None
+
+
+class YieldTurn(_Command, tag="yield_turn"):
+    """The running turn ends once its current answer and the calls of it are done."""
+
+    turn: Id | None = None
+
+
+Order = Command | Deliver | ReturnExchange | StopTurn | PostAnswer | YieldTurn
 """All that the owner of a conversation takes."""
 
 

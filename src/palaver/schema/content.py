@@ -17,6 +17,8 @@ class TextPart(_Part, tag="text"):
 
     text: str
     blob: BlobRef | None = None
+    mime: str | None = None
+    """What kind of text, where whoever wrote it said so; else it is Markdown."""
 
 
 class ImageUrl(Struct, frozen=True, kw_only=True, omit_defaults=True):

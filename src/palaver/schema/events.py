@@ -169,6 +169,8 @@ class TurnStatus(EventBase, tag="turn.status"):
     status: Activity
     detail: str | None = None
     retry: Retry | None = None
+    yielding: bool = False
+    """From now on the turn ends as soon as its current answer and the calls of it are done."""
 
 
 class TurnFinished(EventBase, tag="turn.finished"):
@@ -212,6 +214,8 @@ class TextFinished(EventBase, tag="text.finished"):
     text: str
     interrupted: bool = False
     blob: BlobRef | None = None
+    unposted: bool = False
+    """Plain words of an agent that speaks through its tools alone: an error, in no inbox."""
 
 
 class ThinkingDelta(EventBase, tag="thinking.delta"):

@@ -288,6 +288,8 @@ class Turn(Shown):
     """Of its answers so far."""
     switch: Switch | None = None
     """Announced, and not yet shown on an answer."""
+    yielding: bool = False
+    """It ends as soon as its current answer and the calls of it are done."""
 
 
 class Subagent(Shown):

@@ -24,6 +24,7 @@ from palaver.schema.commands import (
     EditQueued,
     Interrupt,
     Order,
+    PostAnswer,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -41,6 +42,7 @@ from palaver.schema.commands import (
     ToolDecision,
     TruncateMessages,
     UpdateConversation,
+    YieldTurn,
 )
 from palaver.schema.events import AnswerStarted, ExchangeReturned, ExchangeSent, TurnFinished, TurnStarted
 from palaver.schema.view import Message, TextBlock, ToolBlock
@@ -112,12 +114,17 @@ class CoreMachine(RuleBasedStateMachine):
             now = self.owner.state.turn
             assert now is None or now.id != before, "a stop did not stop"
 
+    def _speaks_from_elsewhere(self, data: st.DataObject) -> None:
+        orders: tuple[Order, ...] = (PostAnswer(content="from afar", agent="afar"), YieldTurn())
+        self._ask(data.draw(st.sampled_from(orders)), data)
+
     @rule(data=st.data())
     def does_something_else(self, data: st.DataObject) -> None:
         """One rule for many commands: were each a rule of its own, no agent would ever get to work."""
         state = self.owner.state
         possible = [self._stops, self._rewrites_history, self._rewrites_history, self._changes_the_conversation]
         possible += [self._another_agent_writes, self._writes_to_another_agent, self._another_agent_answers]
+        possible += [self._speaks_from_elsewhere]
         if state.queue:
             possible += [self._changes_the_queue] * 4
         if state.status == "waiting_ide" or data.draw(st.integers(0, 9)) == 0:

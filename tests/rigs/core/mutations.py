@@ -110,8 +110,8 @@ def _history_changes_under_a_running_agent(real: Real) -> Real:
 
 
 def _turns_end_with_calls_open(real: Real) -> Real:
-    def finish(*arguments: object) -> list[KnownEvent]:
-        return [event for event in real(*arguments) if not isinstance(event, ToolFinished)]
+    def finish(*arguments: object, **named: object) -> list[KnownEvent]:
+        return [event for event in real(*arguments, **named) if not isinstance(event, ToolFinished)]
 
     return finish
 
@@ -200,7 +200,7 @@ MUTATIONS = (
     Mutation("turns end with calls open", settle, "finish", _turns_end_with_calls_open, "I13"),
     Mutation("calls are left open", settle, "_close_tools", _calls_are_left_open, "I13"),
     Mutation("restored calls are left open", history, "_at_rest", _restored_calls_are_left_open, "I13"),
-    Mutation("calls start over", blocks, "waiting", _calls_start_over, "I14"),
+    Mutation("calls start over", blocks, "waiting", _calls_start_over, "I13|I14"),
     Mutation("every request looks open", decide, "find_request", _every_request_looks_open, "I16"),
     Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),
     Mutation("a restart forgets who waits", settle, "_answerable", _a_restart_forgets_who_waits, "I17"),

@@ -82,6 +82,7 @@ class Owner:
             return
         event = replace(event, turn=turn)
         self.commit(settling.finish(self.state, event, now=self.now) if isinstance(event, TurnFinished) else [event])
+        self.commit(settling.yielded(self.state, now=self.now))
         self.drain()
 
     def boundary(self) -> None:

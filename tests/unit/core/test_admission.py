@@ -20,6 +20,7 @@ from palaver.schema.commands import (
     EditQueued,
     Interrupt,
     Order,
+    PostAnswer,
     Regenerate,
     RemoveGrant,
     RemoveMessage,
@@ -36,6 +37,7 @@ from palaver.schema.commands import (
     StopTurn,
     TruncateMessages,
     UpdateConversation,
+    YieldTurn,
 )
 from palaver.schema.content import as_content
 from palaver.schema.events import (
@@ -62,6 +64,8 @@ COMMANDS: dict[type[Order], Order] = {
     ReturnExchange: ReturnExchange(exchange="x1", status="complete", response="Done"),
     Interrupt: Interrupt(),
     StopTurn: StopTurn(reason="parent"),
+    YieldTurn: YieldTurn(),
+    PostAnswer: PostAnswer(content="From afar"),
     ResolveRequest: ResolveRequest(request="q", verdict="allow", answers=(Answer(selected=("x",)),)),
     DecideTools: DecideTools(),
     StopProcess: StopProcess(process="p1"),

@@ -261,14 +261,15 @@ class Draft {
           usage: {},
           cost_usd: 0,
           switch: null,
+          yielding: false,
         };
         state.processes = state.processes.filter((process) => process.running);
         state.exchanges = exchanges.begun(state.exchanges, event);
         break;
       case "turn.status":
         if (state.turn) {
-          const { status, detail = null, retry = null } = event;
-          state.turn = { ...state.turn, activity: status, detail, retry };
+          const { status, detail = null, retry = null, yielding = false } = event;
+          state.turn = { ...state.turn, activity: status, detail, retry, yielding: state.turn.yielding || yielding };
         }
         break;
       case "turn.finished":

@@ -282,6 +282,7 @@ export interface TextPart {
   type: "text";
   text: string;
   blob?: BlobRef | null;
+  mime?: string | null;
 }
 /**
  * A payload too large for its event, kept once under the SHA-256 of its bytes.
@@ -493,6 +494,7 @@ export interface TurnStatus {
   status: Activity;
   detail?: string | null;
   retry?: Retry | null;
+  yielding?: boolean;
   seq: number;
   id: string;
   ts: number;
@@ -590,6 +592,7 @@ export interface TextFinished {
   text: string;
   interrupted?: boolean;
   blob?: BlobRef | null;
+  unposted?: boolean;
   seq: number;
   id: string;
   ts: number;
@@ -1545,6 +1548,7 @@ export interface Turn {
   usage: Usage;
   cost_usd: number;
   switch: Switch | null;
+  yielding: boolean;
 }
 export interface Subagent {
   conversation: string;
