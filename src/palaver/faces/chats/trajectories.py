@@ -19,7 +19,7 @@ from litestar.types import ASGIApp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.conversation.trajectories import ForeignFile, remove_file
+from palaver.conversation.trajectories import ForeignFile, remove_file, trajectory_in
 from palaver.conversation.transcripts import with_whole_texts
 from palaver.errors import Conflict, Invalid, NotFound
 from palaver.faces.chats.messages import Json
@@ -183,12 +183,13 @@ def _said(document: Json) -> Any:
 )
 async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Done:
     """Delete a chat with its trajectory; one that is only a file of ours is removed."""
-    try:
+    row = await server.log.listing(trajectory)
+    folder = Path(row.project) if row is not None and row.project else server.directory.home
+    if row is not None:
         await server.directory.command(trajectory, DeleteConversation(), origin_of(request, "chats"))
-    except NotFound:
-        if await asyncio.to_thread(kept_in, server.directory.home, trajectory) is None:
-            raise
-        await asyncio.to_thread(remove_file, server.directory.home, trajectory)
+    elif await asyncio.to_thread(trajectory_in, folder, trajectory) is None:
+        raise NotFound("There is no such trajectory.", trajectory=trajectory)
+    await asyncio.to_thread(remove_file, folder, trajectory)
     return Done(status="deleted", id=trajectory)
 
 
