@@ -97,8 +97,9 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 Deltas = TextDelta | ThinkingDelta | ToolInputDelta | ToolOutputDelta
 
 
-def project(event: Event, before: State, after: State) -> list[Told]:
-    said = _said(event, before, after)
+def project(event: Event, before: State, after: State, agent: str | None = None) -> list[Told]:
+    """`agent`: who answers the message that this is, where another than the conversation's own does."""
+    said = _said(event, before, after, agent)
     if isinstance(event, Deltas) and not _begins_block(event, before):
         return said  # Nine events of ten: what is being done only changes where a block begins.
     status = changed(doing(before), doing(after), after)
@@ -125,7 +126,7 @@ def _message(state: State, message: str) -> Message | None:
     return next((known for known in reversed(state.messages) if known.id == message), None)
 
 
-def _said(event: Event, before: State, after: State) -> list[Told]:
+def _said(event: Event, before: State, after: State, agent: str | None) -> list[Told]:
     """What is told of an event, but for the agent's status."""
     match event:
         case TextDelta():
@@ -136,7 +137,7 @@ def _said(event: Event, before: State, after: State) -> list[Told]:
             return _progress(event, before)
 
         case MessageAdded():
-            return _added(event, after)
+            return _added(event, agent or event.agent or after.agent)
         case QueueAdded():
             announced = _announced(event.item, event.content, event, event.agent or after.agent)
             return [*([announced] if event.trigger == "message" else []), _queue(after)]
@@ -230,14 +231,14 @@ def _said(event: Event, before: State, after: State) -> list[Told]:
 # -- words
 
 
-def _added(event: MessageAdded, after: State) -> list[Told]:
+def _added(event: MessageAdded, agent: str) -> list[Told]:
     if event.item is not None and event.event_kind is None:
         return []  # It was announced when it was queued.
     if event.hidden or event.role not in ("user", "assistant", "system", "event"):
         return [SYNC]
     content = event.content if event.blocks is None else ()
     text = plain_text(content) if event.blocks is None else _texts(event.blocks)
-    return [_announced(event.message, content, event, event.agent or after.agent, event.role, text)]
+    return [_announced(event.message, content, event, agent, event.role, text)]
 
 
 def _announced(

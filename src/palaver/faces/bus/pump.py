@@ -11,7 +11,7 @@ committed.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +33,11 @@ from palaver.schema.events import (
     AgentOverridden,
     Event,
     LogCompacted,
+    MessageAdded,
     MissionCleared,
     MissionSet,
     MissionTriggered,
+    TurnStarted,
     decode_event,
 )
 from palaver.schema.view import Message, State
@@ -248,16 +250,22 @@ class Bus:
         return bool(found)
 
     async def _tell(self, conversation: str, segment: Segment) -> None:
-        for line in numbered_lines(segment):
+        lines = numbered_lines(segment)
+        events = [decode_event(line.body) for line in lines]
+        # A message and the turn that it begins are of one commit: who answers it is known with it.
+        agents = {event.turn: event.agent for event in events if isinstance(event, TurnStarted)}
+        for line, event in zip(lines, events, strict=True):
             position = segment.pos + line.seq - segment.first
-            event = decode_event(line.body)
             # What was compacted were fragments of what is finished.
-            frames = [] if isinstance(event, LogCompacted) else await self._frames(conversation, event, position)
+            told = not isinstance(event, LogCompacted)
+            frames = await self._frames(conversation, event, position, agents) if told else []
             # Both in one breath: whoever ends us here must not have an event told twice.
             self._keep(frames)
             self._pos = position
 
-    async def _frames(self, conversation: str, event: Event, position: int) -> list[Frame]:
+    async def _frames(
+        self, conversation: str, event: Event, position: int, agents: Mapping[str | None, str]
+    ) -> list[Frame]:
         if isinstance(event, MissionSet | MissionCleared | MissionTriggered | AgentOverridden):
             return self._of_project(conversation, event, position)
         view = await self._view(conversation, event.seq - 1)
@@ -265,13 +273,15 @@ class Bus:
         view.state = after if len(after.messages) <= 2 * TAIL else with_tail(after, TAIL)
         if after.project != before.project:
             view.projects = await _names(after.project)
+        answers = agents.get(event.turn) if isinstance(event, MessageAdded) else None
         try:
-            told = project(event, before, after)
+            told = project(event, before, after, answers)
         except Exception:
             # One event that cannot be told must not silence the bus; the log has it.
             logger.exception("an event could not be told", conversation=conversation, seq=event.seq)
             return []
-        agent = after.turn.agent if after.turn else before.turn.agent if before.turn else after.agent
+        turn = after.turn or before.turn
+        agent = turn.agent if turn else answers or after.agent
         return numbered(told, Source(position, event.id, event.ts, conversation, agent, view.projects))
 
     def _of_project(

@@ -24,7 +24,9 @@ async def test_turn_is_told_in_the_order_of_the_contract(tmp_path: Path) -> None
     thought = next(place for place, event in enumerate(told) if event["kind"] == "token")
     doing = first(told, "activity", "doing")
     text = next(
-        place for place, event in enumerate(told) if event["kind"] == "token" and "data" not in event and "text" in event
+        place
+        for place, event in enumerate(told)
+        if event["kind"] == "token" and "data" not in event and "text" in event
     )
     segment = first(told, "text_segment")
     assert message < thought < doing < text < segment < len(told) - 1
