@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
 from tests.browser.served import Palaver, Wire, free_port
@@ -205,11 +205,12 @@ async def test_change_sends_one_thing_and_leaves_the_rest_of_the_file(ada: Visit
 async def test_secrets_are_written_and_never_shown(ada: Visitor, palaver: Palaver) -> None:
     bodies: list[str] = []
 
-    async def listen(response: Any) -> None:
-        if "/api/agents" in response.url and response.status < 300:
-            bodies.append(await response.text())
+    async def listen(route: Route) -> None:
+        answer = await route.fetch()
+        bodies.append(await answer.text())
+        await route.fulfill(response=answer)
 
-    ada.page.on("response", listen)
+    await ada.page.route("**/api/agents**", listen)
     await edit(ada, "gardener")
     environment = ada.page.get_by_role("group", name="Environment").first
     await expect(environment).to_contain_text("GARDEN_KEY")
@@ -238,6 +239,7 @@ async def test_secrets_are_written_and_never_shown(ada: Visitor, palaver: Palave
     await save(ada)
     await expect(card(ada, "Gardener")).to_be_visible()
     assert "daisy" not in record(palaver, "gardener").read_text()
+    await ada.page.unroute_all(behavior="wait")
     assert bodies
     assert not any(secret in body for body in bodies for secret in ("rose", "lily", "tulip", "daisy"))
 

@@ -70,6 +70,9 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
   const { agents, untrusted } = place;
   const choice = [picked, place.lastUsed, chosen].map((id) => agents.items.find((known) => known.id === id)).find((known) => known && !known.problem);
   const agent = choice ?? agents.items.find((known) => known.ready) ?? agents.items[0];
+  useEffect(() => {
+    if (place.lastUsed !== null) setChosen(place.lastUsed);
+  }, [place.lastUsed]);
   const choose = (id: string): void => {
     setPicked(id);
     setChosen(id);
@@ -81,7 +84,8 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
     try {
       const created = await store.create({
         message: contentOf(value, attachments.items),
-        ...(agent ? { agent: agent.id } : {}),
+        // Whoever is faster than the list of agents gets whom they had last.
+        ...(agent || picked || chosen ? { agent: agent?.id ?? picked ?? chosen } : {}),
         ...(folder.trim() === "" ? {} : { project: folder.trim() }),
         params: { ...params, ...(mode === null ? {} : { mode }) },
       });
