@@ -169,6 +169,14 @@ Asked = Translated | Filled
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What a body asks for, or why it asks for nothing; with the request id, if there is one, for the ack."""
+
+    asked: Asked | Invalid
+    client_request_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Meant:
     """The command that carries the client's request id, and one that follows it."""
 
@@ -179,22 +187,21 @@ class Meant:
 _body: "msgspec.json.Decoder[dict[str, Any]]" = msgspec.json.Decoder(dict[str, Any])
 
 
-def asked_of(body: bytes) -> tuple[Asked | Invalid, str | None]:
-    """What a body asks for, or why it asks for nothing; with the request id, if there is one, for the ack."""
+def asked_of(body: bytes) -> Read:
     try:
         fields = decode(body, _body)
     except Invalid as wrong:
-        return wrong, None
+        return Read(wrong, None)
     name = fields.get("client_request_id")
     known = name if isinstance(name, str) and name else None
     word = fields.get("type")
     if isinstance(word, str):
         fields["type"] = _WORD_BEGINS.sub("_", word).lower()
     try:
-        return msgspec.convert(fields, Asked), known
+        return Read(msgspec.convert(fields, Asked), known)
     except msgspec.ValidationError as wrong:
         what, _, where = str(wrong).partition(" - at ")
-        return Invalid(f"`{where.strip('`').removeprefix('$.') or 'body'}`: {what}."), known
+        return Read(Invalid(f"`{where.strip('`').removeprefix('$.') or 'body'}`: {what}."), known)
 
 
 def digest_of(asked: Asked) -> str:

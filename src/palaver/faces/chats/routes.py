@@ -3,27 +3,26 @@
 Everything a client is told comes from the projection; everything it asks goes through `taking.py`.
 """
 
-import re
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from palaver.errors import Invalid, NotFound
+from palaver.faces.body import JsonBody
 from palaver.faces.chats import trajectories
-from palaver.faces.chats.taking import STATUSES, ChatsRequest, Outcome, make, take
+from palaver.faces.chats.commands import Asked, Read, asked_of
+from palaver.faces.chats.refused import REFUSED
+from palaver.faces.chats.taking import ID, STATUSES, ChatsRequest, Outcome, make, take
 from palaver.faces.event_stream import EventStream
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.server import Server, needs, origin_of
-from palaver.schema.base import ID_PATTERN
 from palaver.schema.commands import RemoveQueued
-
-_ID = re.compile(ID_PATTERN)
 
 
 class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,6 +30,13 @@ class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     status: str
     error: str | None = None
+
+
+class _CommandBody(JsonBody):
+    """Decoded by this face itself: whatever is wrong with a body is an answer in its own words, and is acked."""
+
+    def decode_bytes(self, value: bytes) -> Any:
+        return asked_of(value)
 
 
 def _spec(description: str) -> ResponseSpec:
@@ -47,7 +53,8 @@ def _spec(description: str) -> ResponseSpec:
             media_type="text/event-stream",
             description="`event: type`, `id: seq`, `data: frame`; a snapshot first",
             generate_examples=False,
-        )
+        ),
+        **REFUSED,
     },
     operation_id="subscribe_chat",
     tags=["chats"],
@@ -56,7 +63,7 @@ async def subscribe(
     request: ChatsRequest, server: Server, live: Live, chat_id: FromQuery[str | None] = None
 ) -> ASGIApp:
     """Follow a chat: a snapshot, then every change of it. A chat that nobody knows is made."""
-    if chat_id is None or not _ID.fullmatch(chat_id):
+    if chat_id is None or not ID.fullmatch(chat_id):
         raise Invalid("`chat_id`: say which chat, 1 to 128 of the characters A-Z a-z 0-9 _ -.")
     await make(chat_id, server, request)
     frames: AsyncGenerator[bytes, None] = live.chats.frames(chat_id)
@@ -66,6 +73,7 @@ async def subscribe(
 
 @post(
     "/v1/chats/{chat_id:str}/commands",
+    dto=_CommandBody,
     status_code=202,
     request_max_body_size=COMMAND_BYTES,
     guards=[needs("read")],
@@ -73,16 +81,22 @@ async def subscribe(
         200: _spec("Applied, aborted, or the same as before"),
         400: _spec("Refused, and why; its id is free"),
         429: _spec("Too many messages wait"),
+        **REFUSED,
     },
     operation_id="command_chat",
     tags=["chats"],
 )
 async def commands(
-    chat_id: FromPath[str], request: ChatsRequest, server: Server, live: Live
+    chat_id: FromPath[str],
+    request: ChatsRequest,
+    server: Server,
+    live: Live,
+    data: JSONBody[Asked | None] = None,
 ) -> Response[dict[str, Any]]:
     """Ask something of a chat: `{client_request_id, priority?, type, …}`. When this answers, it is on disk."""
-    if _ID.fullmatch(chat_id):
-        outcome = await take(chat_id, request, server, live.chats)
+    if ID.fullmatch(chat_id):
+        read = asked_of(b"") if data is None else cast(Read, data)
+        outcome = await take(chat_id, read, request, server, live.chats)
     else:
         outcome = Outcome("invalid_content", "A chat's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
     return Response(outcome.body, status_code=STATUSES[outcome.status])
@@ -92,7 +106,7 @@ async def commands(
     "/v1/chats/{chat_id:str}/queue/{client_request_id:str}",
     status_code=200,
     guards=[needs("send")],
-    responses={404: _spec("It was delivered or taken back before")},
+    responses={404: _spec("It was delivered or taken back before"), **REFUSED},
     operation_id="cancel_queued",
     tags=["chats"],
 )

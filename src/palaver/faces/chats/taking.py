@@ -5,6 +5,7 @@ saying it again as the chat was then. A refused command leaves nothing behind, s
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from palaver.faces.chats.commands import (
     AskRestoreMessages,
     Filled,
     OfMessages,
+    Read,
     Translated,
-    asked_of,
     digest_of,
     meant_by,
     status_for,
@@ -39,10 +40,12 @@ from palaver.faces.native.conversations import role_for
 from palaver.faces.server import ServerParts, origin_of, require
 from palaver.history.trajectory import Trajectory, messages_of, trajectory_of
 from palaver.log.base import Claim, Used
-from palaver.schema.base import Origin
+from palaver.schema.base import ID_PATTERN, Origin
 from palaver.schema.commands import CreateConversation
 from palaver.schema.events import decode_event
 from palaver.schema.view import Message, State
+
+ID = re.compile(ID_PATTERN)
 
 ChatsRequest = Request[Principal, Principal, Any]
 
@@ -78,13 +81,13 @@ class Outcome:
         return STATUSES[self.status] < 300
 
 
-async def take(chat: str, request: ChatsRequest, server: ServerParts, rooms: Rooms) -> Outcome:
+async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts, rooms: Rooms) -> Outcome:
     """Raises Forbidden, Gone or a failure of the log; all else is an outcome, and acked."""
-    asked, request_id = asked_of(await request.body())
+    asked = read.asked
     if isinstance(asked, Invalid):
         outcome = Outcome("invalid_content", asked.message)
-        if request_id is not None:
-            rooms.tell_ack(chat, request_id, False, outcome.result, takes_number=False)
+        if read.client_request_id is not None:
+            rooms.tell_ack(chat, read.client_request_id, False, outcome.result, takes_number=False)
         return outcome
     async with rooms.one_at_a_time(chat, asked.client_request_id):
         outcome = await _outcome(chat, asked, request, server)
@@ -137,6 +140,8 @@ def filling(server: ServerParts) -> Filling:
 
 def kept_in(project: Path, trajectory: str) -> Json | None:
     """The document beside a project: ours, or another program's."""
+    if not ID.fullmatch(trajectory):
+        return None
     for place in (PLACE, FOREIGN_PLACE):
         if (document := trajectory_in(project, trajectory, place)) is not None:
             return document

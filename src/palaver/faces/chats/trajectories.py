@@ -5,7 +5,6 @@ are one thing, and whatever keys a document brings along are kept as parameters 
 """
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -23,7 +22,8 @@ from palaver.conversation.trajectories import ForeignFile, remove_file, trajecto
 from palaver.conversation.transcripts import with_whole_texts
 from palaver.errors import Conflict, Invalid, NotFound
 from palaver.faces.chats.messages import Json
-from palaver.faces.chats.taking import ChatsRequest, filling, kept_in
+from palaver.faces.chats.refused import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
+from palaver.faces.chats.taking import ID, ChatsRequest, filling, kept_in
 from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
 from palaver.faces.native.history import IMPORT_BYTES
 from palaver.faces.server import Server, ServerParts, needs, origin_of
@@ -31,13 +31,11 @@ from palaver.feed.feed import HEARTBEAT_S
 from palaver.history.parts import decoded
 from palaver.history.trajectory import document_of, moment, trajectory_of, unknown_keys
 from palaver.log.base import Claim
-from palaver.schema.base import ID_PATTERN
 from palaver.schema.commands import CreateConversation, DeleteConversation
 from palaver.schema.view import Listing, State
 
 PAGE_LIMIT = 500
 
-_ID = re.compile(ID_PATTERN)
 _listed = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -85,7 +83,13 @@ def row_of(listing: Listing) -> TrajectoryRow:
     )
 
 
-@get("/v1/trajectories", guards=[needs("read")], operation_id="list_trajectories", tags=["chats"])
+@get(
+    "/v1/trajectories",
+    guards=[needs("read")],
+    responses=REFUSED,
+    operation_id="list_trajectories",
+    tags=["chats"],
+)
 async def list_trajectories(
     server: Server,
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 50,
@@ -101,7 +105,13 @@ async def list_trajectories(
     )
 
 
-@get("/v1/trajectories/{trajectory:str}", guards=[needs("read")], operation_id="get_trajectory", tags=["chats"])
+@get(
+    "/v1/trajectories/{trajectory:str}",
+    guards=[needs("read")],
+    responses={**REFUSED, **UNKNOWN},
+    operation_id="get_trajectory",
+    tags=["chats"],
+)
 async def get_trajectory(trajectory: FromPath[str], server: Server) -> Response[dict[str, Any]]:
     """The document of a chat; of one that is only a file beside the server's folder, that file."""
     try:
@@ -131,12 +141,13 @@ def _folder(state: State, server: ServerParts) -> Path:
     status_code=200,
     request_max_body_size=IMPORT_BYTES,
     guards=[needs("send")],
+    responses={**REFUSED, **CONFLICT, **TOO_LARGE},
     operation_id="put_trajectory",
     tags=["chats"],
 )
 async def put_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Done:
     """Write a trajectory: its chat says from now on what the document says. At rest only."""
-    if not _ID.fullmatch(trajectory):
+    if not ID.fullmatch(trajectory):
         raise Invalid("A trajectory's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
     document = decoded(await request.body())
     if not isinstance(document, dict):
@@ -178,6 +189,7 @@ def _said(document: Json) -> Any:
     "/v1/trajectories/{trajectory:str}",
     status_code=200,
     guards=[needs("send")],
+    responses={**REFUSED, **UNKNOWN},
     operation_id="delete_trajectory",
     tags=["chats"],
 )
@@ -187,7 +199,7 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
     folder = Path(row.project) if row is not None and row.project else server.directory.home
     if row is not None:
         await server.directory.command(trajectory, DeleteConversation(), origin_of(request, "chats"))
-    elif await asyncio.to_thread(trajectory_in, folder, trajectory) is None:
+    elif not ID.fullmatch(trajectory) or await asyncio.to_thread(trajectory_in, folder, trajectory) is None:
         raise NotFound("There is no such trajectory.", trajectory=trajectory)
     await asyncio.to_thread(remove_file, folder, trajectory)
     return Done(status="deleted", id=trajectory)
@@ -206,7 +218,8 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
             media_type="text/event-stream",
             description="`event: created`, `updated` or `deleted`, and the row",
             generate_examples=False,
-        )
+        ),
+        **REFUSED,
     },
     operation_id="subscribe_trajectories",
     tags=["chats"],

@@ -142,6 +142,13 @@ async def test_deleted_trajectory_is_gone_with_its_chat(work: Work) -> None:
     assert (await server.http.get("/v1/trajectories")).json()["total_count"] == 0
 
 
+@pytest.mark.parametrize("name", ["%00", "%2e%2e", "..%2f..%2fetc%2fpasswd", "x" * 300, "%ff", "a%20b"])
+async def test_name_that_is_none_leads_nowhere(shared: Served, name: str) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        answer = await shared.http.request(method, f"/v1/trajectories/{name}", content=b'{"messages": []}')
+        assert answer.status_code in (400, 404), (method, answer.text)
+
+
 async def test_list_is_followed_as_it_changes(server: Served) -> None:
     old = await server.create(title="Old")
     async with server.http.stream("GET", "/v1/trajectories/subscribe") as response:
