@@ -31,6 +31,7 @@ from palaver.conversation.directory import Directory
 from palaver.conversation.trajectories import Trajectories
 from palaver.errors import ConfigurationError
 from palaver.faces.app import build_app
+from palaver.faces.inbox.doors import InboxDoors
 from palaver.faces.keys import Failures, Keys
 from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
@@ -120,8 +121,10 @@ async def open_app(
             trajectories=written,
             full_enabled=config.full_enabled,
             defaults=defaults,
+            rules=config.rules,
         )
-        asgi = build_app(server, config.public_hosts)
+        inbox = InboxDoors(server)
+        asgi = build_app(server, config.public_hosts, inbox.routes)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
         if written is not None:
             await stack.enter_async_context(written.running())
@@ -130,6 +133,7 @@ async def open_app(
         await stack.enter_async_context(missions.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
         await stack.enter_async_context(_held(_watch_keys(app, clock), "watch the tokens"))
+        await stack.enter_async_context(inbox.running())
         yield app
         server.streams.close()
 

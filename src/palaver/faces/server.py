@@ -29,6 +29,7 @@ from palaver.history.programs.places import Places
 from palaver.log.base import EventLog
 from palaver.schema.base import Origin
 from palaver.tools.background import Processes
+from palaver.tools.policy import Rule
 from palaver.tools.standing import StandingGrants
 
 CLIENT_CHARS = 128
@@ -63,6 +64,8 @@ class ServerParts:
     """Mode `full` counts here; else it is no more than `ask`."""
     defaults: Defaults = field(default_factory=Defaults)
     """What counts where nobody said otherwise; a person may change it."""
+    rules: tuple[Rule, ...] = ()
+    """The policy of the configuration, over every tool call of an agent."""
 
 
 Server = NamedDependency[ServerParts]

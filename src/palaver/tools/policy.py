@@ -77,6 +77,8 @@ class Verdict:
     """What an allowed call runs under, for `tool.started`; empty unless allowed."""
     why: str
     """One sentence, for the person who is asked or the model that is refused."""
+    failed: bool = False
+    """It could not be judged, and is denied for that alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Policy:
         try:
             return _judge(self, spec, proposal, mode, tuple(grants), tuple(rules))
         except Exception as failure:  # noqa: BLE001 - whatever cannot be judged must not run
-            return Verdict("deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.")
+            return Verdict("deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.", True)
 
 
 def as_mode(word: str | None) -> Mode:

@@ -1,0 +1,95 @@
+"""What the tools of an inbox do, whatever carries the call: read, post, let the turn end.
+
+Called by the MCP servers with the caller already known. Every act is a command of the core or a read of the log.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from palaver.errors import Forbidden, Invalid
+from palaver.faces.inbox.pages import Page, Pages
+from palaver.faces.inbox.tools import (
+    InboxTool,
+    PostArguments,
+    ReadArguments,
+    Side,
+    YieldArguments,
+    checked_mime,
+    decoded,
+)
+from palaver.faces.keys import Principal
+from palaver.faces.server import ServerParts
+from palaver.schema.base import Origin
+from palaver.schema.commands import PostAnswer, SendMessage, YieldTurn
+from palaver.schema.content import TextPart
+
+FACE = "inbox"
+
+
+class Acts:
+    """On one conversation, by one caller."""
+
+    def __init__(
+        self, server: ServerParts, side: Side, conversation: str, caller: Principal, client: str | None
+    ) -> None:
+        self._server = server
+        self._side = side
+        self._conversation = conversation
+        self._caller = caller
+        self._client = client
+        self._pages = Pages(server.log)
+
+    async def newest(self) -> Page:
+        return await self._pages.newest(self._conversation)
+
+    async def call(self, tool: InboxTool, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+        match tool.act:
+            case "read":
+                asked = decoded(arguments, ReadArguments)
+                self._subscriber(asked.subscriber)
+                page = await self._pages.since(self._conversation, asked.after_id, asked.limit)
+                return {"messages": [message_of(one) for one in page.messages], "last_id": page.last_id}
+            case "post":
+                return await self._post(decoded(arguments, PostArguments))
+            case "yield":
+                wanted = decoded(arguments, YieldArguments)
+                origin = self._origin(wanted.subscriber)
+                await self._server.directory.command(self._conversation, YieldTurn(), origin)
+                return {"ok": True}
+
+    async def _post(self, asked: PostArguments) -> dict[str, Any]:
+        if not asked.content.strip():
+            raise Invalid("`content` says nothing.")
+        content = (TextPart(text=asked.content, mime=checked_mime(asked.mime)),)
+        origin = self._origin(asked.subscriber)
+        command = (
+            SendMessage(content=content, delivery="boundary")
+            if self._side == "human"
+            else PostAnswer(content=content, agent=origin.agent)
+        )
+        accepted = await self._server.directory.command(self._conversation, command, origin)
+        message = await self._pages.made_by(accepted)
+        return {"id": message.id, "ts": message.ts}
+
+    def _subscriber(self, named: str | None) -> str:
+        if named is None or named == self._caller.name:
+            return self._caller.name
+        if self._caller.kind != "owner":
+            raise Forbidden("Only an owner's token may act for another subscriber.")
+        return named
+
+    def _origin(self, subscriber: str | None) -> Origin:
+        name = self._subscriber(subscriber)
+        # The owner itself is no agent: what it posts without naming one is said by the conversation's own.
+        speaks = self._side == "assistant" and (self._caller.kind == "agent" or subscriber is not None)
+        return Origin(face=FACE, client=self._client, user=name, agent=name if speaks else None)
+
+
+def message_of(message: Any) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "ts": message.ts,
+        "author": message.author,
+        "mime": message.mime,
+        "content": message.content,
+    }

@@ -1,0 +1,151 @@
+"""The addresses `/mcp/human/{session_id}` and `/mcp/assistant/{session_id}`, behind the gate like every other.
+
+Opened by the composition root. The gate has looked at Host, Origin and token; here the token's side is looked at, and
+whether there is such a conversation. Then MCP's own transport takes over. Whatever it holds open counts as a stream of its
+token, and ends with it. The package is loaded at the first knock.
+"""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, ClassVar
+
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Message, Receive, Scope, Send
+
+from palaver.errors import Forbidden, Gone, LogUnavailable, NotFound, PalaverError
+from palaver.faces.event_stream import SEND_S
+from palaver.faces.inbox.tools import MEMBERS, Side
+from palaver.faces.inbox.visit import VISIT, Visit
+from palaver.faces.keys import Principal
+from palaver.faces.refusals import refuse
+from palaver.faces.server import CLIENT_CHARS, ServerParts
+from palaver.faces.streams import StreamEnded
+from palaver.schema.errors import ErrorCode
+
+ASSISTANT, HUMAN = "/mcp/assistant", "/mcp/human"
+
+
+class NotOffered(PalaverError):
+    code: ClassVar[ErrorCode] = "not_installed"
+    status = 501
+
+
+class InboxDoors:
+    def __init__(self, server: ServerParts) -> None:
+        self._server = server
+        self._opening: asyncio.Task[dict[Side, Any]] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def routes(self) -> list[ASGIRouteHandler]:
+        async def human(scope: Scope, receive: Receive, send: Send) -> None:
+            await self._serve("human", scope, receive, send)
+
+        async def assistant(scope: Scope, receive: Receive, send: Send) -> None:
+            await self._serve("assistant", scope, receive, send)
+
+        # Mounts: Litestar 2.25 has no parameters in the path of an application.
+        return [
+            asgi(path, is_mount=True, copy_scope=False)(door) for path, door in ((HUMAN, human), (ASSISTANT, assistant))
+        ]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self._closed = True
+            tasks = {task for task in (self._opening, self._keeping) if task is not None}
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+
+    # -- one request
+
+    async def _serve(self, side: Side, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = _Answer(send)
+        try:
+            visit = await self._visit(side, scope)
+            manager = (await self._managers())[side]
+            async with self._server.streams.open(visit.caller):
+                await manager.handle_request(_for_mcp(scope, visit), receive, answer.send)
+        except StreamEnded:
+            await answer.end()
+        except PalaverError as refusal:
+            await refuse(scope, receive, send, refusal)
+
+    async def _visit(self, side: Side, scope: Scope) -> Visit:
+        caller: Principal = scope["auth"]
+        if caller.kind not in MEMBERS[side] and caller.kind != "observer":
+            other = "people" if side == "human" else "agents"
+            raise Forbidden(f"This server is for {other}; the token “{caller.name}” is not one of theirs.", side=side)
+        conversation = scope["path"].strip("/")
+        listing = await self._server.log.listing(conversation)
+        if listing is None:
+            raise NotFound("No such conversation.", conversation=conversation)
+        if listing.deleted:
+            raise Gone("This conversation was deleted.", conversation=conversation)
+        named = (value for name, value in scope["headers"] if name == b"palaver-client")
+        client = next(named, b"").decode("latin-1")[:CLIENT_CHARS] or None
+        return Visit(conversation, caller, client)
+
+    # -- the servers behind it
+
+    async def _managers(self) -> dict[Side, Any]:
+        if self._closed:
+            raise LogUnavailable("The server is shutting down; try again in a moment.")
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.create_task(self._open(), name="open the inbox servers")
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> dict[Side, Any]:
+        try:
+            # In a thread: it takes a second, in which nobody else should wait.
+            servers = await asyncio.to_thread(importlib.import_module, "palaver.faces.inbox.servers")
+        except ImportError as missing:
+            raise NotOffered(
+                "Chat over MCP is not installed here. Install it with: pip install 'palaver[mcp]'"
+            ) from missing
+        opened: asyncio.Future[dict[Side, Any]] = asyncio.get_running_loop().create_future()
+        self._keeping = asyncio.create_task(self._keep(servers, opened), name="keep the inbox servers")
+        return await opened
+
+    async def _keep(self, servers: Any, opened: "asyncio.Future[dict[Side, Any]]") -> None:
+        """The sessions live in task groups, which one task must open and close."""
+        async with AsyncExitStack() as stack:
+            managers: dict[Side, Any] = {}
+            for side in MEMBERS:
+                manager = servers.session_manager(side, self._server)
+                await stack.enter_async_context(manager.run())
+                managers[side] = manager
+            opened.set_result(managers)
+            await asyncio.Event().wait()
+
+
+class _Answer:
+    """What was sent so far, so that a stream which is ended from here ends as HTTP wants it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._open = False
+
+    async def send(self, message: Message) -> None:
+        self._open = message["type"] == "http.response.start" or bool(message.get("more_body"))
+        await self._send(message)
+
+    async def end(self) -> None:
+        if self._open:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SEND_S):
+                    await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _for_mcp(scope: Scope, visit: Visit) -> Any:
+    from palaver.faces.inbox.servers import session_owner
+
+    return {**scope, VISIT: visit, "user": session_owner(visit.caller)}

@@ -1,0 +1,67 @@
+"""Whether an agent's call of an inbox tool is let through: the same rules as for every other tool of an agent.
+
+Called by the assistant's server before each call. A denial is told in MCP's own way, as an error with a code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from palaver.faces.inbox.tools import InboxTool, as_key
+from palaver.faces.inbox.visit import Visit
+from palaver.faces.server import ServerParts
+from palaver.schema.view import State
+from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.policy import Policy, Rule, Verdict, as_mode, rules_of
+from palaver.tools.proposal import fingerprint
+
+ABORT = -32950
+CONTINUE = -32951
+FAILED = -32953
+
+
+class Denied(Exception):
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+        self.why = why
+
+
+async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: Mapping[str, Any]) -> None:
+    """Returns when the call may run; raises Denied."""
+    state = await server.directory.state(visit.conversation)
+    project = Path(state.project) if state.project else server.directory.home
+    # Speaking is no effect on the world: without a rule it is let through like reading.
+    spec = ToolSpec(tool.key, tool.description, {}, reads_only=True)
+    match = str(arguments.get("content", "")) if tool.act == "post" else None
+    proposal = Proposal(
+        title=tool.name, hash=fingerprint(tool.key, arguments, project, {}), reads_only=True, match=match
+    )
+    verdict = verdict_of(server, state, project, spec, proposal)
+    if verdict.failed:
+        raise Denied(FAILED, verdict.why)
+    match verdict.decision:
+        case "allow":
+            return
+        case "deny_abort":
+            raise Denied(ABORT, verdict.why)
+        case "deny_continue":
+            raise Denied(CONTINUE, verdict.why)
+        case "ask":
+            raise Denied(CONTINUE, f"{verdict.why} Nobody can be asked here.")
+
+
+def verdict_of(server: ServerParts, state: State, project: Path, spec: ToolSpec, proposal: Proposal) -> Verdict:
+    record = server.agents.agent(state.agent, str(project))
+    of_agent = rules_of(record.policy, "agent") if record else ()
+    policy = Policy(rules=_keyed(server.rules)).at(project, _keyed(of_agent))
+    of_conversation = _keyed(rules_of(state.params.get("policy"), "conversation"))
+    grants = tuple(Rule(known.tool, known.decision, known.match, "conversation") for known in state.grants)
+    mode = as_mode(state.params.get("mode") or (record.mode if record else None))
+    return policy.verdict(spec, proposal, mode, _keyed(grants), of_conversation)
+
+
+def _keyed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Rules may name a tool in either spelling."""
+    return tuple(replace(rule, tool=as_key(rule.tool)) for rule in rules)
