@@ -76,7 +76,8 @@ async def test_a_client_of_each_face_says_and_hears_the_same_and_comes_back_from
             await rests(work, conversation)
 
             middle = (await server.state(conversation))["seq"]
-            pos = on_bus.heard[-1]["seq"] if on_bus.heard else 0
+            await on_bus.until(bus.is_a("text_segment", text="From chats."))
+            pos = (await on_bus.until(bus.is_a("run", "outcome")))[-1]["seq"]
             half = of_native(await server.state(conversation))
 
             # One of them stops the turn that another began.
