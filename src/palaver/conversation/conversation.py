@@ -54,7 +54,7 @@ from palaver.conversation.roster import Roster
 from palaver.conversation.snapshots import Snapshots
 from palaver.conversation.turn import CLEANUP_S, RunningTurn, run_turn
 from palaver.core import exchanges
-from palaver.core.decide import Already, Refusal, accepted, decide
+from palaver.core.decide import Already, Refusal, accepted, clears_context, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
 from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
@@ -366,7 +366,8 @@ class Conversation:
             batch.answers.append((post, await self._claims.repeat(command, used, batch.events)))
             return
         self._check_agent(command)
-        if isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate):
+        rewrites = isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate)
+        if rewrites or clears_context(command):
             await self._load_whole(batch)
         decision = decide(batch.state, command, self._facts(batch.state, command, post.origin))
         match decision:

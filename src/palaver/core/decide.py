@@ -14,7 +14,7 @@ from palaver.core import exchanges
 from palaver.core.admission import NONE_WAITS, admission
 from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.facts import Facts
-from palaver.core.history import rewrite
+from palaver.core.history import cut, rewrite
 from palaver.core.next import next_items, spoken, started
 from palaver.core.params import MODES, checked
 from palaver.core.queue import waiting
@@ -73,7 +73,7 @@ from palaver.schema.events import (
     TurnStarted,
     TurnStatus,
 )
-from palaver.schema.view import QueueItem, Request, State, ToolError, Trigger
+from palaver.schema.view import Plan, QueueItem, Request, State, ToolError, Trigger
 
 __all__ = ["MESSAGE_BYTES", "Already", "Decision", "Refusal", "accepted", "body_hash", "decide"]
 
@@ -447,9 +447,11 @@ def _plan_answered(
         usual = state.params.get("mode")
         mode = next((word for word in (chosen, usual) if word in MODES and word != "plan"), "ask")
         leave = [ConversationUpdated(params={"mode": mode})] if state.params.get("mode") == "plan" else []
-        text = f"The plan was approved. Carry it out.{_remark(command)}"
+        forgotten = cut(state, 0) if clears_context(command) else []
+        text = f"The plan was approved. Carry it out.{_remark(command)}{_in_words(plan) if forgotten else ''}"
         return [
             *leave,
+            *forgotten,
             PlanUpdated(turn=turn, plan=replace(plan, status="executing")),
             _word(turn, "plan_approved", text, facts),
             started(turn, trigger, facts, mode),
@@ -460,6 +462,18 @@ def _plan_answered(
     # Nothing runs, but the agent should know of it when it is spoken to next.
     dropped = "The plan was rejected and dropped."
     return [PlanUpdated(plan=None), _word(None, "plan_rejected", dropped, facts), *exchanges.called_off(state, dropped)]
+
+
+def clears_context(command: Order) -> bool:
+    """A plan is to be carried out without what was said before it."""
+    given = command.input if isinstance(command, ResolveRequest) and command.verdict == "allow" else None
+    return isinstance(given, dict) and given.get("clear_context") is True
+
+
+def _in_words(plan: Plan) -> str:
+    """For an agent that is shown nothing else of it."""
+    items = "\n".join(f"- {item.title}{f': {item.description}' if item.description else ''}" for item in plan.items)
+    return f"\n\n{plan.summary}\n\n{plan.text or items}"
 
 
 def _remark(command: ResolveRequest) -> str:

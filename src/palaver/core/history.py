@@ -81,7 +81,7 @@ def _edit(state: State, command: EditMessage, facts: Facts) -> Decision:
     if message.role != "user":
         return Refusal("invalid", "Only a message of yours can be answered again.")
     trigger = Trigger(kind="regenerate", messages=(message.id,))
-    return [*supersede(state), edited, *_cut(state, index + 1), started(facts.new_id(), trigger, facts)]
+    return [*supersede(state), edited, *cut(state, index + 1), started(facts.new_id(), trigger, facts)]
 
 
 def _truncate(state: State, command: TruncateMessages) -> Decision:
@@ -89,7 +89,7 @@ def _truncate(state: State, command: TruncateMessages) -> Decision:
         return Refusal("invalid", f"`from_index` lies between 0 and {message_count(state)}.")
     if command.from_index == message_count(state):
         return Already("There was nothing from that index on.")
-    return [*supersede(state), *_cut(state, command.from_index)]
+    return [*supersede(state), *cut(state, command.from_index)]
 
 
 def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
@@ -101,7 +101,7 @@ def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
     message, turn = facts.new_id(), facts.new_id()
     return [
         *supersede(state),
-        *_cut(state, command.index),
+        *cut(state, command.index),
         MessageAdded(turn=turn, message=message, content=content),
         started(turn, Trigger(messages=(message,)), facts),
     ]
@@ -113,13 +113,13 @@ def _regenerate(state: State, facts: Facts) -> Decision:
         if message.role == "user" and not message.hidden:
             trigger = Trigger(kind="regenerate", messages=(message.id,))
             again = started(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
-            return [*supersede(state), *_cut(state, state.offset + place + 1), again]
+            return [*supersede(state), *cut(state, state.offset + place + 1), again]
     if state.offset:
         return _not_found(state)
     return Refusal("conflict", "There is no message of yours to answer again.")
 
 
-def _cut(state: State, index: int) -> list[KnownEvent]:
+def cut(state: State, index: int) -> list[KnownEvent]:
     if index >= message_count(state):
         return []
     place = index - state.offset

@@ -33,6 +33,8 @@ class Told:
     agent: str | None = None
     session: str | None = None
     """Where it differs from the conversation of its event: a project's event about one of its conversations."""
+    place: int = 0
+    """At least so far behind the beginning: what may or may not come before it must not change its number."""
 
 
 class BusMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,7 +91,9 @@ class Source:
 
 def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
     frames: list[Frame] = []
-    for place, one in enumerate(told):
+    place = -1
+    for one in told:
+        place = max(place + 1, one.place)
         seq = number_of(source.position, place)
         session = one.session or source.session
         message = BusMessage(

@@ -148,7 +148,7 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
             return [_queue(after), SYNC] if event.reason == "cancelled" else [_queue(after)]
 
         case TextFinished():
-            return [*_rest_of(event, before), Told("text_segment", text=event.text, data=_cut(event))]
+            return [*_rest_of(event, before), Told("text_segment", text=event.text, data=_cut(event), place=1)]
         case ThinkingFinished():
             return _rest_of(event, before)
         case AnswerFinished():

@@ -53,6 +53,8 @@ VIEWS = 256
 """Conversations whose view is kept; one that speaks again after so many others is read anew."""
 TAIL = 200
 """Messages of a view. What happens concerns the last ones."""
+GAPS = 10_000
+"""Remembered stretches of dropped fragments: more than the ring ever spans."""
 AGAIN_S = 1.0
 """After a failure of the log."""
 
@@ -80,6 +82,8 @@ EVERYTHING = Choice()
 class _View:
     state: State
     projects: tuple[str, ...]
+    position: int = -1
+    """Of the last event that was folded in here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,10 @@ class Bus:
         """The ring holds everything after this number. None: nothing was read yet."""
         self._pos = 0
         """Everything up to it was told."""
+        self._passing: dict[str, int] = {}
+        """Conversations whose dropped fragments are being passed over, and the position before those."""
+        self._gaps: list[tuple[int, int]] = []
+        """Positions among dropped fragments: after the first, up to the second."""
         self._beats = 0
         self._readers = 0
         self._starting = asyncio.Lock()
@@ -155,6 +163,8 @@ class Bus:
         if cursor < (self._floor or 0):
             lagged = self._pos - max(0, position_of(cursor))
             return resync(self._head(), self._clock.now_ms(), "too_old", lagged)
+        if any(before < position_of(cursor) <= last for before, last in self._gaps):
+            return resync(self._head(), self._clock.now_ms(), "compacted", self._pos - position_of(cursor))
         if position_of(cursor) > head:
             return resync(self._head(), self._clock.now_ms(), "unknown_cursor", 0)
         return None
@@ -215,6 +225,8 @@ class Bus:
         self._pos = position
         self._floor = self._head()
         self._views.clear()
+        self._passing.clear()
+        self._gaps = []
 
     async def _run(self) -> None:
         beating = asyncio.create_task(self._beat(), name="beat of the bus")
@@ -256,12 +268,28 @@ class Bus:
         agents = {event.turn: event.agent for event in events if isinstance(event, TurnStarted)}
         for line, event in zip(lines, events, strict=True):
             position = segment.pos + line.seq - segment.first
-            # What was compacted were fragments of what is finished.
-            told = not isinstance(event, LogCompacted)
-            frames = await self._frames(conversation, event, position, agents) if told else []
+            if isinstance(event, LogCompacted):
+                self._pass_over(conversation, event, position)
+                continue
+            frames = await self._frames(conversation, event, position, agents)
+            self._passed(conversation, position)
             # Both in one breath: whoever ends us here must not have an event told twice.
             self._keep(frames)
             self._pos = position
+
+    def _pass_over(self, conversation: str, compacted: LogCompacted, position: int) -> None:
+        """Fragments of what is finished are gone: the whole of it follows, or the rest of what was told of it here."""
+        view = self._views.get(conversation)
+        self._passing.setdefault(conversation, view.position if view else -1)
+        if view is not None and view.state.seq + 1 >= compacted.first:
+            view.state = evolve(view.state, compacted)
+        self._pos = position
+
+    def _passed(self, conversation: str, position: int) -> None:
+        """Whoever stood among them was told some, and nobody knows which: his cursor is none of ours any more."""
+        before = self._passing.pop(conversation, None)
+        if before is not None:
+            self._gaps = [*self._gaps[-GAPS:], (before, position - 1)]
 
     async def _frames(
         self, conversation: str, event: Event, position: int, agents: Mapping[str | None, str]
@@ -270,6 +298,7 @@ class Bus:
             return self._of_project(conversation, event, position)
         view = await self._view(conversation, event.seq - 1)
         before, after = view.state, evolve(view.state, event)
+        view.position = position
         view.state = after if len(after.messages) <= 2 * TAIL else with_tail(after, TAIL)
         if after.project != before.project:
             view.projects = await _names(after.project)
