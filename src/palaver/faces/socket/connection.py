@@ -38,7 +38,7 @@ from palaver.faces.socket.bulletin import News
 from palaver.faces.socket.carrying_out import carry_out
 from palaver.faces.socket.live import SocketFace
 from palaver.faces.socket.project import FACE, GAP, encoded
-from palaver.faces.socket.replay import cursor_of, is_inside_compacted, replayed
+from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.schema.base import Origin
 
 logger = structlog.get_logger(__name__)
@@ -137,7 +137,7 @@ class Connection:
         if self._hello is not None:
             await self._say(type="error", code="duplicate_hello", message="This connection said hello before.")
             return
-        if hello.protocol_version is not PROTOCOL_VERSION and hello.protocol_version != PROTOCOL_VERSION:
+        if hello.protocol_version != PROTOCOL_VERSION:
             raise _Over
         self._hello = hello
         wanted = [Wanted(session_id=one) if isinstance(one, str) else one for one in hello.subscriptions]
@@ -202,7 +202,7 @@ class Connection:
                         continue
                     case Behind():
                         since, seen = seen, following.state.seq
-                        async with aclosing(self._missed(session, since, seen)) as lines:
+                        async with aclosing(self._replayed(session, since, seen)) as lines:
                             async for line in lines:
                                 yield line
                     case _:
@@ -213,20 +213,12 @@ class Connection:
                                     yield body
                                 continue
                             since, seen = seen, int(said.about[1])
-                            async with aclosing(self._missed(session, since, seen)) as lines:
+                            async with aclosing(self._replayed(session, since, seen)) as lines:
                                 async for line in lines:
                                     yield line
 
-    async def _missed(self, session: str, since: int, until: int) -> AsyncGenerator[bytes, None]:
-        """What the log has of a stretch that this reader was too slow for."""
-        if await is_inside_compacted(self._server.log, session, since):
-            yield _subscribed(session, until, reset=True)
-            since = 0
-        async with aclosing(self._replayed(session, since, until)) as lines:
-            async for line in lines:
-                yield line
-
     async def _replayed(self, session: str, after: int, until: int) -> AsyncGenerator[bytes, None]:
+        """What the log has of a stretch: before this reader came, or when it was too slow."""
         async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
             async for frames in pieces:
                 if heard := b"".join(self._heard(told) for told in frames):

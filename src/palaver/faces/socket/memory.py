@@ -23,7 +23,11 @@ class Writing:
     """A block that is being written."""
 
     kind: Kind
-    text: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
 
 @dataclass(slots=True)
@@ -48,6 +52,8 @@ class Memory:
     writing: dict[Place, Writing] = field(default_factory=dict[Place, Writing])
     written: set[Place] = field(default_factory=set[Place])
     """Blocks of those answers that are whole, calls too: what comes for one of them later is too late."""
+    half_told: set[str] = field(default_factory=set[str])
+    """Answers whose reader has some of the fragments, while the log has no longer any."""
     said: str | None = None
     """The latest answer of the active turn of which anything was told."""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
@@ -62,6 +68,7 @@ class Memory:
         self.answers.clear()
         self.writing.clear()
         self.written.clear()
+        self.half_told.clear()
         self.said = None
 
     def place_in_queue(self, item: str) -> tuple[int, QueueItem] | None:
@@ -113,7 +120,7 @@ def _remember(memory: Memory, place: Place, block: Block) -> None:
         case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
             if block.text:
                 kind: Kind = "text" if isinstance(block, TextBlock) else "thinking"
-                memory.writing[place] = Writing(kind, block.text)
+                memory.writing[place] = Writing(kind, [block.text])
         case TextBlock() | ThinkingBlock():
             memory.written.add(place)
         case ToolBlock() if block.status != "input":

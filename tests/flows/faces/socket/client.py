@@ -87,3 +87,31 @@ def of(frames: list[Frame], *types: str) -> list[Frame]:
 
 def types(frames: list[Frame]) -> list[str]:
     return [frame["type"] for frame in frames]
+
+
+def rendered(frames: list[Frame]) -> list[Any]:
+    """What a simple client shows: each thing once, in the order in which it began. A reset begins anew."""
+    shown: dict[Any, Any] = {}
+    for frame in frames:
+        match frame["type"]:
+            case "subscribed" if frame["reset"]:
+                shown.clear()
+            case "user_message":
+                shown[frame["messageId"]] = ["user", frame["text"]]
+            case "text_delta" | "thinking_delta":
+                place = (frame["responseId"], frame["block"])
+                kind = frame["type"].removesuffix("_delta")
+                shown[place] = [kind, shown.get(place, [kind, ""])[1] + frame["delta"]]
+            case "text_done" | "thinking_done":
+                place = (frame["responseId"], frame["block"])
+                kind = frame["type"].removesuffix("_done")
+                shown[place] = [kind, frame["text"], "done", frame.get("interrupted", False)]
+            case "tool_call_start":
+                shown[frame["callId"]] = ["tool", frame["toolName"], frame["arguments"]]
+            case "tool_result":
+                shown[frame["callId"]] += [frame["ok"], frame.get("result"), frame.get("error")]
+            case "output_cancelled" | "session_cleared":
+                shown[frame["id"]] = [frame["type"]]
+            case _:
+                pass
+    return list(shown.values())

@@ -1,0 +1,105 @@
+"""Calls and their results as frames: a start for every call before any of them runs, and exactly one result. Pure.
+
+Called by `project` and `answers`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from palaver.faces.socket.memory import Call, Memory
+from palaver.schema.events import ToolCalled, ToolFinished, ToolOutputDelta
+from palaver.schema.view import ToolError
+
+Json = dict[str, Any]
+Said = Iterable[tuple[str, Json]]
+
+ERROR_CODES = {
+    "tool_interrupted": "tool_interrupted",
+    "interaction_timeout": "interaction_timeout",
+    "no_answer": "interaction_unavailable",
+    "bad_arguments": "invalid_arguments",
+    "invalid": "invalid_arguments",
+    "limit_reached": "rate_limit_tools",
+    "rate_limit_tools": "rate_limit_tools",
+    "busy": "rate_limit_tools",
+}
+"""Of a failed call, in the contract's words; any other code is plainly `tool_error`."""
+
+
+def called(event: ToolCalled, memory: Memory) -> Said:
+    known = memory.calls.get(event.call)
+    if event.message not in memory.answers or (known is not None and known.told):
+        return
+    memory.calls[event.call] = Call(event.message, event.name)
+    memory.writing.pop((event.message, event.block), None)
+    memory.written.add((event.message, event.block))
+    memory.said = event.message
+    yield start(event.message, event.call, event.name, event.input)
+
+
+def start(message: str, call: str, name: str, given: object) -> tuple[str, Json]:
+    arguments = "{}" if given is None else msgspec.json.encode(given, enc_hook=str).decode()
+    return "tool_call_start", {"responseId": message, "callId": call, "toolName": name, "arguments": arguments}
+
+
+def output(event: ToolOutputDelta, memory: Memory) -> Said:
+    call = memory.calls.get(event.call)
+    if call is None or not event.text:
+        return
+    offset, call.output_chars = call.output_chars, call.output_chars + len(event.text)
+    yield (
+        "tool_output_delta",
+        {"callId": event.call, "toolName": call.name, "delta": event.text, "offset": offset},
+    )
+
+
+def result(event: ToolFinished, memory: Memory) -> Said:
+    """The first result is the result."""
+    call = memory.calls.pop(event.call, None)
+    if call is None:
+        return
+    if not call.told:
+        # Stopped while its arguments were still being written: it was a call of the batch, and has its one result.
+        memory.said = call.message
+        yield start(call.message, event.call, call.name, None)
+    yield (
+        "tool_result",
+        outcome(
+            event.call,
+            call.name,
+            ok=event.ok,
+            output=event.output,
+            error=event.error,
+            truncated=event.truncated,
+            lines=event.total_lines,
+            size_bytes=event.total_bytes,
+        ),
+    )
+
+
+def outcome(
+    call: str,
+    name: str,
+    *,
+    ok: bool,
+    output: str = "",
+    error: ToolError | None = None,
+    truncated: bool = False,
+    lines: int | None = None,
+    size_bytes: int | None = None,
+) -> Json:
+    told: Json = {"callId": call, "toolName": name, "ok": ok}
+    if ok or output:
+        told["result"] = output
+    if not ok:
+        code, why = (error.code, error.message) if error else ("tool_error", "The tool failed.")
+        told["error"] = {"code": ERROR_CODES.get(code, "tool_error"), "message": why}
+    if truncated:
+        told["truncated"] = True
+    if lines is not None:
+        told["totalLines"] = lines
+    if size_bytes is not None:
+        told["totalBytes"] = size_bytes
+    return told
