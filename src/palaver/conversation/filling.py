@@ -7,6 +7,8 @@ A branch into a conversation that was made empty is recorded as its making anew:
 """
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +29,23 @@ from palaver.core.state import message_count
 from palaver.errors import Conflict, NotFound
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, Claim, EventLog
-from palaver.schema.base import Origin
+from palaver.schema.base import ID_PATTERN, Origin
 from palaver.schema.commands import Branch, CreateConversation
-from palaver.schema.events import ConversationUpdated, Event, KnownEvent, MessageAdded, MessageTruncated, encode_event
-from palaver.schema.view import Message, State
+from palaver.schema.events import (
+    AnswerFinished,
+    ConversationUpdated,
+    Event,
+    KnowledgeRecalled,
+    KnownEvent,
+    MessageAdded,
+    MessageTruncated,
+    encode_event,
+)
+from palaver.schema.view import Block, Message, State, ToolBlock
+
+_ID = re.compile(ID_PATTERN)
+_PLACEHOLDER = re.compile(r"message-\d+")
+"""What a document's reader calls a message that has no id."""
 
 Timed = list[tuple[KnownEvent, int]]
 """Events, each with the time it was first said; 0: now."""
@@ -64,7 +79,7 @@ class Filling:
         def events(state: State, maker: Maker) -> Timed:
             named = title and state.title_source == "none"
             names: Timed = [(ConversationUpdated(title=title, title_source="auto"), 0)] if named else []
-            return [*restored(brought, maker.new_id), *names]
+            return [*_said_again(brought, maker), *names]
 
         await self._fill(conversation, claim, origin, events)
 
@@ -86,7 +101,7 @@ class Filling:
             named = ConversationUpdated(
                 title=titled, title_source="user" if titled else None, params=harmless(params) or None
             )
-            return [*cut, *restored(brought, maker.new_id), (named, 0)]
+            return [*cut, *_said_again(brought, maker), (named, 0)]
 
         await self._fill(conversation, claim, origin, events, empty=False)
 
@@ -135,6 +150,44 @@ class Filling:
         return state
 
 
+def _said_again(messages: Sequence[Message], maker: Maker) -> Timed:
+    """Under the ids they came with, as far as those are ids and tell them apart; under new ones otherwise."""
+    said = [message for message in messages if message.status != "superseded"]
+    own = _unique([message.id for message in said if not _PLACEHOLDER.fullmatch(message.id)])
+    calls = _unique([block.call for message in said for block in message.blocks if isinstance(block, ToolBlock)])
+    events = restored(said, maker.new_id)
+    added = [event for event, _ in events if isinstance(event, MessageAdded)]
+    names = {new.message: old.id for new, old in zip(added, said, strict=True) if old.id in own}
+    blocks = {
+        new.message: _with_calls(new.blocks or (), old.blocks, calls) for new, old in zip(added, said, strict=True)
+    }
+
+    def named(event: KnownEvent) -> KnownEvent:
+        match event:
+            case MessageAdded():
+                return replace(event, message=names.get(event.message, event.message), blocks=blocks[event.message])
+            case KnowledgeRecalled() | AnswerFinished():
+                return replace(event, message=names.get(event.message or "", event.message))
+            case _:
+                return event
+
+    return [(named(event), ts) for event, ts in events]
+
+
+def _unique(ids: list[str]) -> set[str]:
+    seen = Counter(ids)
+    return {one for one in ids if seen[one] == 1 and _ID.fullmatch(one)}
+
+
+def _with_calls(new: Sequence[Block], old: Sequence[Block], calls: set[str]) -> tuple[Block, ...]:
+    return tuple(
+        replace(block, call=known.call)
+        if isinstance(block, ToolBlock) and isinstance(known, ToolBlock) and known.call in calls
+        else block
+        for block, known in zip(new, old, strict=True)
+    )
+
+
 def _appended(state: State, numbered: list[KnownEvent], claim: Claim) -> Append:
     if not numbered:
         raise Conflict("There was nothing to restore.")
@@ -144,7 +197,7 @@ def _appended(state: State, numbered: list[KnownEvent], claim: Claim) -> Append:
     after = fold(state, known)
     new = {event.message for event in events if isinstance(event, MessageAdded)}
     documents = [document_of(message) for message in after.messages if message.id in new and not message.hidden]
-    left = {message.id for message in after.messages}
+    left = {message.id for message in after.messages} - new
     return Append(
         conversation=state.conversation,
         after=state.seq,

@@ -30,6 +30,11 @@ def document(name: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "title": "Told", "model": "m", "messages": messages, **more}
 
 
+def plain(read: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of a document, without what is for Palaver alone."""
+    return [{name: value for name, value in one.items() if name != "palaver"} for one in read["messages"]]
+
+
 async def put(server: Served, name: str, body: dict[str, Any]) -> httpx.Response:
     return await server.http.put(f"/v1/trajectories/{name}", json=body)
 
@@ -70,8 +75,7 @@ async def test_written_document_is_the_chat_and_comes_back_with_its_unknown_keys
     assert answer.status_code == 200, answer.text
     read = (await server.http.get(f"/v1/trajectories/{name}")).json()
     assert (read["title"], read["boost_reasoning"], read["colour"]) == ("Told", True, {"of": ["the", "sky"]})
-    assert [message["content"] for message in read["messages"]] == ["Hi", "Ho"]
-    assert read["messages"][0]["checkpoints"] == [1]
+    assert plain(read) == document(name)["messages"]
     file = msgspec.json.decode((work.project / ".palaver" / "trajectories" / f"{name}.json").read_bytes())
     assert file == read
     async with following(server, name) as chat:
@@ -85,6 +89,21 @@ async def test_written_document_makes_a_chat_that_was_not_there(server: Served) 
     async with following(server, "anew") as chat:
         assert chat.texts == [("user", "Hi"), ("assistant", "Ho")]
         assert chat.client.thread["title"] == "Told"
+
+
+async def test_document_is_written_over_and_its_calls_keep_their_ids(server: Served) -> None:
+    called = {"id": "call-7", "type": "function", "function": {"name": "list", "arguments": "{}"}}
+    longer = document("over")
+    longer["messages"] += [
+        {"message_id": "m3", "role": "assistant", "content": "", "tool_calls": [called]},
+        {"message_id": "m3-0", "role": "tool", "content": "a.txt", "tool_call_id": "call-7", "tool_failed": False},
+    ]
+    for _ in range(2):
+        for body in (document("over"), longer):
+            assert (await put(server, "over", body)).status_code == 200
+            assert plain((await server.http.get("/v1/trajectories/over")).json()) == body["messages"]
+    hits = (await server.http.get("/api/search", params={"q": "Ho"})).json()["items"]
+    assert len(hits) == 1
 
 
 async def test_document_that_was_read_changes_nothing_when_it_is_written_back(server: Served) -> None:
