@@ -14,9 +14,10 @@ from palaver.schema.events import (
     ToolInputDelta,
     ToolStarted,
 )
-from tests.flows.engine import FREE, bodies, engine
+from tests.flows.engine import FREE, bodies, engine, gone
 from tests.flows.faces.socket.client import Frame, events, of, subscribed, types
 from tests.flows.served import serving
+from tests.unit.tools.workshop import processes_with
 
 pytestmark = pytest.mark.anyio
 
@@ -139,3 +140,25 @@ async def test_cancel_at_rest_is_quiet(tmp_path: Path) -> None:
         async with subscribed(server, session) as one:
             await one.say("control", action="cancel", target="output", sessionId=session)
             assert await one.flush() == []
+
+
+async def test_coming_back_starts_nothing_twice_and_a_stop_leaves_no_process(tmp_path: Path) -> None:
+    tag = "socket-face-comes-back"
+    order = f"!shell echo x >> started; echo begun; until [ -e never-{tag} ]; do sleep 0.01; done"
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project), params={"policy": FREE})
+        async with subscribed(work.server, session) as one:
+            await one.say("text_input", sessionId=session, text=order, clientMessageId="c-1")
+            begun = (await one.until("tool_output_delta"))[-1]
+        assert processes_with(tag)
+        async with subscribed(work.server, {"sessionId": session, "after": begun["sequence"]}) as again:
+            # A client that does not know whether its message arrived sends it again.
+            await again.say("text_input", sessionId=session, text=order, clientMessageId="c-1")
+            await again.flush()
+            await again.say("control", action="cancel", target="output", sessionId=session)
+            ended = await again.until("output_cancelled")
+        await gone(tag)
+        asked = len(bodies(work, tag))
+        started = (work.project / "started").read_text()
+    assert (started, asked) == ("x\n", 1)
+    assert [frame["error"]["code"] for frame in of(ended, "tool_result")] == ["tool_interrupted"]

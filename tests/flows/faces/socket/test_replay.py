@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Think, Tool, Tools, turns
+from palaver.backends.script import Say, Step, Think, Tool, Tools, turns
 from tests.flows.engine import FREE, engine
 from tests.flows.faces.socket.client import Client, Frame, events, of, operation, rendered, subscribed, types
 from tests.flows.served import Served, serving
