@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from palaver.faces.inbox.tools import InboxTool, as_key
+from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
 from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
 from palaver.schema.view import State
@@ -33,10 +33,10 @@ async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: 
     state = await server.directory.state(visit.conversation)
     project = Path(state.project) if state.project else server.directory.home
     # Speaking is no effect on the world: without a rule it is let through like reading.
-    spec = ToolSpec(tool.key, tool.description, {}, reads_only=True)
+    spec = ToolSpec(ruled_as(tool), tool.description, {}, reads_only=True)
     match = str(arguments.get("content", "")) if tool.act == "post" else None
     proposal = Proposal(
-        title=tool.name, hash=fingerprint(tool.key, arguments, project, {}), reads_only=True, match=match
+        title=tool.name, hash=fingerprint(spec.name, arguments, project, {}), reads_only=True, match=match
     )
     verdict = verdict_of(server, state, project, spec, proposal)
     if verdict.failed:

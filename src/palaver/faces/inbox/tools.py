@@ -132,6 +132,11 @@ def as_key(name: str) -> str:
     return name.replace(".", "_")
 
 
+def ruled_as(tool: InboxTool) -> str:
+    """The name by which rules know a call: an alias does not lead around them."""
+    return next(known.key for known in TOOLS if known.act == tool.act and "assistant" in known.sides)
+
+
 def offered(side: Side, kind: Kind) -> tuple[InboxTool, ...]:
     """What a server shows to a token: its side's tools, to an observer only those that read."""
     may_act = kind in MEMBERS[side]

@@ -45,7 +45,7 @@ class Inbox:
         first = result.content[0]
         assert isinstance(first, types.TextContent)
         assert msgspec.json.decode(first.text) == result.structured_content
-        return result.structured_content
+        return dict(result.structured_content)
 
     async def refused(self, name: str, **arguments: Any) -> str:
         result = await self.client.call_tool(name, arguments)
@@ -84,9 +84,11 @@ class Inbox:
     async def subscribed(self) -> AsyncIterator[None]:
         """Updates come into `told`, by whatever the era calls a subscription."""
         if self.era == "legacy":
-            await self.client.session.subscribe_resource(INBOX)
+            subscribe = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=INBOX))
+            await self.client.session.send_request(subscribe, types.EmptyResult)
             yield
-            await self.client.session.unsubscribe_resource(INBOX)
+            leave = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=INBOX))
+            await self.client.session.send_request(leave, types.EmptyResult)
             return
         async with self.client.listen(resource_subscriptions=[INBOX]) as events:
 
@@ -113,7 +115,8 @@ async def inbox(
     holder: list[Inbox] = []
 
     async def heard(message: object) -> None:
-        if isinstance(message, types.ResourceUpdatedNotification):
+        # A listener of the newer era is handed its events; those of the older one are heard here.
+        if era == "legacy" and isinstance(message, types.ResourceUpdatedNotification):
             await holder[0].told.put(message.params.uri)
 
     headers = {"Authorization": f"Bearer {token or served.token}"}
