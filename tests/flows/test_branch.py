@@ -45,8 +45,14 @@ async def test_branch_copies_up_to_the_message_under_new_ids(shared: Served) -> 
         {"temperature": 1},
         before["project"],
     )
-    parent = {"conversation": source, "kind": "branch", "root": source, "message": chosen["id"], "call": None}
-    assert state["parent"] == parent
+    assert state["parent"] == {
+        "conversation": source,
+        "kind": "branch",
+        "root": source,
+        "message": chosen["id"],
+        "call": None,
+        "depth": 0,
+    }
     assert await shared.state(source) == before
     row = (await shared.http.get(f"/api/conversations/{branch}")).json()
     assert (row["parent"], row["message_count"]) == (source, 2)
