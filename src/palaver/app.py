@@ -35,6 +35,7 @@ from palaver.faces.inbox.doors import InboxDoors
 from palaver.faces.keys import Failures, Keys
 from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
+from palaver.faces.socket.voices import speaker_of
 from palaver.faces.streams import Streams
 from palaver.faces.token_files import SignedOutFile, ensure_token, read_key_records, read_token, token_stamps
 from palaver.feed.feed import Feed
@@ -119,6 +120,7 @@ async def open_app(
             standing=standing,
             places=places_of(config.environment),
             trajectories=written,
+            speaker=speaker_of(config.environment),
             full_enabled=config.full_enabled,
             defaults=defaults,
             rules=config.rules,

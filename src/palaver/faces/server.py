@@ -23,6 +23,7 @@ from palaver.conversation.trajectories import Trajectories
 from palaver.errors import Forbidden
 from palaver.faces.keys import Failures, Keys, Principal, Role
 from palaver.faces.listings import Listings
+from palaver.faces.socket.voices import Speaker
 from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.history.programs.places import Places
@@ -60,6 +61,8 @@ class ServerParts:
     """Where other programs of the same user keep their conversations."""
     trajectories: Trajectories | None = None
     """Who writes conversations down beside their projects, if anybody does."""
+    speaker: Speaker | None = None
+    """Reads answers aloud, where something can."""
     full_enabled: bool = False
     """Mode `full` counts here; else it is no more than `ask`."""
     defaults: Defaults = field(default_factory=Defaults)

@@ -7,8 +7,8 @@ a gap. Nothing a client says ends the connection but a wrong version in its gree
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import structlog
@@ -175,7 +175,9 @@ class Connection:
         try:
             async with (
                 self._face.live.following(session) as following,
+                self._face.speech.listening(session) as spoken,
                 aclosing(self._lines(session, after, following)) as lines,
+                self._passing_on_speech(spoken, source),
             ):
                 async for line in lines:
                     await self._outbox.put(source, line)
@@ -185,6 +187,19 @@ class Connection:
             await self._say(**_error(unforeseen(failure, "socket")), sessionId=session)
         if self._sources.get(session) is source:
             del self._sources[session], self._subscriptions[session]
+
+    @asynccontextmanager
+    async def _passing_on_speech(self, spoken: "asyncio.Queue[bytes]", source: object) -> AsyncIterator[None]:
+        async def pass_on() -> None:
+            while True:
+                await self._outbox.put(source, await spoken.get())
+
+        passing = asyncio.create_task(pass_on(), name="pass on speech")
+        try:
+            yield
+        finally:
+            passing.cancel()
+            await asyncio.wait({passing})
 
     async def _lines(self, session: str, after: Cursor | None, following: Following) -> AsyncGenerator[bytes, None]:
         seen = following.state.seq

@@ -1,4 +1,4 @@
-"""The live half of this face: one projection a conversation, and one bulletin, shared by all its sockets.
+"""The live half of this face: one projection a conversation, one voice, and one bulletin, shared by all its sockets.
 
 Made once with the application.
 """
@@ -9,6 +9,7 @@ from palaver.faces.socket.bulletin import Bulletin
 from palaver.faces.socket.memory import Memory, memory_of
 from palaver.faces.socket.project import SocketProjector
 from palaver.faces.socket.replay import memory_at
+from palaver.faces.socket.speech import Speech
 from palaver.schema.view import State
 
 
@@ -23,6 +24,7 @@ class SocketFace:
             lambda state: SocketProjector(self._taken(state), self._taken),
             lambda state: state.seq,
         )
+        self.speech = Speech(server.speaker, self.live)
         self.bulletin = Bulletin(server.log, server.feed, server.clock)
 
     async def _view(self, conversation: str) -> State:

@@ -1,0 +1,104 @@
+"""Engines that turn a sentence into sound: an OpenAI-compatible speech service, or `espeak-ng` on this machine.
+
+Made by the composition root from the environment, used by `speech`. Must never put a text on a command line, keep one, or
+log it.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import aiohttp
+
+SPEAK_S = 30.0
+"""For one sentence; an engine that takes longer would be spoken over by the next answer."""
+AUDIO_BYTES = 8 << 20
+"""Of one sentence: minutes of sound, whatever the format."""
+
+
+class SpeechFailed(Exception):
+    """In words for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    data: bytes = field(repr=False)
+    mime: str
+
+
+class Speaker(Protocol):
+    async def speak(self, text: str) -> Audio:
+        """Raises SpeechFailed."""
+        ...
+
+
+def speaker_of(environment: Mapping[str, str]) -> Speaker | None:
+    """What the environment names, else what is installed, else nothing."""
+    if url := environment.get("PALAVER_SPEECH_URL"):
+        return SpeechService(
+            url=url.rstrip("/"),
+            api_key=environment.get("PALAVER_SPEECH_API_KEY") or None,
+            model=environment.get("PALAVER_SPEECH_MODEL") or "tts-1",
+            voice=environment.get("PALAVER_SPEECH_VOICE") or "alloy",
+        )
+    program = shutil.which("espeak-ng", path=environment.get("PATH", ""))
+    return Espeak(program, environment.get("PALAVER_SPEECH_VOICE") or None) if program else None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechService:
+    """`POST {url}/audio/speech`, as OpenAI and the many that follow it have it."""
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    model: str = "tts-1"
+    voice: str = "alloy"
+
+    async def speak(self, text: str) -> Audio:
+        body = {"model": self.model, "voice": self.voice, "input": text, "response_format": "mp3"}
+        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        limit = aiohttp.ClientTimeout(total=SPEAK_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=limit) as session,
+                session.post(f"{self.url}/audio/speech", json=body, headers=headers) as answer,
+            ):
+                if answer.status != 200:
+                    raise SpeechFailed(
+                        f"The speech service answered {answer.status}. Check PALAVER_SPEECH_URL and its key."
+                    )
+                data = await answer.content.read(AUDIO_BYTES)
+                return Audio(data, answer.content_type)
+        except (aiohttp.ClientError, TimeoutError) as failure:
+            raise SpeechFailed(f"The speech service could not be reached: {type(failure).__name__}.") from failure
+
+
+@dataclass(frozen=True, slots=True)
+class Espeak:
+    program: str
+    voice: str | None = None
+
+    async def speak(self, text: str) -> Audio:
+        voice = ("-v", self.voice) if self.voice else ()
+        try:
+            child = await asyncio.create_subprocess_exec(
+                self.program, *voice, "--stdin", "--stdout", stdin=-1, stdout=-1, stderr=asyncio.subprocess.DEVNULL
+            )
+        except OSError as failure:
+            raise SpeechFailed(f"espeak-ng could not be started: {failure.strerror}.") from failure
+        try:
+            async with asyncio.timeout(SPEAK_S):
+                sound, _ = await child.communicate(text.encode())
+        except TimeoutError as failure:
+            raise SpeechFailed("espeak-ng took too long over a sentence.") from failure
+        finally:
+            if child.returncode is None:
+                with suppress(ProcessLookupError):
+                    child.kill()
+                await asyncio.shield(child.wait())
+        if child.returncode or not sound:
+            raise SpeechFailed(f"espeak-ng ended with {child.returncode}.")
+        return Audio(sound[:AUDIO_BYTES], "audio/wav")

@@ -1,0 +1,46 @@
+"""What is said aloud of a text that comes in pieces."""
+
+import pytest
+
+from palaver.faces.socket.speech import LONGEST_CHARS, Sentences
+from palaver.faces.socket.voices import Espeak, SpeechService, speaker_of
+
+
+def spoken(*pieces: str) -> tuple[list[str], list[str]]:
+    sentences = Sentences()
+    return [one for piece in pieces for one in sentences.add(piece)], sentences.end()
+
+
+def test_sentence_is_said_when_it_has_ended_and_the_rest_at_the_end() -> None:
+    assert spoken("Hello the", "re. How are", " you? I am", " fine") == (
+        ["Hello there.", "How are you?"],
+        ["I am fine"],
+    )
+
+
+def test_number_and_name_with_a_point_are_not_torn() -> None:
+    assert spoken("Version 3.11 of a.txt is out. ") == (["Version 3.11 of a.txt is out."], [])
+
+
+def test_markup_and_code_are_not_said() -> None:
+    text = "# A heading\n**Bold** words.\n```python\nprint('no')\n```\nAfter it.\n"
+    assert spoken(*text) == (["A heading", "Bold words.", "After it."], [])
+
+
+def test_sentence_without_an_end_is_cut_at_a_space() -> None:
+    said, rest = spoken("word " * 200)
+    assert all(len(one) <= LONGEST_CHARS for one in said)
+    assert " ".join([*said, *rest]).split() == ["word"] * 200
+
+
+@pytest.mark.parametrize("text", ["", "   ", "---", "***\n"])
+def test_nothing_is_said_of_nothing(text: str) -> None:
+    assert spoken(text) == ([], [])
+
+
+def test_service_that_is_named_is_used_before_what_is_installed(tmp_path: object) -> None:
+    assert speaker_of({"PATH": ""}) is None
+    named = speaker_of({"PATH": "", "PALAVER_SPEECH_URL": "http://127.0.0.1:1/v1/", "PALAVER_SPEECH_VOICE": "nova"})
+    assert isinstance(named, SpeechService)
+    assert (named.url, named.voice, named.model) == ("http://127.0.0.1:1/v1", "nova", "tts-1")
+    assert Espeak("espeak-ng").voice is None
