@@ -16,6 +16,9 @@ from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, Promp
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
+POSTED = "posted"
+"""The kind of a message that its agent made with a tool: the call says it already."""
+
 FOR_PEOPLE_ONLY = frozenset({"error", "report", "notice"})
 """Kinds of event messages that tell a person something. Every other event, hidden or not, is addressed to the agent."""
 
@@ -107,7 +110,7 @@ class _Arranging:
     def take(self, messages: Sequence[Message], blobs: Mapping[str, bytes | None]) -> None:
         self.taken += messages
         for message in messages:
-            if message.status == "superseded":
+            if message.status == "superseded" or message.event_kind == POSTED:
                 continue
             if message.role == "assistant":
                 _answer(message, self._ids, self.provider, blobs, self._draft)

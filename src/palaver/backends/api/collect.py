@@ -75,8 +75,11 @@ class Collector:
         new_id: Callable[[], str],
         now_ms: Callable[[], int],
         replaces: str | None = None,
+        unposted: bool = False,
     ) -> None:
+        """`unposted`: plain words of this agent reach nobody."""
         self.message = message
+        self.spoke = False
         self.started = False
         self.stopped: Stopped | None = None
         self.usage: Usage | None = None
@@ -86,6 +89,7 @@ class Collector:
         self._new_id = new_id
         self._now_ms = now_ms
         self._replaces = replaces
+        self._unposted = unposted
         self._blocks = 0
         self._prose: _Prose | None = None
         self._thoughts: list[_Prose] = []
@@ -206,7 +210,16 @@ class Collector:
         if prose.kind != "text":
             return [self._thought(prose, interrupted)]
         text = "".join(prose.parts)
-        return [TextFinished(message=self.message, block=prose.block, text=text, interrupted=interrupted)]
+        self.spoke = self.spoke or bool(text.strip())
+        return [
+            TextFinished(
+                message=self.message,
+                block=prose.block,
+                text=text,
+                interrupted=interrupted,
+                unposted=self._unposted,
+            )
+        ]
 
     def _thought(self, prose: _Prose, interrupted: bool) -> ThinkingFinished:
         text = "".join(prose.parts)

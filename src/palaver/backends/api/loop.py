@@ -27,15 +27,19 @@ from palaver.backends.base import Capabilities, Turn
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
 from palaver.errors import AgentError
+from palaver.schema.content import as_content
 from palaver.schema.errors import ErrorCode, WireError
-from palaver.schema.events import ContextCompressed, KnownEvent, RequestOpened, TurnFinished
+from palaver.schema.events import ContextCompressed, KnownEvent, MessageAdded, RequestOpened, TurnFinished
 from palaver.schema.view import Outcome, Plan, TextBlock
 from palaver.tools.base import ToolSpec
+from palaver.tools.chat_post import NAME as CHAT_POST
+from palaver.tools.chat_post import ChatPost
 from palaver.tools.mcp.servers import McpServers
 from palaver.tools.policy import Mode, as_mode
 from palaver.tools.redact import Redactor
 from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox
+from palaver.tools.turn_end import YieldTurn
 
 STEP_LIMIT = 100
 """Model calls a turn. An agent that needs more is most likely going in circles; a person can send it on."""
@@ -90,6 +94,8 @@ class ApiBackend:
         agent = turn.agent
         toolbox = self._toolbox.only(agent.tools) if agent.tools else self._toolbox
         toolbox = toolbox.delegating(turn.project, is_deepest(turn.state))
+        if agent.strict_inbox:
+            toolbox = toolbox.with_tools((ChatPost(), YieldTurn()))
         if self._mcp is None or not agent.mcp_servers:
             return toolbox
         return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project))
@@ -141,7 +147,7 @@ class _Loop:
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         turn, calls, spending = self._turn, self._calls, Spending(self._turn)
-        steps, answered = 0, False
+        steps, answered, reminders = 0, False, 0
         if recalled := await self._preparing.recall():
             yield recalled
         while True:
@@ -188,10 +194,22 @@ class _Loop:
             if answered and step.reason == "refusal":
                 yield self._finished("failed", "provider_refused", DECLINED)
                 return
+            if turn.agent.strict_inbox and step.spoke:
+                if reminders == REMINDERS:
+                    yield self._finished("failed", "protocol_broken", SPEAKS_PLAINLY)
+                    return
+                answered, reminders = False, reminders + 1
+                yield self._reminder()
             # As at the turn's beginning: from here on only what is on disk counts, whoever wrote it and whenever.
             await turn.committed()
             if measured := self._preparing.measured():
                 yield measured
+
+    def _reminder(self) -> MessageAdded:
+        """Plain words of an agent that must use its tool, as the error that they are."""
+        content = as_content(USE_THE_TOOL)
+        kind = "plain_text_error"
+        return MessageAdded(message=self._turn.new_id(), role="event", hidden=True, event_kind=kind, content=content)
 
     def _step(self) -> Step:
         return Step(self._turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
@@ -268,6 +286,15 @@ class _Loop:
         )
 
 
+REMINDERS = 3
+"""A model that has not understood by then will not."""
+USE_THE_TOOL = (
+    f"Error: plain text reaches nobody here. What you just wrote was not shown. Say it with {CHAT_POST}, then end your "
+    "turn with loop_yield_turn."
+)
+SPEAKS_PLAINLY = (
+    f"The agent keeps answering in plain text, but may only speak through {CHAT_POST}. Choose a model that uses tools."
+)
 TOO_LONG = "The answer reached its limit and breaks off. Ask the agent to go on, or raise `max_tokens`."
 DECLINED = "The model declined to answer this. Say it differently, or choose another model."
 

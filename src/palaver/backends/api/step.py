@@ -52,6 +52,8 @@ class Step:
         """The cut answer whose place the next one takes."""
         self.reason = "other"
         self.made_calls = False
+        self.spoke = False
+        """It said something in plain text."""
 
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         while True:
@@ -96,7 +98,7 @@ class Step:
                 continue
             for event in answer.finish():
                 yield await self._priced(event, answer, candidate, request.model)
-            self.reason, self.made_calls = answer.reason, answer.made_calls
+            self.reason, self.made_calls, self.spoke = answer.reason, answer.made_calls, answer.spoke
             return
 
     async def _attempt(
@@ -152,6 +154,7 @@ class Step:
             new_id=self._turn.new_id,
             now_ms=self._turn.now_ms,
             replaces=self._replaces,
+            unposted=self._turn.agent.strict_inbox,
         )
 
     def _retrying(self, attempt: int, pause_s: float, error: AgentError) -> TurnStatus:

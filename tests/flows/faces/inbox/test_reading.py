@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Boundary, Emit, Pause, Say, Think, Tool, Wait
+from palaver.backends.script import Boundary, Emit, Pause, Say, Step, Think, Tool, Wait
 from palaver.clock import ManualClock
 from palaver.schema.events import AnswerStarted, TextDelta
 from tests.flows.faces.inbox.client import ERAS, INBOX, Era, inbox
@@ -94,7 +94,7 @@ async def test_unknown_cursor_is_said_and_never_answered_with_everything(tmp_pat
 
 
 async def test_text_before_a_tool_call_is_posted_at_once_and_once(tmp_path: Path) -> None:
-    script = [Think("Hm."), Say("Let me look."), Tool("look", wait="gate"), Say("It is green.")]
+    script: list[Step] = [Think("Hm."), Say("Let me look."), Tool("look", wait="gate"), Say("It is green.")]
     async with serving(tmp_path, script) as served:
         conversation = await served.create()
         async with inbox(served, "human", conversation) as human:
@@ -108,7 +108,9 @@ async def test_text_before_a_tool_call_is_posted_at_once_and_once(tmp_path: Path
 
 async def test_text_that_broke_off_is_not_posted(tmp_path: Path) -> None:
     half = (AnswerStarted(message="half"), TextDelta(message="half", block=0, text="Half of"))
-    async with serving(tmp_path, [Say("All of it."), Boundary(), *map(Emit, half), Wait("never")]) as served:
+    async with serving(
+        tmp_path, [Say("All of it."), Boundary(), *(Emit(event) for event in half), Wait("never")]
+    ) as served:
         conversation = await served.create()
         async with inbox(served, "human", conversation) as human:
             await human.say("Go")
@@ -143,7 +145,7 @@ async def test_resource_and_tool_agree_at_every_moment(tmp_path: Path) -> None:
 
 
 async def test_inbox_has_the_order_of_the_screen(tmp_path: Path) -> None:
-    script = [Say("One."), Tool("look", output="x"), Say("Two.")]
+    script: list[Step] = [Say("One."), Tool("look", output="x"), Say("Two.")]
     async with serving(tmp_path, script) as served:
         conversation = await served.create()
         async with (
