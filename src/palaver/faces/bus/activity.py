@@ -63,7 +63,8 @@ def doing(state: State) -> Doing | None:
     if messages and messages[-1].status == "streaming" and messages[-1].blocks:
         return _streaming(messages, turn)
     answered = [message for message in messages if message.blocks]
-    if answered and turn.activity == "thinking":
+    # Results go back to the model; an answer without calls was the last.
+    if answered and turn.activity == "thinking" and isinstance(answered[-1].blocks[-1], ToolBlock):
         return Doing(f"status-{answered[-1].id}-next", "thinking", USUAL["thinking"])
     return None
 

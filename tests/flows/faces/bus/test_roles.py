@@ -44,12 +44,12 @@ async def refused(server: Served, token: str, bodies: dict[str, dict[str, object
 async def test_token_may_do_what_its_role_says_and_no_more(tmp_path: Path, kind: Kind) -> None:
     async with serving(tmp_path) as server:
         session = (await chat(server, "Hello"))["session_id"]
-        SENDS["/api/chat/clear"] = {"session_id": session}
+        sends = {**SENDS, "/api/chat/clear": {"session_id": session}}
         server.app.keys.replace(server.token, [KeyRecord(name="eve", kind=kind, hash=token_hash("eve"))])
         read = [await server.http.get(path, headers={"Authorization": "Bearer eve"}) for path in READS]
         may = MAY[kind]
         assert {answer.status_code for answer in read} == {200}
-        assert await refused(server, "eve", SENDS) == {"send" not in may}
+        assert await refused(server, "eve", sends) == {"send" not in may}
         assert await refused(server, "eve", DECIDES) == {"decide" not in may}
         assert await refused(server, "eve", OWNS) == {"admin" not in may}
 
