@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "token": Place("palaver.cli.token", "app", "Give tokens to others, take them back, renew your own."),
     "missions": Place("palaver.cli.missions", "app", "Set, clear and list what agents go on with by themselves."),
+    "mcp": Place("palaver.cli.mcp", "mcp", "Offer a conversation's inbox to an MCP client, over standard streams."),
     "doctor": Place("palaver.cli.doctor", "doctor", "Say what was found here and what is missing."),
     "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
     "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),

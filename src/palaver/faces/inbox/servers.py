@@ -7,9 +7,7 @@ What a handshake client subscribes to lasts as long as its session; what a clien
 request. Both are told through the same `updates`.
 """
 
-import asyncio
 from collections.abc import Awaitable
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -18,13 +16,13 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 from palaver import __version__
 from palaver.errors import CallerError, PalaverError
 from palaver.faces.inbox.acts import Acts
 from palaver.faces.inbox.policy import Denied, judged
+from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, known
 from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, Side, as_key, offered
 from palaver.faces.inbox.updates import updates
 from palaver.faces.inbox.visit import VISIT, Visit
@@ -33,7 +31,6 @@ from palaver.faces.server import ServerParts
 
 T = TypeVar("T")
 
-INBOX = "ui://chat/inbox"
 JSON = "application/json"
 
 WORDS: dict[Side, str] = {
@@ -49,12 +46,10 @@ SESSIONS_MOST = 1_000
 BODY_BYTES = 4 << 20
 """A message of 1 MiB, whatever its characters become in JSON."""
 
-Context = Any
-"""The package's request context; its parameters are of no interest here."""
-
 
 def inbox_server(side: Side, parts: ServerParts) -> Server[Any]:
     handlers = _Handlers(side, parts)
+    told = Subscriptions(lambda ctx, listening: updates(parts.feed, _visit(ctx).conversation, listening))
     return Server(
         f"palaver-{side}",
         version=__version__,
@@ -64,9 +59,9 @@ def inbox_server(side: Side, parts: ServerParts) -> Server[Any]:
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
         on_read_resource=handlers.read_resource,
-        on_subscribe_resource=handlers.subscribe,
-        on_unsubscribe_resource=handlers.unsubscribe,
-        on_subscriptions_listen=handlers.listen,
+        on_subscribe_resource=told.subscribe,
+        on_unsubscribe_resource=told.unsubscribe,
+        on_subscriptions_listen=told.listen,
         get_tool_input_schema=lambda name: next(
             (INPUT[tool.act] for tool in offered(side, "owner") if tool.key == as_key(name)), None
         ),
@@ -116,57 +111,10 @@ class _Handlers:
         return types.ListResourcesResult(resources=[inbox])
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        _known(params.uri)
+        known(params.uri)
         page = await _told(self._acts(_visit(ctx)).newest())
         text = msgspec.json.encode(page).decode()
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=INBOX, mime_type=JSON, text=text)])
-
-    # -- subscriptions
-
-    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        _known(params.uri)
-        subscribed = _subscriptions(ctx)
-        if INBOX not in subscribed:
-            listening = asyncio.Event()
-            telling = asyncio.create_task(self._tell(ctx, listening), name="tell an inbox's subscriber")
-            subscribed[INBOX] = telling
-            await _either(listening, telling)
-        return types.EmptyResult()
-
-    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        _known(params.uri)
-        if telling := _subscriptions(ctx).pop(INBOX, None):
-            telling.cancel()
-        return types.EmptyResult()
-
-    async def _tell(self, ctx: Context, listening: asyncio.Event) -> None:
-        """As long as the session lasts, or the conversation."""
-        try:
-            async with aclosing(updates(self._parts.feed, _visit(ctx).conversation, listening)) as news:
-                async for _ in news:
-                    await ctx.session.send_resource_updated(INBOX)
-        except PalaverError:
-            # Deleted; whoever reads next is told so.
-            return
-
-    async def listen(
-        self, ctx: Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        bus, listening = InMemorySubscriptionBus(), asyncio.Event()
-
-        async def publish() -> None:
-            async with aclosing(updates(self._parts.feed, _visit(ctx).conversation, listening)) as news:
-                async for _ in news:
-                    await bus.publish(ResourceUpdated(uri=INBOX))
-
-        publishing = asyncio.create_task(publish(), name="tell an inbox's listener")
-        try:
-            # Before the acknowledgement: whatever is posted after it must be told.
-            await _either(listening, publishing)
-            return await ListenHandler(bus)(ctx, params)
-        finally:
-            publishing.cancel()
-            await asyncio.wait({publishing})
 
     def _acts(self, visit: Visit) -> Acts:
         return Acts(self._parts, self._side, visit.conversation, visit.caller, visit.client)
@@ -177,47 +125,11 @@ def _visit(ctx: Context) -> Visit:
     return visit
 
 
-def _subscriptions(ctx: Context) -> dict[str, asyncio.Task[None]]:
-    """Those of a session; they end with it."""
-    # The package shows handlers no connection, and tells them of its end in no other way (mcp 2.3).
-    connection: Any = ctx.session._connection
-    held: dict[str, asyncio.Task[None]] | None = connection.state.get(VISIT)
-    if held is None:
-        held = connection.state[VISIT] = {}
-
-        def end(tasks: dict[str, asyncio.Task[None]] = held) -> None:
-            for task in tasks.values():
-                task.cancel()
-
-        connection.exit_stack.callback(end)
-    return held
-
-
-async def _either(happened: asyncio.Event, task: asyncio.Task[None]) -> None:
-    """Until the event, or the task's own failure."""
-    waiting = asyncio.create_task(happened.wait())
-    try:
-        await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-    if task.done():
-        await _told(_result(task))
-
-
-async def _result(task: asyncio.Task[None]) -> None:
-    task.result()
-
-
 async def _told(work: Awaitable[T]) -> T:
     try:
         return await work
     except PalaverError as refusal:
         raise MCPError(types.INVALID_REQUEST, refusal.message) from None
-
-
-def _known(uri: Any) -> None:
-    if str(uri) != INBOX:
-        raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri} here; there is {INBOX}.", {"uri": str(uri)})
 
 
 def _failed(refusal: CallerError) -> types.CallToolResult:
