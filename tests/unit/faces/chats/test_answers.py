@@ -1,0 +1,182 @@
+"""Answers in unusual shapes: told so that a client holds the same, whatever order things come in."""
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.core.evolve import evolve
+from palaver.core.settle import fail, settle
+from palaver.faces.chats.project import ChatsProjector
+from palaver.faces.chats.snapshot import snapshot_frame
+from palaver.schema.base import Usage
+from palaver.schema.content import as_content
+from palaver.schema.errors import WireError
+from palaver.schema.events import (
+    AnswerFinished,
+    AnswerStarted,
+    CitationAdded,
+    ConversationCreated,
+    KnownEvent,
+    MessageAdded,
+    TextDelta,
+    TextFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    TurnStatus,
+)
+from palaver.schema.view import State, Trigger
+from tests.unit.faces.chats.client import ChatsClient, Json, frames_of
+
+FAILURE = WireError(code="provider_unavailable", message="The service is away.", retryable=True)
+
+
+class Followed:
+    """A chat in the middle of a turn, and a client who follows it."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self._fold(ConversationCreated())
+        self.projector = ChatsProjector(self.state)
+        self.client = ChatsClient()
+        self.client.apply(frames_of(snapshot_frame(self.state, self.projector.seq))[0])
+        self.heard: list[Json] = []
+        self.hears(
+            MessageAdded(message="m", content=as_content("Go"), turn="t"),
+            TurnStarted(turn="t", agent="default", backend="b", trigger=Trigger(messages=("m",))),
+            AnswerStarted(turn="t", message="a"),
+        )
+
+    def snapshot(self) -> Json:
+        return frames_of(snapshot_frame(self.state, self.projector.seq))[0]
+
+    def _fold(self, event: KnownEvent) -> tuple[KnownEvent, State]:
+        numbered = replace(event, seq=self.state.seq + 1, conversation="c")
+        before, self.state = self.state, evolve(self.state, numbered)
+        return numbered, before
+
+    def hears(self, *events: KnownEvent) -> list[Json]:
+        """The frames of some events; after each the client holds what a snapshot shows."""
+        told: list[Json] = []
+        for event in events:
+            numbered, before = self._fold(event)
+            for one in self.projector.project(numbered, before, self.state, 0):
+                (frame,) = frames_of(one.body)
+                self.client.apply(frame)
+                told.append(frame)
+            assert self.client.messages == self.snapshot()["messages"], event
+        self.heard += told
+        return told
+
+
+def called(call: str, block: int) -> Sequence[KnownEvent]:
+    return (
+        ToolCalled(turn="t", message="a", block=block, call=call, name="list", input={}),
+        ToolStarted(turn="t", call=call, grant="rule"),
+        ToolFinished(turn="t", call=call, ok=True, output="a.txt"),
+    )
+
+
+def words(frames: Sequence[Json]) -> list[tuple[str, str]]:
+    return [(op["op"], op.get("text", "")) for frame in frames for op in frame.get("ops", ())]
+
+
+def test_fragment_after_an_empty_thought_is_parted_from_the_thought_before_it() -> None:
+    chat = Followed()
+    chat.hears(
+        ThinkingDelta(turn="t", message="a", block=0, text="First."),
+        ThinkingFinished(turn="t", message="a", block=0, text="First."),
+        ThinkingDelta(turn="t", message="a", block=1, text=""),
+        ThinkingDelta(turn="t", message="a", block=1, text="Second."),
+    )
+    assert chat.client.messages[-1]["reasoning_content"] == "First.\n\nSecond."
+
+
+def test_text_that_ends_otherwise_than_it_streamed_is_told_whole() -> None:
+    chat = Followed()
+    chat.hears(TextDelta(turn="t", message="a", block=0, text="Almost"))
+    told = chat.hears(TextFinished(turn="t", message="a", block=0, text="Something else"))
+    assert [frame["type"] for frame in told] == ["message_updated"]
+    assert chat.client.messages[-1]["content"] == "Something else"
+
+
+def test_citation_of_an_earlier_text_is_told_in_its_place() -> None:
+    chat = Followed()
+    chat.hears(
+        TextFinished(turn="t", message="a", block=0, text="One"),
+        TextFinished(turn="t", message="a", block=1, text="Two"),
+        CitationAdded(turn="t", message="a", block=1, citation={"url": "second"}),
+        CitationAdded(turn="t", message="a", block=0, citation={"url": "first"}),
+    )
+    assert chat.client.messages[-1]["citations"] == [{"url": "first"}, {"url": "second"}]
+    assert ("add_citation", "") in words(chat.heard)
+
+
+def test_results_that_come_out_of_order_stand_in_the_order_of_their_calls() -> None:
+    chat = Followed()
+    first, second = called("c1", 0), called("c2", 1)
+    chat.hears(first[0], second[0], AnswerFinished(turn="t", message="a", finish_reason="tool_calls"))
+    chat.hears(first[1], second[1], second[2], first[2])
+    assert [message.get("tool_call_id") for message in chat.client.messages[2:]] == ["c1", "c2"]
+    added = [frame["index"] for frame in chat.heard if frame["type"] == "message_added"]
+    assert added == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("end", ["stopped", "failed"])
+def test_answer_that_breaks_off_after_a_call_ran_goes_as_a_whole_or_stays_as_a_whole(end: str) -> None:
+    chat = Followed()
+    chat.hears(TextFinished(turn="t", message="a", block=0, text="I look."), *called("c1", 1))
+    chat.hears(TextDelta(turn="t", message="a", block=2, text="And I se"))
+    assert len(chat.client.messages) == 3
+    events = settle(chat.state, "user", now=1) if end == "stopped" else fail(chat.state, FAILURE, now=1)
+    told = chat.hears(*events)
+    assert told[-1]["type"] == "runtime_updated"
+    if end == "stopped":
+        assert [message["role"] for message in chat.client.messages] == ["user"]
+        assert told[-1]["state"] == "idle"
+    else:
+        assert [message["role"] for message in chat.client.messages] == ["user", "assistant", "tool"]
+        assert chat.client.messages[1]["finish_reason"] == "error"
+        assert chat.client.messages[1]["content"] == "I look.\n\nAnd I se"
+        assert (told[-1]["state"], told[-1]["error"]) == ("error", "The service is away.")
+
+
+def test_attempt_that_another_takes_the_place_of_is_removed() -> None:
+    chat = Followed()
+    chat.hears(TextDelta(turn="t", message="a", block=0, text="Half"))
+    chat.hears(AnswerFinished(turn="t", message="a", finish_reason="cut", interrupted=True))
+    told = chat.hears(AnswerStarted(turn="t", message="b", replaces="a"))
+    assert [frame["type"] for frame in told] == ["stream_finished", "message_removed", "stream_started"]
+    assert [message["message_id"] for message in chat.client.messages] == ["m", "b"]
+
+
+def test_making_a_history_fit_is_shown_while_it_lasts() -> None:
+    chat = Followed()
+    (during,) = chat.hears(TurnStatus(turn="t", status="working", detail="compressing"))
+    (after,) = chat.hears(TurnStatus(turn="t", status="thinking"))
+    assert (during["is_compressing"], after["is_compressing"]) == (True, False)
+    assert during.keys() >= {"compression_phase", "compression_reason"}
+    assert "compression_phase" not in after
+
+
+def test_usage_and_the_reason_are_told_with_the_end() -> None:
+    chat = Followed()
+    told = chat.hears(
+        TextDelta(turn="t", message="a", block=0, text="Done"),
+        TextFinished(turn="t", message="a", block=0, text="Done"),
+        AnswerFinished(turn="t", message="a", finish_reason="stop", usage=Usage(input_tokens=3, output_tokens=1)),
+        TurnFinished(turn="t", outcome="completed"),
+    )
+    assert [frame["type"] for frame in told] == [
+        "stream_delta",
+        "stream_delta",
+        "stream_finished",
+        "message_added",
+        "runtime_updated",
+    ]
+    assert chat.client.messages[-1]["usage"]["total_tokens"] == 4
