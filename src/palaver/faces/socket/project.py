@@ -128,13 +128,15 @@ def sender_of(event: KnownEvent) -> tuple[str, ...]:
 
 def project(event: KnownEvent, memory: Memory) -> list[Json]:
     """Every frame that is told of an event, in order."""
+    said = list(_told(event, memory))
     frames: list[Json] = []
-    for number, (kind, fields) in enumerate(_told(event, memory)):
+    # Counted from the end: the last keeps the event's own id, whether or not a start or a delta had to be said before it.
+    for left, (kind, fields) in zip(range(len(said) - 1, -1, -1), said, strict=True):
         frame: Json = {
             "type": kind,
             "sessionId": event.conversation,
             "sequence": event.seq,
-            "id": f"{event.id}.{number}" if number else event.id,
+            "id": f"{event.id}.{left}" if left else event.id,
         }
         if event.exchange:
             frame["agentExchangeId"] = event.exchange

@@ -18,7 +18,7 @@ from tests.flows.served import WAIT_S, Served, serving
 
 pytestmark = pytest.mark.anyio
 
-BLOCKS = 60
+BLOCKS = 45
 """Of 200 KB each: more than the kernel and the server hold for one who does not read."""
 
 

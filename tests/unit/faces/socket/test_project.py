@@ -6,12 +6,33 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.evolve import evolve
 from palaver.faces.socket.memory import Memory, cut_outputs, memory_of
-from palaver.faces.socket.project import project
-from palaver.schema.events import Event, LogCompacted, ToolOutputDelta, UnknownEvent, decode_event
-from palaver.schema.view import State
+from palaver.faces.socket.project import project, told
+from palaver.schema.base import Origin
+from palaver.schema.content import as_content
+from palaver.schema.events import (
+    AnswerStarted,
+    ConversationCreated,
+    Event,
+    KnownEvent,
+    LogCompacted,
+    MessageAdded,
+    TextDelta,
+    TextFinished,
+    ThinkingFinished,
+    ToolCalled,
+    ToolFinished,
+    ToolOutputDelta,
+    TurnInterrupted,
+    TurnStarted,
+    UnknownEvent,
+    decode_event,
+)
+from palaver.schema.view import State, Stopped, TextBlock, ThinkingBlock, ToolBlock, ToolError, Trigger
+from tests.golden.compaction import compacted
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))
@@ -52,3 +73,153 @@ def test_live_from_any_place_is_the_rest_of_the_replay(name: str) -> None:
         rest = [frame for frame in whole if frame["sequence"] >= event.seq]
         assert frames_of(events[place:], memory_at(state, events[:place])) == rest, f"{name} from {event.seq}"
         state = evolve(state, event)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replay_of_the_compacted_log_shows_the_same_words(name: str) -> None:
+    events, start = events_of(name), start_of(name)
+    whole = frames_of(events, memory_of(start))
+    short = frames_of(compacted(events), memory_of(start))
+    ends = ("text_done", "thinking_done", "tool_call_start", "tool_result", "user_message", "output_cancelled")
+    assert [frame for frame in short if frame["type"] in ends] == [frame for frame in whole if frame["type"] in ends]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_call_has_one_start_before_its_one_result(name: str) -> None:
+    frames = frames_of(events_of(name), memory_of(start_of(name)))
+    # Calls that were open before the log's first line have their start elsewhere.
+    still_open = Counter(list(memory_of(start_of(name)).calls))
+    for frame in frames:
+        if frame["type"] == "tool_call_start":
+            still_open[frame["callId"]] += 1
+        elif frame["type"] == "tool_result":
+            still_open[frame["callId"]] -= 1
+        # An id may be used again, once its call has its result.
+        assert set(still_open.values()) <= {0, 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_frame_says_whose_it_is_and_where_it_stands(name: str) -> None:
+    frames = frames_of(events_of(name), memory_of(start_of(name)))
+    assert all(frame["sessionId"] and frame["sequence"] > 0 and frame["id"] for frame in frames)
+    assert [frame["sequence"] for frame in frames] == sorted(frame["sequence"] for frame in frames)
+    assert len({frame["id"] for frame in frames}) == len(frames)
+
+
+def test_interrupted_turn_is_told_in_the_promised_order() -> None:
+    frames = frames_of(events_of("interrupted"), Memory())
+    ends = ("text_done", "tool_result", "interaction_resolved", "output_cancelled")
+    first = [frame for frame in frames if frame["type"] in ends and frame["sequence"] <= 23]
+    assert [frame["type"] for frame in first] == [
+        "text_done",
+        *["tool_result"] * 4,
+        "interaction_resolved",
+        "output_cancelled",
+    ]
+    assert first[0]["interrupted"] is True
+    assert {frame["error"]["code"] for frame in first[1:5]} == {"tool_interrupted"}
+    assert (first[-1]["responseId"], first[-1]["audioEndMs"]) == ("m2", 1200)
+
+
+def turn_of(*events: KnownEvent) -> list[Frame]:
+    """The frames of a turn that is made of these."""
+    memory = Memory()
+    whole = [ConversationCreated(), TurnStarted(turn="t", agent="a", backend="b", trigger=Trigger()), *events]
+    numbered = [replace(event, seq=seq, id=f"e{seq}", conversation="c", turn="t") for seq, event in enumerate(whole, 1)]
+    return [frame for event in numbered for frame in project(event, memory)][1:]
+
+
+def test_backend_that_delivers_whole_items_yields_start_delta_and_done() -> None:
+    frames = turn_of(
+        AnswerStarted(message="m"),
+        ThinkingFinished(message="m", block=0, text="Hm."),
+        TextFinished(message="m", block=1, text="Yes."),
+    )
+    said = [(frame["type"], frame.get("delta"), frame.get("text")) for frame in frames]
+    assert said == [
+        ("thinking_start", None, None),
+        ("thinking_delta", "Hm.", None),
+        ("thinking_done", None, "Hm."),
+        ("text_delta", "Yes.", None),
+        ("text_done", None, "Yes."),
+    ]
+    assert [frame["id"] for frame in frames] == ["e4.2", "e4.1", "e4", "e5.1", "e5"]
+
+
+def test_attempt_that_is_taken_back_is_ended_before_the_next_begins() -> None:
+    frames = turn_of(
+        AnswerStarted(message="m"),
+        TextDelta(message="m", block=0, text="I beg"),
+        ToolCalled(message="m", block=1, call="k", name="shell"),
+        AnswerStarted(message="n", replaces="m"),
+        TextDelta(message="m", block=0, text=" late"),
+        ToolFinished(call="k", ok=True),
+        TextFinished(message="n", block=0, text="I begin."),
+    )
+    told = [(frame["type"], frame.get("responseId")) for frame in frames]
+    assert told == [
+        ("text_delta", "m"),
+        ("tool_call_start", "m"),
+        ("text_done", "m"),
+        ("tool_result", None),
+        ("text_delta", "n"),
+        ("text_done", "n"),
+    ]
+    assert (frames[2]["text"], frames[2]["interrupted"]) == ("I beg", True)
+    assert frames[3]["error"]["code"] == "tool_interrupted"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("tool_interrupted", "tool_interrupted"),
+        ("interaction_timeout", "interaction_timeout"),
+        ("bad_arguments", "invalid_arguments"),
+        ("invalid", "invalid_arguments"),
+        ("limit_reached", "rate_limit_tools"),
+        ("no_answer", "interaction_unavailable"),
+        ("tool_denied", "tool_error"),
+        ("exit_code", "tool_error"),
+    ],
+)
+def test_failed_call_has_a_code_of_the_contract_and_its_one_result(ours: str, theirs: str) -> None:
+    frames = turn_of(
+        AnswerStarted(message="m"),
+        ToolCalled(message="m", block=0, call="k", name="shell", input={"a": 1}),
+        ToolFinished(call="k", ok=False, output="half", error=ToolError(code=ours, message="No.")),
+        ToolFinished(call="k", ok=True, output="late"),
+    )
+    (result,) = [frame for frame in frames if frame["type"] == "tool_result"]
+    assert (result["ok"], result["error"], result["result"]) == (False, {"code": theirs, "message": "No."}, "half")
+
+
+def test_answer_from_elsewhere_is_told_like_one_that_is_given_now() -> None:
+    blocks = (
+        ThinkingBlock(index=0, text="Hm."),
+        TextBlock(index=1, text="I look.", status="interrupted"),
+        ToolBlock(index=2, call="k", name="read", status="ok", input={"path": "a"}, output="A"),
+    )
+    frames = turn_of(MessageAdded(message="m", role="assistant", blocks=blocks))
+    assert [frame["type"] for frame in frames] == [
+        "thinking_start",
+        "thinking_delta",
+        "thinking_done",
+        "text_delta",
+        "text_done",
+        "tool_call_start",
+        "tool_result",
+    ]
+    assert (frames[4]["interrupted"], frames[5]["arguments"], frames[6]["result"]) == (True, '{"path":"a"}', "A")
+
+
+@pytest.mark.parametrize("reason", ["restart", "backend_exit", "storage"])
+def test_end_that_nobody_wished_for_is_also_an_error(reason: Stopped) -> None:
+    assert [frame["type"] for frame in turn_of(TurnInterrupted(reason=reason))] == ["error", "output_cancelled"]
+    assert [frame["type"] for frame in turn_of(TurnInterrupted(reason="user"))] == ["output_cancelled"]
+
+
+def test_only_the_connection_that_sent_a_message_is_marked() -> None:
+    sent = MessageAdded(message="m", content=as_content("hi"), origin=Origin(face="socket", client="here"))
+    elsewhere = replace(sent, origin=Origin(face="native", client="here"))
+    assert [one.about for one in told(replace(sent, seq=3), Memory())] == [("3", "here")]
+    assert [one.about for one in told(replace(elsewhere, seq=3), Memory())] == [("3",)]
