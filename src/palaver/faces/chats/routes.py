@@ -16,11 +16,12 @@ from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.chats import trajectories
 from palaver.faces.chats.commands import Asked, Read, asked_of
-from palaver.faces.chats.refused import REFUSED
+from palaver.faces.chats.refused import REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.chats.taking import ID, STATUSES, ChatsRequest, Outcome, make, take
 from palaver.faces.event_stream import EventStream
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
+from palaver.faces.refusals import RETRY_AFTER_S
 from palaver.faces.server import Server, needs, origin_of
 from palaver.schema.commands import RemoveQueued
 
@@ -55,6 +56,7 @@ def _spec(description: str) -> ResponseSpec:
             generate_examples=False,
         ),
         **REFUSED,
+        **UNKNOWN,
     },
     operation_id="subscribe_chat",
     tags=["chats"],
@@ -82,6 +84,7 @@ async def subscribe(
         400: _spec("Refused, and why; its id is free"),
         429: _spec("Too many messages wait"),
         **REFUSED,
+        **TOO_LARGE,
     },
     operation_id="command_chat",
     tags=["chats"],
@@ -99,7 +102,9 @@ async def commands(
         outcome = await take(chat_id, read, request, server, live.chats)
     else:
         outcome = Outcome("invalid_content", "A chat's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
-    return Response(outcome.body, status_code=STATUSES[outcome.status])
+    status = STATUSES[outcome.status]
+    wait_s = RETRY_AFTER_S.get(status)
+    return Response(outcome.body, status_code=status, headers={} if wait_s is None else {"Retry-After": str(wait_s)})
 
 
 @delete(

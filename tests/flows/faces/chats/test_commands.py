@@ -257,6 +257,7 @@ async def test_full_queue_is_429_burns_no_id_and_takes_a_stop_and_parameters(wor
         full = await chat.command("user_message", **more)
         ack = await chat.acked(more["client_request_id"])
         assert answered(full) == (429, {"status": "queue_full"})
+        assert int(full.headers["retry-after"]) > 0
         assert (ack["accepted"], int(ack["seq"])) == (False, chat.client.seq)
         assert await chat.did("set_params", patch={"temperature": 1}) == "applied"
         assert await chat.did("abort") == "aborted"
