@@ -21,6 +21,7 @@ from palaver.schema.events import decode_event
 from palaver.schema.view import State
 from tests.golden.record import Record
 from tests.golden.scenes.agents import delegated, delegating
+from tests.golden.scenes.elsewhere import elsewhere
 from tests.golden.scenes.engine import engine
 from tests.golden.scenes.history import branched, paged, rewritten
 from tests.golden.scenes.interrupted import interrupted, retried
@@ -52,6 +53,7 @@ SCENES: tuple[Callable[[], Record], ...] = (
     delegating,
     delegated,
     engine,
+    elsewhere,
     unknown,
     misplaced,
     long,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from palaver.schema.commands import (
+    AskFirst,
     ClearDraft,
     DecideTools,
     DeleteConversation,
@@ -87,6 +88,7 @@ ADMISSION: Mapping[type[Order], Mapping[Situation, Admission]] = {
     YieldTurn: _row(NOTHING, APPLIES),
     # An agent from elsewhere speaks whenever it likes; nothing begins and nothing waits for it.
     PostAnswer: _row(APPLIES, APPLIES),
+    AskFirst: _row(APPLIES, APPLIES),
     DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
     # These name what they are about, and are answered by what became of it: any state may hold it.
     ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),

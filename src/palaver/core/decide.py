@@ -19,9 +19,18 @@ from palaver.core.next import next_items, spoken, started
 from palaver.core.params import MODES, checked
 from palaver.core.queue import waiting
 from palaver.core.settle import finish, process_over, settle, supersede, withdraw
-from palaver.core.state import EDITOR_GRANT, OPEN_TOOL, between_steps, find_call, find_request, open_requests
+from palaver.core.state import (
+    EDITOR_GRANT,
+    OPEN_TOOL,
+    between_steps,
+    find_call,
+    find_request,
+    is_from_elsewhere,
+    open_requests,
+)
 from palaver.schema.commands import (
     Accepted,
+    AskFirst,
     ClearDraft,
     DecideTools,
     DeleteConversation,
@@ -66,6 +75,7 @@ from palaver.schema.events import (
     QueueAdded,
     QueueEdited,
     QueueRemoved,
+    RequestOpened,
     RequestResolved,
     ToolFinished,
     TurnFinished,
@@ -89,6 +99,8 @@ DRAFT_BYTES = 256 << 10
 """What fits into an event."""
 PARAMS_BYTES = 64 << 10
 """Parameters travel in every snapshot too."""
+ASKED_FROM_ELSEWHERE = 8
+"""Calls of agents elsewhere that wait for a person at once: they leave room for those who work here."""
 TOOL_RESULT_BYTES = 1 << 20
 """What an editor may send back for one call: as much as a message."""
 
@@ -179,6 +191,8 @@ def _decide(state: State, command: Order, facts: Facts) -> Decision:
             return _yield(state, command, facts)
         case PostAnswer():
             return _post(state, command, facts)
+        case AskFirst():
+            return _ask_first(state, command)
         case ResolveRequest():
             return _resolve(state, command, facts)
         case DecideTools():
@@ -400,6 +414,25 @@ def _post(state: State, command: PostAnswer, facts: Facts) -> Decision:
     ]
 
 
+def _ask_first(state: State, command: AskFirst) -> Decision:
+    if find_request(state, command.request) is not None:
+        return Already("It was asked before.", id=command.request)
+    if sum(is_from_elsewhere(known) for known in open_requests(state)) >= ASKED_FROM_ELSEWHERE:
+        return Refusal("busy", "Too many calls wait for a decision already. Wait until some are decided.")
+    opened = RequestOpened(
+        request=command.request,
+        kind="approval",
+        agent=command.agent,
+        tool=command.tool,
+        input=command.input,
+        hash=command.hash,
+        title=command.title,
+        preview=command.preview,
+        expires_at=command.expires_at,
+    )
+    return [opened]
+
+
 def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
     request = find_request(state, command.request)
     if request is None:
@@ -409,7 +442,9 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
     if refusal := _no_answer_to(request, command):
         return refusal
     # At rest, the turn that asked was ended by a restart (or by its plan): the answer begins the one that goes on.
-    turn = state.turn.id if state.turn else facts.new_id()
+    # Who asked from elsewhere goes on there.
+    elsewhere = is_from_elsewhere(request)
+    turn = None if elsewhere else state.turn.id if state.turn else facts.new_id()
     resolved = RequestResolved(
         turn=turn,
         request=request.id,
@@ -422,7 +457,7 @@ def _resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         text=command.text,
         input=command.input,
     )
-    if state.turn is not None:
+    if state.turn is not None or turn is None:
         return [resolved]
     if request.kind == "plan":
         return [resolved, *_plan_answered(state, request, command, turn, facts)]

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from palaver.core import exchanges
 from palaver.core.blocks import KEEP_OUTPUT_CHARS
-from palaver.core.state import OPEN_TOOL, between_steps, find_call, messages_of_turn, open_requests, open_tools
+from palaver.core.state import (
+    OPEN_TOOL,
+    between_steps,
+    find_call,
+    is_from_elsewhere,
+    messages_of_turn,
+    open_requests,
+    open_tools,
+)
 from palaver.schema.base import Origin, Usage
 from palaver.schema.content import as_content
 from palaver.schema.errors import WireError
@@ -101,6 +109,7 @@ def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
     if turn is None:
         return []
     plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
+    stays = plans | _asked_elsewhere(state)
     usage = turn.usage if event.usage == Usage() else event.usage
     cost_usd = event.cost_usd if event.cost_usd is not None else turn.cost_usd or None
     ended = replace(event, turn=turn.id, usage=usage, cost_usd=cost_usd)
@@ -108,7 +117,7 @@ def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
     failure = event.error.message if event.outcome == "failed" and event.error else None
     said = failure or exchanges.answer_of(state, turn.id) or event.summary
     return [
-        *_closed(state, turn, plans),
+        *_closed(state, turn, stays),
         *(_plan_finished(state) if carried_out else _plan_put_down(state)),
         *exchanges.returned(state, "failed" if event.outcome == "failed" else "complete", said, now),
         ended,
@@ -168,7 +177,7 @@ def _plan_put_down(state: State) -> list[KnownEvent]:
 def supersede(state: State) -> list[KnownEvent]:
     """New input arrived at rest while requests of an ended turn were open: they give way, each with a reason."""
     over = exchanges.called_off(state, "Something else was asked of the agent before it could go on.")
-    return [*_close_tools(state, set()), *_close_requests(state, set(), "superseded"), *over]
+    return [*_close_tools(state, set()), *_close_requests(state, _asked_elsewhere(state), "superseded"), *over]
 
 
 def withdraw(state: State) -> list[KnownEvent]:
@@ -214,6 +223,11 @@ def _answerable(state: State) -> set[str]:
     """Requests whose call nothing has started. A question or a plan without a call always qualifies."""
     waiting = {tool.call for _, tool in open_tools(state) if tool.status == "waiting"}
     return {known.id for known in open_requests(state) if known.call is None or known.call in waiting}
+
+
+def _asked_elsewhere(state: State) -> set[str]:
+    """What an agent elsewhere waits for goes on waiting whatever begins or ends here; a stop calls it off too."""
+    return {known.id for known in open_requests(state) if is_from_elsewhere(known)}
 
 
 # -- answers

@@ -16,12 +16,13 @@ OPEN_TOOL: frozenset[ToolStatus] = frozenset({"input", "called", "waiting", "run
 
 def status_of(state: State) -> Status:
     """The master status word, derived from what is open. Nobody sets it."""
+    # What an agent elsewhere waits for holds up nothing here.
+    kinds = {request.kind for request in state.requests if request.status == "open" and not is_from_elsewhere(request)}
     if state.turn is None:
-        if any(request.status == "open" for request in state.requests):
+        if kinds:
             return "waiting_user_input"
         outcome = state.last_turn.outcome if state.last_turn else None
         return "completed" if outcome == "task" else "error" if outcome == "failed" else "idle"
-    kinds = {request.kind for request in state.requests if request.status == "open"}
     if "approval" in kinds:
         return "paused"
     if kinds:
@@ -79,6 +80,11 @@ def between_steps(state: State) -> bool:
 
 def open_requests(state: State) -> list[Request]:
     return [request for request in state.requests if request.status == "open"]
+
+
+def is_from_elsewhere(request: Request) -> bool:
+    """Asked for a call of an agent that does not run here: no turn of ours waits for the answer."""
+    return request.turn is None and request.call is None and request.kind == "approval"
 
 
 def find_request(state: State, request: str) -> Request | None:

@@ -236,7 +236,20 @@ class YieldTurn(_Command, tag="yield_turn"):
     turn: Id | None = None
 
 
-Order = Command | Deliver | ReturnExchange | StopTurn | PostAnswer | YieldTurn
+class AskFirst(_Command, tag="ask_first"):
+    """An agent that does not run here wants to call a tool of ours, and a rule says to ask a person before."""
+
+    request: Id
+    tool: str
+    input: Any = None
+    agent: str | None = None
+    hash: str | None = None
+    title: str | None = None
+    preview: str | None = None
+    expires_at: int | None = None
+
+
+Order = Command | Deliver | ReturnExchange | StopTurn | PostAnswer | YieldTurn | AskFirst
 """All that the owner of a conversation takes."""
 
 

@@ -15,6 +15,7 @@ from palaver.schema.base import Delivery, Verdict
 from palaver.schema.commands import (
     Accepted,
     Answer,
+    AskFirst,
     ClearDraft,
     Command,
     DecideTools,
@@ -115,7 +116,11 @@ class CoreMachine(RuleBasedStateMachine):
             assert now is None or now.id != before, "a stop did not stop"
 
     def _speaks_from_elsewhere(self, data: st.DataObject) -> None:
-        orders: tuple[Order, ...] = (PostAnswer(content="from afar", agent="afar"), YieldTurn())
+        orders: tuple[Order, ...] = (
+            PostAnswer(content="from afar", agent="afar"),
+            YieldTurn(),
+            AskFirst(request=self.owner.new_id(), tool="chat_assistant_post"),
+        )
         self._ask(data.draw(st.sampled_from(orders)), data)
 
     @rule(data=st.data())

@@ -12,6 +12,7 @@ from palaver.core.decide import Already, Decision, Refusal, decide
 from palaver.core.evolve import evolve
 from palaver.schema.commands import (
     Answer,
+    AskFirst,
     ClearDraft,
     DecideTools,
     DeleteConversation,
@@ -66,6 +67,7 @@ COMMANDS: dict[type[Order], Order] = {
     StopTurn: StopTurn(reason="parent"),
     YieldTurn: YieldTurn(),
     PostAnswer: PostAnswer(content="From afar"),
+    AskFirst: AskFirst(request="from-afar", tool="chat_assistant_post"),
     ResolveRequest: ResolveRequest(request="q", verdict="allow", answers=(Answer(selected=("x",)),)),
     DecideTools: DecideTools(),
     StopProcess: StopProcess(process="p1"),

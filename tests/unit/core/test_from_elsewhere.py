@@ -1,24 +1,26 @@
 """What an agent from elsewhere may do here: speak at any time, and let the running turn end after its current calls."""
 
-from palaver.core.decide import Already, decide
+from palaver.core.decide import Already, Refusal, decide
 from palaver.core.settle import yielded
 from palaver.core.state import between_steps
-from palaver.schema.commands import PostAnswer, YieldTurn
+from palaver.schema.commands import AskFirst, Interrupt, Order, PostAnswer, ResolveRequest, SendMessage, YieldTurn
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     KnownEvent,
     MessageAdded,
+    RequestResolved,
     TextDelta,
     ToolFinished,
     TurnFinished,
+    TurnStarted,
     TurnStatus,
 )
 from palaver.schema.view import State
 from tests.unit.core.stage import NOW_MS, after, asked, began, called, facts, said
 
 
-def decided(state: State, order: PostAnswer | YieldTurn) -> list[KnownEvent]:
+def decided(state: State, order: Order) -> list[KnownEvent]:
     decision = decide(state, order, facts())
     assert isinstance(decision, list), decision
     return decision
@@ -71,3 +73,36 @@ def test_yielding_waits_for_the_answer_that_streams_in() -> None:
     (told,) = decided(state, YieldTurn())
     state = after(told, AnswerFinished(turn="t1", message="m2", finish_reason="stop"), state=state)
     assert yielded(state, now=NOW_MS) != []
+
+
+ASKED = AskFirst(request="q", tool="chat_assistant_post", agent="afar")
+
+
+def test_answer_to_who_asked_from_elsewhere_begins_no_turn() -> None:
+    at_rest = after(*asked(), *said(), TurnFinished(turn="t1", outcome="completed"))
+    state = after(*decided(at_rest, ASKED), state=at_rest)
+    (resolved,) = decided(state, ResolveRequest(request="q", verdict="allow"))
+    assert isinstance(resolved, RequestResolved)
+    assert (resolved.verdict, resolved.turn) == ("allow", None)
+    assert isinstance(decide(state, ASKED, facts()), Already)
+
+
+def test_who_asked_from_elsewhere_waits_on_whatever_begins_or_ends_here_and_a_stop_calls_it_off() -> None:
+    at_rest = after(*asked(), *said(), TurnFinished(turn="t1", outcome="completed"))
+    state = after(*decided(at_rest, ASKED), state=at_rest)
+    begun = decided(state, SendMessage(content="Next"))
+    assert any(isinstance(event, TurnStarted) for event in begun)
+    state = after(*begun, state=state)
+    over = decided(state, YieldTurn())
+    assert not any(isinstance(event, RequestResolved) for event in (*begun, *over))
+    stopped = decided(state, Interrupt())
+    assert [event.status for event in stopped if isinstance(event, RequestResolved)] == ["cancelled"]
+
+
+def test_agents_elsewhere_cannot_ask_without_end() -> None:
+    state = after(*asked())
+    for number in range(8):
+        state = after(*decided(state, AskFirst(request=f"q{number}", tool="x")), state=state)
+    decision = decide(state, AskFirst(request="one-more", tool="x"), facts())
+    assert isinstance(decision, Refusal)
+    assert decision.code == "busy"

@@ -1,13 +1,14 @@
 /** Reading the folded view: the one place that derives a conversation's status. Says what `core/state.py` says. */
 
-import type { Message, State, Status, ToolBlock, Turn } from "../protocol/events.gen";
+import type { Message, Request, State, Status, ToolBlock, Turn } from "../protocol/events.gen";
 import { isOpenTool } from "./blocks";
 
 /** The grant of a call that a client itself executes. */
 const EDITOR_GRANT = "ide";
 
 export function statusOf(state: State): Status {
-  const open = state.requests.filter((request) => request.status === "open");
+  // What an agent elsewhere waits for holds up nothing here.
+  const open = state.requests.filter((request) => request.status === "open" && !isFromElsewhere(request));
   if (state.turn === null) {
     if (open.length > 0) return "waiting_user_input";
     const outcome = state.last_turn?.outcome;
@@ -18,6 +19,11 @@ export function statusOf(state: State): Status {
   const running = toolsAtWork(state, state.turn).filter((tool) => tool.status === "running");
   if (running.some((tool) => tool.grant === EDITOR_GRANT)) return "waiting_ide";
   return running.length > 0 ? "executing_tools" : "generating";
+}
+
+/** Asked for a call of an agent that does not run here: no turn of ours waits for the answer. */
+function isFromElsewhere(request: Request): boolean {
+  return request.turn === null && request.call === null && request.kind === "approval";
 }
 
 /** The calls a turn works on. One that goes on from a request may run calls of the turn before it, wherever they stand. */
