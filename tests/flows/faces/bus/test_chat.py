@@ -93,6 +93,20 @@ async def test_message_to_a_busy_agent_is_announced_queued_and_runs_once(tmp_pat
     assert [event["text"] for event in of(bus.heard, "message")].count("Later, please.") == 1
 
 
+async def test_queued_message_joins_the_running_turn_before_its_next_model_call(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        session = await free_session(work.server, work.project)
+        await chat(work.server, "Begin.\n!gate hold\n!shell true\n---\n!say Done.", session_id=session)
+        await work.provider.gates.reached("hold")
+        await chat(work.server, "By the way.", session_id=session)
+        work.provider.gates.open("hold")
+        await bus.until(OUTCOME)
+        runs = await get(work.server, "/api/agent-runs", session_id=session)
+        requests = bodies(work, "Begin.")
+    assert len(runs) == 1
+    assert ["By the way." in str(body["messages"]) for body in requests] == [False, True]
+
+
 async def test_ten_queued_messages_are_delivered_in_order_and_none_is_lost(tmp_path: Path) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus:
         began = await busy(work, bus)
