@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from palaver.faces.inbox.approvals import asked, folder_of
 from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
 from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
+from palaver.schema.events import RequestResolved
 from palaver.schema.view import State
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.policy import Policy, Rule, Verdict, as_mode, rules_of
@@ -31,7 +33,7 @@ class Denied(Exception):
 async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: Mapping[str, Any]) -> None:
     """Returns when the call may run; raises Denied."""
     state = await server.directory.state(visit.conversation)
-    project = Path(state.project) if state.project else server.directory.home
+    project = folder_of(server, state)
     # Speaking is no effect on the world: without a rule it is let through like reading.
     spec = ToolSpec(ruled_as(tool), tool.description, {}, reads_only=True)
     match = str(arguments.get("content", "")) if tool.act == "post" else None
@@ -49,7 +51,21 @@ async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: 
         case "deny_continue":
             raise Denied(CONTINUE, verdict.why)
         case "ask":
-            raise Denied(CONTINUE, f"{verdict.why} Nobody can be asked here.")
+            _allowed(await asked(server, visit, state, spec.name, arguments, proposal))
+
+
+def _allowed(answer: RequestResolved) -> None:
+    if answer.status == "answered" and answer.verdict == "allow":
+        return
+    said = f" They said: {answer.text}" if answer.text else ""
+    match answer.status:
+        case "answered":
+            code = ABORT if answer.then == "stop" else CONTINUE
+            raise Denied(code, f"A person denied this call.{said}")
+        case "expired":
+            raise Denied(CONTINUE, "Nobody answered in time; it was not run.")
+        case _:
+            raise Denied(ABORT, "It was stopped before anybody had answered; it was not run.")
 
 
 def verdict_of(server: ServerParts, state: State, project: Path, spec: ToolSpec, proposal: Proposal) -> Verdict:

@@ -1,5 +1,6 @@
 """An agent's calls at its inbox are decided like all its others; a denial is an error with a code of its own."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 import palaver.tools.policy
-from tests.flows.faces.inbox.client import TOKENS, inbox, with_tokens
-from tests.flows.served import Served, serving
+from palaver.clock import ManualClock
+from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
+from tests.flows.served import WAIT_S, Served, serving
 
 POST = {"mime": "text/plain", "content": "Pushed to main."}
 
@@ -64,3 +66,91 @@ async def test_people_are_not_judged_by_rules_for_agents(tmp_path: Path) -> None
         conversation = await served.create(params=ruled("deny_abort", "*"))
         async with inbox(served, "human", conversation, TOKENS["human"]) as human:
             await human.say("Hello")
+
+
+async def waiting(served: Served, conversation: str) -> dict[str, Any]:
+    """The one request that waits for a person, as soon as it is announced."""
+    async with served.events(conversation, after=0) as stream:
+        opened = [event async for event in stream.until(lambda event: event["type"] == "request.opened")][-1]
+    (item,) = (await served.http.get("/api/requests")).json()["items"]
+    assert item["request"]["id"] == opened["request"]
+    return dict(item["request"])
+
+
+async def answer(served: Served, conversation: str, request: str, verdict: str, **more: Any) -> None:
+    told = await served.command(conversation, type="resolve_request", request=request, verdict=verdict, **more)
+    assert told.status_code == 202, told.text
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_call_that_must_be_asked_for_waits_and_runs_once_when_a_person_agrees(tmp_path: Path, era: Era) -> None:
+    async with serving(with_tokens(tmp_path)) as served:
+        conversation = await served.create(params=ruled("ask"))
+        async with inbox(served, "assistant", conversation, TOKENS["agent"], era) as agent:
+            calling = asyncio.create_task(agent.call("chat.assistant.post", **POST))
+            request = await waiting(served, conversation)
+            assert (request["agent"], request["tool"], request["input"]) == ("the agent", "chat_assistant_post", POST)
+            assert (await served.state(conversation))["messages"] == []
+            # At once, by two of them: one decides, and the call runs once.
+            await asyncio.gather(
+                *(answer(served, conversation, request["id"], "allow") for _ in range(2)),
+            )
+            async with asyncio.timeout(WAIT_S):
+                sent = await calling
+            assert [message["id"] for message in (await agent.read())["messages"]] == [sent["id"]]
+            # Nothing else began: it is another agent's call.
+            assert (await served.state(conversation))["last_turn"] is None
+
+
+@pytest.mark.parametrize(("then", "code"), [("continue", -32951), ("stop", -32950)])
+async def test_call_that_a_person_denies_is_not_run(tmp_path: Path, then: str, code: int) -> None:
+    async with serving(with_tokens(tmp_path)) as served:
+        conversation = await served.create(params=ruled("ask"))
+        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+            calling = asyncio.create_task(agent.client.call_tool("chat.assistant.post", POST))
+            request = await waiting(served, conversation)
+            await answer(served, conversation, request["id"], "deny", then=then, text="Not now")
+            with pytest.raises(MCPError, match="Not now") as denied:
+                await calling
+            assert denied.value.code == code
+            assert (await agent.read())["messages"] == []
+
+
+async def test_stop_gives_the_call_that_waits_its_end(tmp_path: Path) -> None:
+    async with serving(with_tokens(tmp_path)) as served:
+        conversation = await served.create(params=ruled("ask"))
+        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+            calling = asyncio.create_task(agent.client.call_tool("chat.assistant.post", POST))
+            await waiting(served, conversation)
+            await served.command(conversation, type="interrupt")
+            with pytest.raises(MCPError) as denied:
+                await calling
+            assert denied.value.code == -32950
+
+
+async def test_request_that_nobody_answers_is_a_denial(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with serving(with_tokens(tmp_path), clock=clock) as served:
+        conversation = await served.create(params=ruled("ask"))
+        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+            calling = asyncio.create_task(agent.client.call_tool("chat.assistant.post", POST))
+            await waiting(served, conversation)
+            await clock.advance(301)
+            with pytest.raises(MCPError, match="in time") as denied:
+                await calling
+            assert denied.value.code == -32951
+
+
+async def test_caller_that_goes_away_takes_its_request_back(tmp_path: Path) -> None:
+    async with serving(with_tokens(tmp_path)) as served:
+        conversation = await served.create(params=ruled("ask"))
+        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+            calling = asyncio.create_task(agent.client.call_tool("chat.assistant.post", POST))
+            await waiting(served, conversation)
+            calling.cancel()
+            async with served.events(conversation, after=0) as stream:
+                resolved = [event async for event in stream.until(lambda event: event["type"] == "request.resolved")][
+                    -1
+                ]
+            assert (resolved["verdict"], resolved["text"]) == ("deny", "The caller went away.")
+            assert (await served.http.get("/api/requests")).json()["items"] == []
