@@ -9,6 +9,7 @@ from tests.flows.at_work import Work
 from tests.flows.engine import engine
 from tests.flows.faces.bus import listening as bus
 from tests.flows.faces.chats import chat as chats
+from tests.flows.faces.inbox import client as inbox
 from tests.flows.faces.socket import client as socket
 from tests.flows.faces.stream import client as stream
 
@@ -51,6 +52,10 @@ def of_stream(messages: list[dict[str, Any]]) -> Said:
     ]
 
 
+def of_inbox(messages: list[dict[str, Any]]) -> Said:
+    return [(message["author"], message["content"]) for message in messages]
+
+
 async def rests(work: Work, conversation: str) -> None:
     while (state := await work.server.state(conversation))["turn"] or state["queue"]:
         pass
@@ -74,9 +79,14 @@ async def test_a_client_of_each_face_says_and_hears_the_same_and_comes_back_from
             streamed = await stream.whole(server, message="!say From the stream.", sessionId=conversation)
             await on_chats.did("user_message", content="!say From chats.")
             await rests(work, conversation)
+            async with inbox.inbox(server, "human", conversation) as on_inbox:
+                await on_inbox.say("!say From the inbox.")
+                await on_inbox.until("!say From the inbox.", "From the inbox.")
+                read_to = (await on_inbox.since())["last_id"]
+            await rests(work, conversation)
 
             middle = (await server.state(conversation))["seq"]
-            await on_bus.until(bus.is_a("text_segment", text="From chats."))
+            await on_bus.until(bus.is_a("text_segment", text="From the inbox."))
             pos = (await on_bus.until(bus.is_a("run", "outcome")))[-1]["seq"]
             half = of_native(await server.state(conversation))
 
@@ -94,24 +104,27 @@ async def test_a_client_of_each_face_says_and_hears_the_same_and_comes_back_from
             heard = of_bus(on_bus.heard)
 
         native = of_native(await server.state(conversation))
-        # The partial answer stays, and every face but chats shows it.
-        partial = native[9]
+        # The partial answer stays, and every face shows it but chats, which hides it, and the inbox, which posts what is whole.
+        partial = native[11]
         assert partial[0] == "assistant"
         assert partial[1]
+        finished = [one for one in native if one != partial]
         assert [text for role, text in native if role == "assistant" and text != partial[1]] == [
             "From the bus.",
             "From the socket.",
             "From the stream.",
             "From chats.",
+            "From the inbox.",
             "The last word.",
         ]
         assert heard == native
         assert of_socket(await socket.events(server, conversation)) == native
         assert of_stream(await stream.history(server, conversation)) == native
+        async with inbox.inbox(server, "human", conversation) as reading:
+            assert of_inbox((await reading.since())["messages"]) == finished
+            assert of_inbox((await reading.since(read_to))["messages"]) == finished[len(half) :]
         async with chats.following(server, conversation) as anew:
-            assert [one for one in anew.texts if one[0] in ("user", "assistant")] == [
-                one for one in native if one != partial
-            ]
+            assert [one for one in anew.texts if one[0] in ("user", "assistant")] == finished
 
         # Each comes back from where it was, and gets exactly what it missed.
         missed = native[len(half) :]
