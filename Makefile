@@ -12,6 +12,8 @@ NODE_PACKAGES := web/node_modules/.package-lock.json
 PAGE := src/palaver/web_dist/index.html
 
 # Directories are listed too: their time changes when a file in them is removed.
+# Many tests wait for programs and browsers, so one more at once than there are cores wastes nothing.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
 
 help: ## Show this list.
@@ -26,7 +28,7 @@ test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both togethe
 	@scripts/model.sh
 	@scripts/programs.sh
 	@scripts/chromium.sh; case $$? in 0) tests="" ;; 1) tests="not browser" ;; *) exit 1 ;; esac; \
-	$(PYTHON) -m pytest tests -m "$$tests"
+	$(PYTHON) -m pytest tests -m "$$tests" -n $(WORKERS) --dist worksteal
 	@echo "Testing the page …"
 	@scripts/npm.sh run --silent test
 
