@@ -11,9 +11,9 @@ INSTALLED := .venv/.installed
 NODE_PACKAGES := web/node_modules/.package-lock.json
 PAGE := src/palaver/web_dist/index.html
 
-# Directories are listed too: their time changes when a file in them is removed.
 # Many tests wait for programs and browsers, so one more at once than there are cores wastes nothing.
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
+# Directories are listed too: their time changes when a file in them is removed.
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
 
 help: ## Show this list.
