@@ -62,7 +62,7 @@ class Projects:
         """The folder a project is known by. Raises Invalid for what is none, and never was."""
         path = Path(name)
         if path.is_absolute() and "\0" not in name:
-            real, is_there = await asyncio.to_thread(lambda: (path.resolve(), path.is_dir()))
+            real, is_there = await asyncio.to_thread(_looked_at, path)
             # A mission can still be cleared when its folder is gone.
             if is_there or (await self._log.head(stream_of(real))) is not None:
                 return real
@@ -213,6 +213,13 @@ class Projects:
         if lock is None:
             lock = self._locks[stream] = asyncio.Lock()
         return lock
+
+
+def _looked_at(path: Path) -> tuple[Path, bool]:
+    try:
+        return path.resolve(), path.is_dir()
+    except (OSError, RuntimeError):
+        return path, False  # A name that no file can have, or links in a circle.
 
 
 def _digest(asked: object) -> str:

@@ -1,10 +1,8 @@
 """`GET /api/events`: everything that happens on the server, or in one project or session, as it happens."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Annotated
 
 from litestar import get
@@ -13,7 +11,7 @@ from litestar.params import FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
-from palaver.faces.bus.pump import Beat, Bus, Choice
+from palaver.faces.bus.pump import Beat, Bus, Choice, names_of
 from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
 from palaver.faces.live import Live
 from palaver.faces.server import Server, needs
@@ -47,7 +45,7 @@ async def events(
     last_event_id: Annotated[str | None, HeaderParameter(name="Last-Event-ID")] = None,
 ) -> ASGIApp:
     """Follow the bus. `after`, or `Last-Event-ID` of a reconnect, is the last number seen; without it, from now on."""
-    names = await names_of(project_root) if project_root else frozenset[str]()
+    names = frozenset(await names_of(project_root))
     cursor = _cursor(after, last_event_id)
     items = _told(live.bus, cursor, Choice(session_id, names))
     # The log was asked, and whoever was told of the headers misses nothing that happens after them.
@@ -70,11 +68,6 @@ async def _told(bus: Bus, cursor: int | None, choice: Choice) -> AsyncGenerator[
     async with aclosing(bus.follow(cursor, choice)) as items:
         async for item in items:
             yield HEARTBEAT_COMMENT if isinstance(item, Beat) else item
-
-
-async def names_of(project_root: str) -> frozenset[str]:
-    real = await asyncio.to_thread(lambda: str(Path(project_root).resolve())) if "\0" not in project_root else ""
-    return frozenset({project_root, project_root.rstrip("/") or "/", real})
 
 
 ROUTES = [events]

@@ -27,7 +27,7 @@ from palaver.errors import LogError
 from palaver.faces.bus.frames import Frame, Source, number_of, numbered, position_of, resync
 from palaver.faces.bus.project import project
 from palaver.feed.feed import HEARTBEAT_S, Feed
-from palaver.log.base import EventLog, Segment, lines_after
+from palaver.log.base import EventLog, Line, Segment, lines_after
 from palaver.log.base import numbered as numbered_lines
 from palaver.schema.events import (
     AgentOverridden,
@@ -38,6 +38,7 @@ from palaver.schema.events import (
     MissionSet,
     MissionTriggered,
     TurnStarted,
+    UnknownEvent,
     decode_event,
 )
 from palaver.schema.view import Message, State
@@ -242,6 +243,10 @@ class Bus:
                 except LogError as failure:
                     logger.warning("the bus waits: the log cannot be read", reason=failure.message)
                     await self._clock.sleep(AGAIN_S)
+                except Exception:
+                    # A fault of ours: whoever listens must not wait for ever for a task that is gone.
+                    logger.exception("the bus stumbled")
+                    await self._clock.sleep(AGAIN_S)
                 finally:
                     woken.cancel()
         finally:
@@ -263,7 +268,7 @@ class Bus:
 
     async def _tell(self, conversation: str, segment: Segment) -> None:
         lines = numbered_lines(segment)
-        events = [decode_event(line.body) for line in lines]
+        events = [_decoded(line) for line in lines]
         # A message and the turn that it begins are of one commit: who answers it is known with it.
         agents = {event.turn: event.agent for event in events if isinstance(event, TurnStarted)}
         for line, event in zip(lines, events, strict=True):
@@ -301,7 +306,7 @@ class Bus:
         view.position = position
         view.state = after if len(after.messages) <= 2 * TAIL else with_tail(after, TAIL)
         if after.project != before.project:
-            view.projects = await _names(after.project)
+            view.projects = await names_of(after.project)
         answers = agents.get(event.turn) if isinstance(event, MessageAdded) else None
         try:
             told = project(event, before, after, answers)
@@ -338,7 +343,7 @@ class Bus:
         if view is None or view.state.seq != seq:
             # A gap would be one of fragments that were compacted meanwhile: the view is read as it was.
             state = await view_at(self._log, conversation, seq)
-            view = _View(state, await _names(state.project))
+            view = _View(state, await names_of(state.project))
             self._views[conversation] = view
             while len(self._views) > VIEWS:
                 self._views.popitem(last=False)
@@ -365,8 +370,22 @@ async def view_at(log: EventLog, conversation: str, seq: int) -> State:
     return state
 
 
-async def _names(project: str | None) -> tuple[str, ...]:
-    if not project:
-        return ()
-    real = await asyncio.to_thread(lambda: str(Path(project).resolve()))
-    return (project,) if real == project else (project, real)
+async def names_of(project: str | None) -> tuple[str, ...]:
+    """How a folder may be called: as it was given, and where that leads."""
+    return await asyncio.to_thread(_names, project) if project else ()
+
+
+def _names(project: str) -> tuple[str, ...]:
+    given = project.rstrip("/") or "/"
+    try:
+        return tuple(dict.fromkeys((given, str(Path(given).resolve()))))
+    except (OSError, RuntimeError, ValueError):
+        return (given,)  # No folder has such a name.
+
+
+def _decoded(line: Line) -> Event:
+    try:
+        return decode_event(line.body)
+    except msgspec.DecodeError:
+        # Damaged: `palaver verify` says so. One bad line must not keep the others from being told.
+        return UnknownEvent(seq=line.seq)

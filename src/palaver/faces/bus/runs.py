@@ -1,7 +1,6 @@
 """Runs in the words of this contract: listed, their children, what was said in them, and stopping them."""
 
-import asyncio
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from litestar import get, post
@@ -11,6 +10,7 @@ from msgspec import Struct
 from palaver.agents.runs import Runs
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.bus.pump import names_of
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.log.base import Run
 from palaver.schema.view import ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
@@ -86,13 +86,8 @@ async def listed(
     return [told(run) for run in found]
 
 
-async def _names(project_root: str | None) -> list[str | None]:
-    """How runs may call a folder: as it was given, and where that leads."""
-    if project_root is None:
-        return [None]
-    given = project_root.rstrip("/") or "/"
-    real = await asyncio.to_thread(lambda: str(Path(given).resolve())) if "\0" not in given else given
-    return list(dict.fromkeys([given, real]))
+async def _names(project_root: str | None) -> Iterable[str | None]:
+    return [None] if project_root is None else await names_of(project_root)
 
 
 @get("/api/agent-children", guards=[needs("read")], operation_id="bus_list_children", tags=["bus"])

@@ -161,6 +161,18 @@ async def test_event_that_cannot_be_told_does_not_silence_the_bus(monkeypatch: p
     await items.aclose()
 
 
+async def test_folder_that_cannot_be_and_damaged_line_do_not_silence_the_bus() -> None:
+    store = Store()
+    items = await joined(store)
+    odd = ConversationCreated(seq=1, id="odd", conversation="odd", project="/a\0b/" + "c" * 5_000)
+    for name, line in (("odd", msgspec.json.encode(odd)), ("bad", b'{"type": "conv')):
+        await store.log.append(Append(name, 0, [line]))
+    await store.happen("a", "1")
+    # What is damaged has no id to be told by.
+    assert [one for one in await heard(items, 2) if one] == ["odd", "a-1"]
+    await items.aclose()
+
+
 @pytest.mark.parametrize("kept_at", [None, 5, 20, len(LINES)])
 async def test_view_at_a_moment_is_the_fold_up_to_it(kept_at: int | None) -> None:
     log, events = MemoryLog(), [decode_event(line) for line in LINES]
