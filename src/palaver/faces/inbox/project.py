@@ -30,7 +30,7 @@ _SEQ_DIGITS = 12
 """A conversation of a thousand events a second has numbers for thirty years."""
 _PLACE_DIGITS = 4
 """An event that was brought from elsewhere may hold several texts; none holds ten thousand."""
-_ID = re.compile(rf"(\d{{{_SEQ_DIGITS}}})(\d{{{_PLACE_DIGITS}}})")
+_ID = re.compile(rf"(\d{{{_SEQ_DIGITS}}})(\d{{{_PLACE_DIGITS}}})", re.ASCII)
 
 TELLING = (
     b'{"type":"message.added"',
