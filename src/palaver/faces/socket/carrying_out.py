@@ -78,6 +78,6 @@ async def _answer(order: ToolInteractionResponse, server: ServerParts) -> Resolv
 
 
 def _widest(request: Request) -> int:
-    """This contract knows no narrower yes than one to the tool."""
+    """This contract has one word for a lasting yes; it means the tool, or a command's program: as much as is offered."""
     offers: Sequence[object] = request.offers
     return max(0, len(offers) - 1)

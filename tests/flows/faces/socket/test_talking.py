@@ -208,12 +208,12 @@ async def test_denied_call_is_an_error_with_the_reason_and_the_agent_goes_on(tmp
     assert not (work.project / "a.txt").exists()
 
 
-async def test_approval_for_the_session_covers_the_tool_and_no_other_session(tmp_path: Path) -> None:
+async def test_approval_for_the_session_covers_more_than_the_call_and_no_other_session(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         session = await work.server.create(project=str(work.project))
         elsewhere = await work.server.create(project=str(work.project))
         async with subscribed(work.server, session, elsewhere) as one:
-            await ask(one, session, "!write a.txt hello\n---\n!write b.txt hello\n---\n!say Both.")
+            await ask(one, session, "!shell touch a.txt\n---\n!shell touch b.txt\n---\n!say Both.")
             asked = (await one.until("interaction_request"))[-1]
             await one.say(
                 "tool_interaction_response",
@@ -224,7 +224,7 @@ async def test_approval_for_the_session_covers_the_tool_and_no_other_session(tmp
                 approvalScope="session",
             )
             heard = await one.until("text_done")
-            await ask(one, elsewhere, "!write c.txt hello")
+            await ask(one, elsewhere, "!shell touch c.txt")
             again = (await one.until("interaction_request"))[-1]
     assert of(heard, "interaction_request") == []
     assert of(heard, "interaction_resolved")[0]["approvalScope"] == "session"
