@@ -6,14 +6,13 @@ whenever the reading began. A turn is told as `message`, `token` (thinking), `ac
 """
 
 import re
-from collections.abc import Sequence
 from typing import assert_never
 
-from palaver.core.state import find_call, find_request, message_count, tools_of_turn
+from palaver.core.state import find_call, find_request, tools_of_turn
 from palaver.faces.bus.activity import at_rest, changed, doing
 from palaver.faces.bus.frames import STRIDE, Json, Told
+from palaver.faces.bus.meter import measured, meter, texts, used
 from palaver.faces.bus.questions import asked, plan_data
-from palaver.schema.base import Usage
 from palaver.schema.content import Content, plain_text
 from palaver.schema.events import (
     AgentOverridden,
@@ -152,7 +151,7 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
         case ThinkingFinished():
             return _rest_of(event, before)
         case AnswerFinished():
-            return [Told("token", "done"), *_used(event, after)]
+            return [Told("token", "done"), *used(event, after)]
         case AnswerStarted():
             # Another attempt: what the one before it had said does not count.
             return [SYNC] if event.replaces else []
@@ -183,9 +182,9 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
             return [Told("run", "subagent_result", data=ended)]
 
         case ContextMeasured():
-            return [_measured(event, after)]
+            return [measured(event, after)]
         case ContextCompressed():
-            return [_meter(after, event.stage, event.after_tokens)]
+            return [meter(after, event.stage, event.after_tokens)]
         case ModelSwitched():
             switched: Json = {
                 "preferred_model": event.from_model or "",
@@ -237,7 +236,7 @@ def _added(event: MessageAdded, agent: str) -> list[Told]:
     if event.hidden or event.role not in ("user", "assistant", "system", "event"):
         return [SYNC]
     content = event.content if event.blocks is None else ()
-    text = plain_text(content) if event.blocks is None else _texts(event.blocks)
+    text = plain_text(content) if event.blocks is None else texts(event.blocks)
     return [_announced(event.message, content, event, agent, event.role, text)]
 
 
@@ -254,10 +253,6 @@ def _announced(
     if role == "assistant":
         data |= {"from": agent, "to": USER}
     return Told("message", None, plain_text(content) if text is None else text, data, message)
-
-
-def _texts(blocks: Sequence[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _edited(event: QueueEdited, after: State) -> list[Told]:
@@ -366,7 +361,7 @@ def _plan(plan: Plan, after: State) -> Told:
     return Told("run", "plan_update", data={"plan": plan_data(plan)}, id=f"plan-{after.conversation}")
 
 
-# -- a turn's end, and how full its context is
+# -- a turn's end
 
 
 def _outcome(event: TurnFinished | TurnInterrupted, before: State) -> list[Told]:
@@ -390,38 +385,3 @@ def _word(event: TurnFinished, before: State) -> str:
         case "completed" | "yielded" | "limited":
             turn = event.turn or ""
             return "patch" if any(tool.changes for tool in tools_of_turn(before, turn)) else "none"
-
-
-def _measured(event: ContextMeasured, after: State) -> Told:
-    counted = None if event.estimated else Usage(input_tokens=event.used_tokens)
-    meter = _meter(after, event.stage or "prepared", event.used_tokens, counted)
-    data: Json = dict(meter.data or {})
-    data["message_count"] = event.message_count or data["message_count"]
-    data["char_count"] = event.char_count or data["char_count"]
-    return Told("run", "context_usage", data=data, id=meter.id)
-
-
-def _used(event: AnswerFinished, after: State) -> list[Told]:
-    if event.usage is None:
-        return []
-    known = after.context.used_tokens if after.context else event.usage.input_tokens
-    return [_meter(after, "answered", known, event.usage)]
-
-
-def _meter(after: State, stage: str, tokens: int, counted: Usage | None = None) -> Told:
-    data: Json = {
-        "agent_id": after.turn.agent if after.turn else after.agent,
-        "stage": stage,
-        "message_count": message_count(after),
-        "char_count": sum(len(_texts(message.blocks)) for message in after.messages),
-        "estimated_tokens": tokens,
-        "compressed": bool(after.compressions),
-        "summary_count": sum(known.stage == "summarize" for known in after.compressions),
-    }
-    if after.context is not None and after.context.window_tokens is not None:
-        data["token_limit"] = after.context.window_tokens
-    if counted is not None:
-        data["actual_prompt_tokens"] = counted.input_tokens
-        if counted.output_tokens:
-            data["actual_completion_tokens"] = counted.output_tokens
-    return Told("run", "context_usage", data=data, id=f"context-{after.conversation}")
