@@ -12,7 +12,6 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from palaver.errors import Invalid
 from palaver.faces.projected import Told
 from palaver.faces.socket.memory import Memory, cut_outputs, memory_of
 from palaver.faces.socket.project import is_cut, told
@@ -24,6 +23,9 @@ from palaver.schema.view import Message, State, TextBlock
 
 TAIL_MESSAGES = 100
 """Of a stored view: the turn that was active then stands at its end."""
+
+SEQUENCE_DIGITS = 18
+"""More events than any log will hold, and far from what a number may not be read from."""
 
 _state = msgspec.json.Decoder(State)
 _message = msgspec.json.Decoder(Message)
@@ -59,9 +61,7 @@ def next_cursor(log: Log, sequence: int) -> str:
 async def cursor_of(log: Log, conversation: str, after: int | str, head: int) -> Cursor:
     """`after` is a sequence or a `nextCursor`. One of another store, from the future, or inside what was compacted: reset."""
     number, at, epoch = str(after).partition("@")
-    if not number.isdecimal():
-        if at:
-            raise Invalid("`after` is the `sequence` of the last frame seen, or a `nextCursor`.")
+    if not number.isdecimal() or len(number) > SEQUENCE_DIGITS:
         return Cursor(0, reset=True)
     sequence = int(number)
     if (at and epoch != log.epoch) or sequence > head or await is_inside_compacted(log, conversation, sequence):
