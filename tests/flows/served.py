@@ -16,7 +16,9 @@ import httpx
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
+from palaver.agents.book import Book
 from palaver.agents.roster import Roster, Source
+from palaver.agents.trust import Trust
 from palaver.app import App, open_app
 from palaver.backends.script import Choice, Say, Step
 from palaver.backends.scripted import ScriptedBackend
@@ -177,8 +179,10 @@ async def serving(
     model: str | None = None,
     providers: tuple[ProviderSettings, ...] = (),
     full_enabled: bool = False,
+    agents_folder: Path | None = None,
 ) -> AsyncIterator[Served]:
-    """With an `environment` the agents are those it describes; without one, the scripted agent."""
+    """With an `environment` the agents are those it describes; without one, the scripted agent alone, and with an
+    `agents_folder` whatever is made there: records of any kind, of which only the scripted ones can be run."""
     agent = ScriptedBackend(script)
     records = [AgentRecord(id=name, name=name.title(), backend="scripted") for name in ("default", "other")]
     with socket.socket() as listener:
@@ -194,7 +198,8 @@ async def serving(
             providers=providers,
             full_enabled=full_enabled,
         )
-        roster = None if environment is not None else Roster(records, {"scripted": Source(lambda: agent)})
+        book = Book(records, agents_folder, Trust(data / "trusted.json"), "scripted", ("scripted",))
+        roster = None if environment is not None else Roster(book, {"scripted": Source(lambda: agent)})
         async with open_app(config, clock=clock, log=log, roster=roster) as app:
             ready = asyncio.Event()
             server = Listener(app.asgi, app.streams, config, grace_s=2, started=ready.set)

@@ -135,12 +135,19 @@ def _table(name: str, given: Any, known: McpServer | None) -> Any:
             )
         return None
     table = {key: value for key, value in given.items() if key != "environment"}
-    table["env"] = _secrets(given.get("env") or given.get("environment") or {}, known.environment if known else {})
-    table["headers"] = _secrets(given.get("headers") or {}, known.headers if known else {})
+    environment = _by_name(name, "env", given.get("env") or given.get("environment"))
+    table["env"] = _secrets(environment, known.environment if known else {})
+    table["headers"] = _secrets(_by_name(name, "headers", given.get("headers")), known.headers if known else {})
     command = table.get("command")
     if isinstance(command, list | tuple) and command and not table.get("args"):
         table["command"], table["args"] = command[0], list(command[1:])
     return {key: value for key, value in table.items() if value not in (None, "", [], (), {}, False)}
+
+
+def _by_name(server: str, key: str, given: Any) -> Mapping[str, Any]:
+    if given and not isinstance(given, Mapping):
+        raise Wrong("mcp_servers", f"`mcp_servers`: `{key}` of “{server}” {RIGHT['environment']}")
+    return given or {}
 
 
 def _without_nulls(field: str, value: Any) -> Any:

@@ -64,6 +64,8 @@ class JsonBody(AbstractDTO[Any]):
     """The handler's `data`, decoded as its annotation says."""
 
     decoders: ClassVar[dict[str, "msgspec.json.Decoder[Any]"]] = {}
+    shape: ClassVar[Any] = None
+    """What the API's description shows in place of the annotation."""
 
     def decode_bytes(self, value: bytes) -> Any:
         return decode(value, self.decoders[self.asgi_connection.route_handler.handler_id])
@@ -78,7 +80,8 @@ class JsonBody(AbstractDTO[Any]):
     def create_openapi_schema(
         cls, field_definition: FieldDefinition, handler_id: str, schema_creator: Any
     ) -> Reference | Schema:
-        schema: Reference | Schema = schema_creator.for_field_definition(field_definition)
+        shown = field_definition if cls.shape is None else FieldDefinition.from_annotation(cls.shape)
+        schema: Reference | Schema = schema_creator.for_field_definition(shown)
         return schema
 
     @classmethod
@@ -92,3 +95,8 @@ class JsonBody(AbstractDTO[Any]):
     @classmethod
     def detect_nested_field(cls, field_definition: FieldDefinition) -> bool:
         return False
+
+
+def json_body_like(shape: type[Any]) -> type[JsonBody]:
+    """For a route that takes any object and looks at its fields itself: described by this shape."""
+    return type(f"{shape.__name__}Body", (JsonBody,), {"shape": shape})

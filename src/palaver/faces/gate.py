@@ -34,6 +34,9 @@ _HEADERS: dict[bytes, bytes] = {
     b"cache-control": b"no-store",
 }
 
+OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
+"""What needs no token: whether the server lives, and the sign-in itself."""
+
 _LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"authorization", b"cookie"})
 
 
@@ -169,8 +172,7 @@ def _check_origin(asked: _Asked) -> None:
 
 
 def _is_open(scope: Scope) -> bool:
-    """What needs no token: whether the server lives, and the sign-in itself."""
-    return (scope.get("method"), scope["path"]) in (("GET", "/api/health"), ("POST", "/api/session"))
+    return (scope.get("method"), scope["path"]) in OPEN
 
 
 def _cookie_value(header: str | None, name: str) -> str | None:

@@ -12,32 +12,7 @@ from litestar import Request, Response, Router, get
 from litestar.enums import MediaType, OpenAPIMediaType
 from litestar.openapi.plugins import OpenAPIRenderPlugin
 
-ERROR_STATUSES = {
-    "400": "Something in the request is wrong; `message` names it.",
-    "401": "No token, or not ours.",
-    "403": "The token may not do this, or the request comes from another site.",
-    "404": "No such thing.",
-    "405": "Not with this method.",
-    "409": "It contradicts what is so.",
-    "410": "It was deleted.",
-    "413": "Too large.",
-    "429": "Too much at once; wait `Retry-After` seconds.",
-    "500": "A bug; `details.incident` is its number in the server's log.",
-    "503": "Not now; wait `Retry-After` seconds.",
-    "507": "The disk is full.",
-}
-
-_ERROR = {
-    "type": "object",
-    "title": "Error",
-    "properties": {
-        "code": {"type": "string"},
-        "message": {"type": "string"},
-        "retryable": {"type": "boolean"},
-        "details": {"type": "object", "additionalProperties": True},
-    },
-    "required": ["code", "message", "retryable", "details"],
-}
+from palaver.faces.described import completed
 
 _STYLE = """
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
@@ -51,17 +26,6 @@ pre { overflow-x: auto; font-size: 0.85rem }
 """
 
 
-def corrected(schema: dict[str, Any]) -> dict[str, Any]:
-    """Litestar describes its own errors; ours have another shape."""
-    schema["components"]["schemas"]["Error"] = _ERROR
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    for item in schema["paths"].values():
-        for operation in item.values():
-            for status, meaning in ERROR_STATUSES.items():
-                operation["responses"][status] = {"description": meaning, "content": content}
-    return schema
-
-
 class SchemaFile(OpenAPIRenderPlugin):
     """The document for programs."""
 
@@ -69,7 +33,7 @@ class SchemaFile(OpenAPIRenderPlugin):
         super().__init__(path="/openapi.json", media_type=OpenAPIMediaType.OPENAPI_JSON)
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return self.render_json(request, corrected(openapi_schema))
+        return self.render_json(request, completed(openapi_schema))
 
 
 class ReferencePage(OpenAPIRenderPlugin):
@@ -79,7 +43,7 @@ class ReferencePage(OpenAPIRenderPlugin):
         super().__init__(path="/", media_type=MediaType.HTML)
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return page(corrected(openapi_schema)).encode()
+        return page(completed(openapi_schema)).encode()
 
     def receive_router(self, router: Router) -> None:
         router.register(style)

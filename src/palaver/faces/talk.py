@@ -17,6 +17,7 @@ from litestar.types import ASGIApp
 from palaver.errors import Invalid
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import Sent, begin
+from palaver.faces.described import OBJECT, TEXT, operation
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.server import Server, needs
@@ -45,10 +46,9 @@ def checked(body: Mapping[str, Any], kind: Any) -> Any:
     request_max_body_size=COMMAND_BYTES,
     guards=[needs("send")],
     responses={
-        200: ResponseSpec(
-            str, media_type="text/event-stream", description="The answer, as it comes", generate_examples=False
-        )
+        200: ResponseSpec(str, description="The answer as it comes, or that it has begun", generate_examples=False)
     },
+    operation_class=operation(answer={"text/event-stream": TEXT, "application/json": OBJECT}),
     operation_id="chat",
     tags=["stream", "bus"],
 )

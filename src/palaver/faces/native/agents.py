@@ -9,12 +9,13 @@ from typing import Any
 
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody
-from msgspec import Struct
+from msgspec import Struct, defstruct
+from msgspec.structs import fields
 
 from palaver.agents.book import Known
 from palaver.agents.roster import AgentEntry
 from palaver.errors import NotFound
-from palaver.faces.body import JsonBody
+from palaver.faces.body import JsonBody, json_body_like
 from palaver.faces.native.conversations import check_folder
 from palaver.faces.server import Server, ServerParts, needs
 from palaver.schema.base import Id, Shown
@@ -59,6 +60,16 @@ class AgentShown(AgentEntry):
     given: tuple[str, ...]
 
 
+AgentFields = defstruct(
+    "AgentFields",
+    [(known.name, known.type | None, None) for known in fields(AgentRecord)],
+    namespace={"__doc__": "What can be said of an agent; null leaves a field, or clears it where there is one."},
+    module=__name__,
+    frozen=True,
+    kw_only=True,
+)
+
+
 class Trusting(Struct, frozen=True, kw_only=True):
     """`hash` says which bytes are meant, as the list told it; null takes the trust back."""
 
@@ -90,13 +101,25 @@ async def agent(agent: FromPath[str], server: Server, project: FromQuery[str | N
     return shown(server, known)
 
 
-@post("/api/agents", dto=JsonBody, guards=[needs("admin")], operation_id="create_agent", tags=["agents"])
+@post(
+    "/api/agents",
+    dto=json_body_like(AgentFields),
+    guards=[needs("admin")],
+    operation_id="create_agent",
+    tags=["agents"],
+)
 async def create(data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
     """Make one: its fields, `system_prompt`, and an `id` unless it can be made from the name."""
     return shown(server, await server.agents.book.create(data))
 
 
-@patch("/api/agents/{agent:str}", dto=JsonBody, guards=[needs("admin")], operation_id="update_agent", tags=["agents"])
+@patch(
+    "/api/agents/{agent:str}",
+    dto=json_body_like(AgentFields),
+    guards=[needs("admin")],
+    operation_id="update_agent",
+    tags=["agents"],
+)
 async def update(agent: FromPath[str], data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
     """Change what is given; null clears a field. Everything else in its file stays."""
     return shown(server, await server.agents.book.update(agent, data))

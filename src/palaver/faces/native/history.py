@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from palaver.conversation.beginnings import Wishes
 from palaver.conversation.transcripts import Images, with_whole_texts
 from palaver.errors import Invalid, TooLarge
+from palaver.faces.described import BYTES, OBJECT, TEXT, operation
 from palaver.faces.native.conversations import NativeRequest, check_folder
 from palaver.faces.server import Server, needs, origin_of
 from palaver.history import markdown, page
@@ -46,6 +47,12 @@ _TYPES: dict[Format, tuple[str, str]] = {
     "trajectory": ("application/json", "json"),
     "html": ("text/html; charset=utf-8", "html"),
 }
+_FILES = {
+    "text/markdown": TEXT,
+    "application/jsonl": TEXT,
+    "application/json": OBJECT,
+    "text/html": TEXT,
+}
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -70,8 +77,8 @@ class Imported(Shown):
 @get(
     "/api/conversations/{conversation:str}/export",
     guards=[needs("read")],
-    media_type="application/octet-stream",
-    responses={200: ResponseSpec(str, media_type="text/markdown", description="The file", generate_examples=False)},
+    responses={200: ResponseSpec(str, description="The file", generate_examples=False)},
+    operation_class=operation(answer=_FILES),
     operation_id="export_conversation",
     tags=["history"],
 )
@@ -81,10 +88,15 @@ async def export(conversation: FromPath[str], server: Server, format: FromQuery[
     if format != "jsonl":
         _check_size(state.messages)
     media_type, ending = _TYPES[format]
-    headers = {"Content-Disposition": f'attachment; filename="{_name(state)}.{ending}"', "Cache-Control": "no-store"}
+    headers = {
+        # Litestar 2.25 has a stream's own media type give way to the route's; a header stays.
+        "Content-Type": media_type,
+        "Content-Disposition": f'attachment; filename="{_name(state)}.{ending}"',
+        "Cache-Control": "no-store",
+    }
     if format == "html":
         headers["Content-Security-Policy"] = f"{page.POLICY}; sandbox"
-    return Stream(_written(state, format, server.log), media_type=media_type, headers=headers)
+    return Stream(_written(state, format, server.log), headers=headers)
 
 
 def _check_size(messages: Sequence[Message]) -> None:
@@ -160,6 +172,8 @@ async def _stored_lines(log: EventLog, state: State) -> AsyncIterator[bytes]:
     "/api/conversations/import",
     request_max_body_size=IMPORT_BYTES,
     guards=[needs("send")],
+    responses={200: ResponseSpec(Imported, description="What a dry run would make", generate_examples=False)},
+    operation_class=operation(body={"application/json": OBJECT, "application/octet-stream": BYTES}),
     operation_id="import_conversation",
     tags=["history"],
 )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from litestar import Response, get, post
+from litestar import get, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Stream
 from msgspec.structs import replace as changed
@@ -21,6 +22,7 @@ from palaver.conversation.beginnings import Wishes
 from palaver.conversation.imports import Imports
 from palaver.conversation.taking import Taken, announced
 from palaver.errors import CallerError, Invalid, NotFound, TooLarge
+from palaver.faces.described import BYTES, TEXT, operation
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, needs, origin_of
 from palaver.history.programs.foreign import PROGRAMS, ForeignConversation, Program
@@ -111,25 +113,30 @@ def _counted(places: Places) -> tuple[Found, ...]:
 
 @post(
     "/api/import/conversations",
+    status_code=200,
     request_max_body_size=BODY_BYTES,
+    operation_class=operation(body={"application/jsonl": TEXT, "application/octet-stream": BYTES}),
     guards=[needs("send")],
     operation_id="import_conversations",
     tags=["history"],
 )
 async def import_conversations(
     request: NativeRequest, server: Server, agent: FromQuery[str | None] = None, dry_run: FromQuery[bool] = False
-) -> Response[TakenAll]:
+) -> TakenAll:
     """Take over conversations of other programs, one JSON object a line. Known ones are not made again."""
     conversations = await asyncio.to_thread(_decoded, await request.body())
     _check_agent(server, agent)
     taken = await _taken(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
-    return Response(TakenAll(items=tuple(taken)), status_code=200)
+    return TakenAll(items=tuple(taken))
 
 
 @post(
     "/api/import/{program:str}",
     guards=[needs("admin")],
     status_code=200,
+    media_type="application/jsonl",
+    responses={200: ResponseSpec(str, description="A line a file", generate_examples=False)},
+    operation_class=operation(answer={"application/jsonl": TEXT}),
     operation_id="import_program",
     tags=["history"],
 )
@@ -163,7 +170,7 @@ async def import_program(
                 done += 1
                 yield msgspec.json.encode(changed(advance, done=done, of=len(picked))) + b"\n"
 
-    return Stream(lines(), media_type="application/jsonl", headers={"Cache-Control": "no-store"})
+    return Stream(lines(), headers={"Cache-Control": "no-store"})
 
 
 async def _advanced(

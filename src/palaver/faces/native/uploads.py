@@ -14,6 +14,7 @@ from litestar.params import Body, PathParameter
 
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound, TooLarge
+from palaver.faces.described import BYTES, operation
 from palaver.faces.server import Server, ServerParts, needs
 from palaver.schema.base import ID_PATTERN, Shown
 
@@ -23,6 +24,7 @@ NAME_CHARS = 200
 
 BLOB_POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
+SERVED = dict.fromkeys((*SHOWN_TYPES, "application/octet-stream"), BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ async def keep(server: ServerParts, file: Kept) -> Upload:
     "/api/blobs/{blob:str}",
     guards=[needs("read")],
     media_type="application/octet-stream",
+    operation_class=operation(answer=SERVED),
     operation_id="get_blob",
     tags=["uploads"],
 )

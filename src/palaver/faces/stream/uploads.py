@@ -15,7 +15,8 @@ from msgspec import Struct
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
-from palaver.faces.native.uploads import Kept, Upload, keep, served
+from palaver.faces.described import operation
+from palaver.faces.native.uploads import SERVED, Kept, Upload, keep, served
 from palaver.faces.server import Server, needs
 
 BASE64_BYTES = ATTACHMENT_BYTES * 4 // 3 + (64 << 10)
@@ -61,6 +62,7 @@ async def upload_base64(data: JSONBody[Encoded], server: Server) -> Upload:
     "/api/uploads/{name:str}",
     guards=[needs("read")],
     media_type="application/octet-stream",
+    operation_class=operation(answer=SERVED),
     operation_id="get_upload",
     tags=["stream", "uploads"],
 )
