@@ -11,7 +11,7 @@ INSTALLED := .venv/.installed
 NODE_PACKAGES := web/node_modules/.package-lock.json
 PAGE := src/palaver/web_dist/index.html
 
-# Many tests wait for programs and browsers, so one more at once than there are cores wastes nothing.
+# Many tests wait for programs, so one more at once than there are cores wastes nothing. Browsers and crashes run alone.
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 # Directories are listed too: their time changes when a file in them is removed.
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
@@ -27,8 +27,9 @@ test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both togethe
 	@scripts/bubblewrap.sh
 	@scripts/model.sh
 	@scripts/programs.sh
-	@scripts/chromium.sh; case $$? in 0) tests="" ;; 1) tests="not browser" ;; *) exit 1 ;; esac; \
-	$(PYTHON) -m pytest tests -m "$$tests" -n $(WORKERS) --dist worksteal
+	@scripts/chromium.sh; case $$? in 0) alone="browser or crash" ;; 1) alone=crash ;; *) exit 1 ;; esac; \
+	$(PYTHON) -m pytest tests -m "not browser and not crash" -n $(WORKERS) --dist worksteal && \
+	$(PYTHON) -m pytest tests -m "$$alone"
 	@echo "Testing the page …"
 	@scripts/npm.sh run --silent test
 

@@ -90,7 +90,7 @@ async def test_another_conversation_is_opened_from_the_list_by_keys(ada: Visitor
     await ada.begin("The second of two gardens")
     await ada.rests()
     await ada.press("Control+k")
-    await ada.page.get_by_role("combobox").fill("search all")
+    await ada.page.get_by_role("combobox", name="Commands").fill("search all")
     await ada.press("Enter")
     await expect(ada.search_field).to_be_focused()
     wanted = ada.list.get_by_role("link", name="The first of two gardens")

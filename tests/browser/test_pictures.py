@@ -109,7 +109,7 @@ async def test_pictures_of_a_conversation(visitors: Visitors, palaver: Palaver, 
 
     provider.script.extend(SCRIPT)
     await ada.go()
-    await ada.page.get_by_label("Folder").fill(str(project))
+    await ada.page.get_by_role("combobox", name="Folder").fill(str(project))
     await ada.send("The tide table is an hour off since March. Why?")
     await ada.asked()
     await expect(ada.approval).to_contain_text("calendar.isleap")

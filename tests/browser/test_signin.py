@@ -45,7 +45,7 @@ async def test_signing_out_forgets_the_cookie(palaver: Palaver, visitors: Visito
     await ada.go()
     await expect(ada.list).to_be_visible()
     await ada.press("Control+k")
-    await ada.page.get_by_role("combobox").fill("sign out")
+    await ada.page.get_by_role("combobox", name="Commands").fill("sign out")
     await ada.press("Enter")
     await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
     await ada.page.reload()
