@@ -58,6 +58,7 @@ def inbox_server(side: Side, parts: ServerParts) -> Server[Any]:
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
         on_subscribe_resource=told.subscribe,
         on_unsubscribe_resource=told.unsubscribe,
@@ -80,10 +81,10 @@ class _Handlers:
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         visit = _visit(ctx)
-        there = {tool.key: tool for tool in offered(self._side, visit.caller.kind)}
-        tool = there.get(as_key(params.name))
+        there = offered(self._side, visit.caller.kind)
+        tool = next((known for known in there if known.key == as_key(params.name)), None)
         if tool is None:
-            names = ", ".join(known.name for known in there.values())
+            names = ", ".join(known.name for known in there)
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r} for you here. There are: {names}.")
         try:
             if self._side == "assistant":
@@ -109,6 +110,11 @@ class _Handlers:
             description="The newest messages; older ones with chat_read_since.",
         )
         return types.ListResourcesResult(resources=[inbox])
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         known(params.uri)
