@@ -12,6 +12,7 @@ import uvicorn
 from litestar.types import ASGIApp
 
 from palaver.config import Config
+from palaver.faces.framed import FramedSockets
 from palaver.faces.streams import Streams
 
 SOCKET_FRAME_BYTES = 1 << 20
@@ -36,7 +37,7 @@ class Listener(uvicorn.Server):
                 host=config.host,
                 port=config.port,
                 http="httptools",
-                ws="websockets-sansio",
+                ws=FramedSockets,
                 ws_max_size=SOCKET_FRAME_BYTES,
                 # Compression costs more than it saves on lines this short, and holds memory for every socket.
                 ws_per_message_deflate=False,

@@ -1,7 +1,7 @@
 """One WebSocket with deltas, and the log replayed in the same words.
 
-`project` says events as frames (with `memory`, what it must know of the events before, and `asking`, requests as
-interactions), `replay` reads them out of the log again, `connection` is one client's socket, `asked` what it may say,
-`carrying_out` what becomes of that, `bulletin` the news of sessions it did not subscribe to, `operations` the requests
-beside the socket, `speech` answers read aloud.
+`project` says events as frames (`answers`, `calls`, `messages`, `sessions` and `asking` are its parts, `memory` what it must
+know of the events before), `replay` reads them out of the log again, `connection` is one client's socket, `asked` what it
+may say, `carrying_out` what becomes of that, `live` and `pieces` what all sockets share, `bulletin` the news of sessions a
+client did not subscribe to, `operations` the requests beside the socket, `speech` and `voices` answers read aloud.
 """

@@ -1,9 +1,9 @@
 """One client's socket, from its greeting to its end.
 
-One task reads what the client says and carries it out in order, one writes; between the subscriptions and the writer
-stands an outbox bounded in bytes, so a client that reads slowly slows only its own subscriptions, and those are cursors
-that wait for free. One that is too slow for what is kept in memory gets what it missed from the log, in order and without
-a gap. Nothing a client says ends the connection but a wrong version in its greeting.
+One task reads what the client says and carries it out in order; each subscription is a task that writes what it follows,
+one at a time. A client that reads slowly slows only its own subscriptions, and those are cursors that wait for free. One
+that is too slow for what is kept in memory gets what it missed from the log, in order and without a gap. Nothing a client
+says ends the connection but a wrong version in its greeting.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from litestar import WebSocket
 from litestar.exceptions import WebSocketDisconnect
 
 from palaver.errors import Busy, PalaverError
+from palaver.faces.framed import EXTENSION, payloads
 from palaver.faces.hanging import Hanging
 from palaver.faces.keys import Principal
-from palaver.faces.native.outbox import Outbox
-from palaver.faces.projected import Beat, Behind, Following, Said, Told
+from palaver.faces.projected import Beat, Behind, Following
 from palaver.faces.refusals import unforeseen
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.asked import (
@@ -37,14 +37,13 @@ from palaver.faces.socket.asked import (
 from palaver.faces.socket.bulletin import News
 from palaver.faces.socket.carrying_out import carry_out
 from palaver.faces.socket.live import SocketFace
-from palaver.faces.socket.project import FACE, GAP, encoded
+from palaver.faces.socket.pieces import but_for
+from palaver.faces.socket.project import FACE, encoded
 from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.schema.base import Origin
 
 logger = structlog.get_logger(__name__)
 
-OUTBOX_BYTES = 512 << 10
-"""What may wait for one socket: two visits to the log, so that writing and reading overlap."""
 SEND_S = 20.0
 """A client that takes nothing for this long is gone, whatever its connection says."""
 SUBSCRIPTIONS = 256
@@ -68,10 +67,11 @@ class Connection:
         self._socket = socket
         self._server = server
         self._face = face
-        self._outbox = Outbox(OUTBOX_BYTES)
+        self._writes = Hanging(socket.send)
+        self._writing = asyncio.Lock()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
-        self._sources: dict[str, object] = {}
         self._hello: Hello | None = None
+        self._takes_frames = EXTENSION in (socket.scope.get("extensions") or {})
         self._client = f"socket-{server.ids.new()}"
         """Known to nobody else: by it a sender is told from everybody else."""
 
@@ -82,8 +82,7 @@ class Connection:
     async def run(self) -> None:
         try:
             async with self._face.bulletin.listening() as news, asyncio.TaskGroup() as tasks:
-                writes = Hanging(self._socket.send)
-                held = [tasks.create_task(work) for work in (self._write(writes), self._tell(news), _watch(writes))]
+                held = [tasks.create_task(work) for work in (self._tell(news), _watch(self._writes))]
                 await self._read(tasks)
                 for task in (*held, *self._subscriptions.values()):
                     task.cancel()
@@ -152,9 +151,9 @@ class Connection:
 
     async def _refuse_version(self) -> None:
         message = f"This server speaks version {PROTOCOL_VERSION} of the protocol."
-        error = encoded({"type": "error", "code": "unsupported_protocol_version", "message": message})
+        error = {"type": "error", "code": "unsupported_protocol_version", "message": message}
         async with asyncio.timeout(SEND_S):
-            await self._socket.send_text(error[:-1].decode())
+            await self._socket.send_json(error)
             await self._socket.close(code=UNSUPPORTED, reason=message)
 
     # -- what is followed
@@ -163,36 +162,34 @@ class Connection:
         if len(self._subscriptions) >= SUBSCRIPTIONS and session not in self._subscriptions:
             raise Busy(f"One socket follows {SUBSCRIPTIONS} sessions at most; unsubscribe from some first.")
         self._leave(session)
-        source = self._sources[session] = object()
-        self._subscriptions[session] = tasks.create_task(self._pass_on(session, after, source))
+        self._subscriptions[session] = tasks.create_task(self._pass_on(session, after))
 
     def _leave(self, session: str) -> None:
         if task := self._subscriptions.pop(session, None):
             task.cancel()
-            self._outbox.forget(self._sources.pop(session, None))
 
-    async def _pass_on(self, session: str, after: Cursor | None, source: object) -> None:
+    async def _pass_on(self, session: str, after: Cursor | None) -> None:
         try:
             async with (
                 self._face.live.following(session) as following,
                 self._face.speech.listening(session) as spoken,
                 aclosing(self._lines(session, after, following)) as lines,
-                self._passing_on_speech(spoken, source),
+                self._passing_on_speech(spoken),
             ):
                 async for line in lines:
-                    await self._outbox.put(source, line)
+                    await self._write(line)
         except PalaverError as refusal:
             await self._say(**_error(refusal), sessionId=session)
         except Exception as failure:  # noqa: BLE001 - the border: one broken subscription must not end the others
             await self._say(**_error(unforeseen(failure, "socket")), sessionId=session)
-        if self._sources.get(session) is source:
-            del self._sources[session], self._subscriptions[session]
+        if self._subscriptions.get(session) is asyncio.current_task():
+            del self._subscriptions[session]
 
     @asynccontextmanager
-    async def _passing_on_speech(self, spoken: "asyncio.Queue[bytes]", source: object) -> AsyncIterator[None]:
+    async def _passing_on_speech(self, spoken: "asyncio.Queue[bytes]") -> AsyncIterator[None]:
         async def pass_on() -> None:
             while True:
-                await self._outbox.put(source, await spoken.get())
+                await self._write(await spoken.get())
 
         passing = asyncio.create_task(pass_on(), name="pass on speech")
         try:
@@ -221,27 +218,23 @@ class Connection:
                             async for line in lines:
                                 yield line
                     case _:
-                        for said in item:
-                            if said.about[0] != GAP:
-                                seen = int(said.about[0])
-                                if body := self._heard(said):
-                                    yield body
-                                continue
-                            since, seen = seen, int(said.about[1])
-                            async with aclosing(self._replayed(session, since, seen)) as lines:
-                                async for line in lines:
-                                    yield line
+                        piece = self._face.in_step.piece(item)
+                        since, seen = seen, piece.last
+                        if not piece.has_gap:
+                            if heard := piece.but_for(self._client):
+                                yield heard
+                            continue
+                        # Something of it was not said live: all of it is read from the log instead.
+                        async with aclosing(self._replayed(session, since, seen)) as lines:
+                            async for line in lines:
+                                yield line
 
     async def _replayed(self, session: str, after: int, until: int) -> AsyncGenerator[bytes, None]:
         """What the log has of a stretch: before this reader came, or when it was too slow."""
         async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
             async for frames in pieces:
-                if heard := b"".join(self._heard(told) for told in frames):
+                if heard := but_for(self._client, frames):
                     yield heard
-
-    def _heard(self, said: Said | Told) -> bytes:
-        """Nobody is told what it said itself over this very connection."""
-        return b"" if self._client in said.about else said.body
 
     async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:
         async with aclosing(news) as all_news:
@@ -252,21 +245,24 @@ class Connection:
                     )
                 elif one.conversation not in self._subscriptions:
                     # Whoever subscribed hears of it in order, among the other frames.
-                    await self._outbox.put(None, one.line)
+                    await self._write(one.line)
 
     # -- out
 
-    async def _write(self, writes: Hanging) -> None:
-        while True:
-            lines = await self._outbox.take()
+    async def _write(self, frames: bytes) -> None:
+        """Waits while the client is slow, and whoever else has something for it waits too."""
+        async with self._writing:
             try:
-                for line in lines.split(b"\n")[:-1]:
-                    await writes.send({"type": "websocket.send", "text": line.decode(), "bytes": None})
+                if self._takes_frames:
+                    await self._writes.send({"type": EXTENSION, "body": frames})
+                    return
+                for text in payloads(frames):
+                    await self._writes.send({"type": "websocket.send", "text": text.decode(), "bytes": None})
             except (WebSocketDisconnect, OSError):
                 return  # The reader meets the same end and says so.
 
     async def _say(self, **fields: object) -> None:
-        await self._outbox.put(None, encoded(fields))
+        await self._write(encoded(fields))
 
 
 def _subscribed(session: str, sequence: int, *, reset: bool) -> bytes:

@@ -17,6 +17,7 @@ from palaver.core.exchanges import answer_of
 from palaver.core.state import tools_of_turn
 from palaver.errors import Invalid
 from palaver.faces.body import JsonBody
+from palaver.faces.framed import payloads
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_folder, chose
 from palaver.faces.server import Server, ServerParts, needs, origin_of
@@ -108,7 +109,7 @@ async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
     told: list[bytes] = []
     async with aclosing(replayed(server.log, data.session_id, cursor.after, head)) as pieces:
         async for frames in pieces:
-            told += [frame.body.rstrip(b"\n") for frame in frames]
+            told += [body for frame in frames for body in payloads(frame.body)]
     # Written from the frames as they were encoded: what is replayed is what was sent.
     body = b'{"ok":true,"result":{"events":[%s],"nextCursor":"%s","reset":%s}}' % (
         b",".join(told),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from palaver.core import requests
 from palaver.core.exchanges import ENDS
+from palaver.faces.framed import framed
 from palaver.faces.projected import Told
 from palaver.faces.socket import answers, calls, messages
 from palaver.faces.socket.asking import SCOPES, interaction
@@ -116,7 +117,8 @@ def told(event: Event, memory: Memory) -> list[Told]:
 
 
 def encoded(frame: Json) -> bytes:
-    return msgspec.json.encode(frame, enc_hook=str) + b"\n"
+    """As it goes over a socket: framed once, for everybody who gets it."""
+    return framed(msgspec.json.encode(frame, enc_hook=str))
 
 
 def sender_of(event: KnownEvent) -> tuple[str, ...]:

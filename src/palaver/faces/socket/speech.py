@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from palaver.errors import PalaverError
+from palaver.faces.framed import payloads
 from palaver.faces.projected import Beat, Behind, Projected
 from palaver.faces.socket.project import GAP, encoded
 from palaver.faces.socket.sessions import OUTPUT_MODE
@@ -219,4 +220,5 @@ _INTERESTING = tuple(
 
 
 def _of_interest(body: bytes) -> dict[str, Any] | None:
-    return msgspec.json.decode(body) if body.startswith(_INTERESTING) else None
+    (text,) = payloads(body)
+    return msgspec.json.decode(text) if text.startswith(_INTERESTING) else None
