@@ -47,7 +47,15 @@ def build_app(
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
 ) -> ASGIApp:
-    routes: list[Any] = [*native.ROUTES, *talk.ROUTES, *bus.ROUTES, *stream.ROUTES, *chats.ROUTES, *socket.ROUTES, *more_routes]
+    routes: list[Any] = [
+        *native.ROUTES,
+        *talk.ROUTES,
+        *bus.ROUTES,
+        *stream.ROUTES,
+        *chats.ROUTES,
+        *socket.ROUTES,
+        *more_routes,
+    ]
     live = live_faces(server)
     litestar = _Faces(
         routes,

@@ -107,7 +107,9 @@ class Policy:
         try:
             return _judge(self, spec, proposal, mode, tuple(grants), tuple(rules))
         except Exception as failure:  # noqa: BLE001 - whatever cannot be judged must not run
-            return Verdict("deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.", True)
+            return Verdict(
+                "deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.", True
+            )
 
 
 def as_mode(word: str | None) -> Mode:

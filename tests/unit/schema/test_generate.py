@@ -39,4 +39,6 @@ def test_shapes_hold_every_event_with_its_own_fields() -> None:
         line = next(line for line in text.splitlines() if line.startswith(f'  "{tag}": '))
         own = {field.name for field in msgspec.structs.fields(kind)} - set(STAMP)
         assert set(msgspec.json.decode(line.partition(": ")[2].rstrip(","))) - {"exchange"} == own
-    assert '"exchange.sent": {"exchange":["str"]' in text, "what an event insists on is its own, though others may have it"
+    assert '"exchange.sent": {"exchange":["str"]' in text, (
+        "what an event insists on is its own, though others may have it"
+    )
