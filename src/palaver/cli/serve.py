@@ -76,7 +76,8 @@ def serve(
 def listening(config: Config) -> Iterator[socket.socket]:
     """The port, taken before anything else is done. Who connects early waits until the server is ready."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+    # Named as TCP: asyncio's own loop has answers wait 40 ms for an acknowledgement unless it knows.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with suppress(AttributeError, OSError):
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
