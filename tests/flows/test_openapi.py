@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.flows.described import AnyCase, Site, described_site
+from tests.flows.described import ANSWER_S, CONVERSATION, AnyCase, Site, described_site
 
 # The whole API in one test each.
 pytestmark = pytest.mark.timeout(600)
@@ -119,3 +119,21 @@ def test_description_says_what_needs_no_token(site: Site) -> None:
     }
 
     assert open_ones == OPEN
+
+
+@pytest.mark.parametrize(
+    ("format", "media_type"),
+    [
+        ("markdown", "text/markdown"),
+        ("jsonl", "application/jsonl"),
+        ("trajectory", "application/json"),
+        ("html", "text/html"),
+    ],
+)
+def test_export_says_which_of_the_described_formats_it_is(site: Site, format: str, media_type: str) -> None:
+    site.stock(format)
+
+    path = f"{site.served.url}/api/conversations/{site.known[CONVERSATION]}/export?format={format}"
+    answer = site.session.get(path, headers=site.signed_in, timeout=ANSWER_S)
+
+    assert answer.headers["content-type"].partition(";")[0] == media_type

@@ -140,6 +140,8 @@ async def test_agent_that_was_made_is_there_for_another_book(book: Book, data: P
         ({"name": "x", "system_prompt": 3}, "system_prompt"),
         ({"name": "x", "mcp_servers": [{"url": "http://x"}]}, "mcp_servers"),
         ({"name": "x", "mcp_servers": [{"name": "a"}]}, "mcp_servers"),
+        ({"name": "x", "mcp_servers": [{"name": "a", "url": "http://x", "headers": [None]}]}, "mcp_servers"),
+        ({"name": "x", "mcp_servers": [{"name": "a", "command": ["x"], "environment": "KEY=1"}]}, "mcp_servers"),
         ({"name": "x", "idle_interval_s": "soon"}, "idle_interval_s"),
     ],
 )
