@@ -27,6 +27,7 @@ AnyCase = Case[Any]
 CONVERSATION, WAITING, RUN, REQUEST = "known_conversation", "known_waiting", "known_run", "known_request"
 """Words of the described API for what is there at the moment of a call: operations delete, so there is always more."""
 
+ASKED_AGAIN = 5
 ANSWER_S = 60.0
 """Far more than any answer takes: describing the API for the first time keeps a busy machine occupied for seconds."""
 
@@ -73,20 +74,29 @@ class Site:
         if self.operation == operation:
             return
         self.operation = operation
-        made = [
-            self.ask("POST", "/api/conversations", json={"project": str(self.project), "message": text})
-            for text in ("hello", "ask")
-        ]
-        # Reading to the end of the turn, and to the request: the stream tells when it is there.
-        for one, last in zip(made, ("turn.finished", "request.opened"), strict=True):
-            self._until(one["conversation"], last)
-        waiting = self.ask("GET", f"/api/conversations/{made[1]['conversation']}/snapshot")
+        answered = self._begun("hello", "turn.finished")
+        waiting, request = self._asking()
         self.known = {
-            CONVERSATION: made[0]["conversation"],
-            WAITING: made[1]["conversation"],
-            RUN: made[0]["turn"],
-            REQUEST: waiting["requests"][0]["id"],
+            CONVERSATION: answered["conversation"],
+            WAITING: waiting,
+            RUN: answered["turn"],
+            REQUEST: request,
         }
+
+    def _begun(self, text: str, last: str) -> Any:
+        """Read to the end of the turn, or to its request: the stream tells when it is there."""
+        made = self.ask("POST", "/api/conversations", json={"project": str(self.project), "message": text})
+        self._until(made["conversation"], last)
+        return made
+
+    def _asking(self) -> tuple[str, str]:
+        """A conversation that waits for a person. What was called before may reach this one too: then another."""
+        for _ in range(ASKED_AGAIN):
+            conversation = self._begun("ask", "request.opened")["conversation"]
+            requests = self.ask("GET", f"/api/conversations/{conversation}/snapshot")["requests"]
+            if requests:
+                return conversation, requests[0]["id"]
+        raise AssertionError("no conversation keeps its request")
 
     def _until(self, conversation: str, last: str) -> None:
         path = f"{self.served.url}/api/conversations/{conversation}/events?after=0"

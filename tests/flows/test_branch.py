@@ -105,8 +105,9 @@ async def test_branch_while_a_turn_runs_closes_what_is_open_in_the_copy_alone(tm
 
         waiting = await server.state(await server.create(branch={"conversation": source}))
         await server.command(source, type="resolve_request", request=opened["request"], verdict="allow")
-        async with asyncio.timeout(10):
-            await server.agent.reached("gate")
+        async with server.events(source, after=0) as stream:
+            # On disk, and not only said: the agent is ahead of the log by a moment.
+            assert [event async for event in stream.until(lambda event: event.get("text") == "Half")]
         cut = await server.state(await server.create(branch={"conversation": source}))
         server.agent.open_gate("gate")
         await server.settled(source)
