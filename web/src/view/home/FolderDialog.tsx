@@ -21,7 +21,9 @@ interface FolderDialogProps {
 }
 
 export default function FolderDialog({ from, known, onChoose, onClose }: FolderDialogProps) {
-  const [folder, setFolder] = useState(from);
+  // Until somebody walks, it begins where it is told, also if that is told a moment later.
+  const [walked, setFolder] = useState<string | null>(null);
+  const folder = walked ?? from;
   const up = above(folder);
   return (
     <Dialog label={words.picker.heading} className="sheet" onClose={onClose}>
