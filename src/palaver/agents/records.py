@@ -22,6 +22,7 @@ from palaver.core.params import MODE_WORDS, MODES
 from palaver.core.params import checked as checked_params
 from palaver.schema.base import Id
 from palaver.schema.records import AgentRecord, McpServer, PolicyRule
+from palaver.tools.policy import OUR_TOOLS
 
 FENCE = "---"
 BEST = "best"
@@ -69,22 +70,6 @@ OTHER_NAMES = {
 LEFT_ALONE = frozenset({"color", "icon", "tags", "author", "version", "license", "metadata"})
 """What others write into such a file and what changes nothing here; so does whatever begins with `x-`."""
 OTHER_MODES = {**MODE_WORDS, "default": "ask", "acceptEdits": "accept_edits"}
-OUR_TOOLS = {
-    "Bash": "shell",
-    "bash": "shell",
-    "Read": "read",
-    "LS": "list",
-    "ls": "list",
-    "Glob": "glob",
-    "Grep": "grep",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "WebFetch": "fetch",
-}
-"""Other programs' tools under the names of ours that do the same: the policy knows them by ours."""
-
 _TOOL = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 

@@ -10,6 +10,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import Receive, Scope, Send
 
 from palaver.errors import PalaverError
@@ -31,6 +32,11 @@ HEADERS = [
     # Proxies of the nginx kind gather a response before they pass it on; not this one.
     (b"x-accel-buffering", b"no"),
 ]
+
+
+def described(description: str) -> ResponseSpec:
+    """A stream as the API's description has it: nobody can say more of its body than what each event holds."""
+    return ResponseSpec(str, media_type="text/event-stream", description=description, generate_examples=False)
 
 
 class EventStream(Generic[T]):

@@ -29,6 +29,21 @@ Source = Literal["conversation", "agent", "project", "server"]
 
 PROGRAM = "program:"
 """Begins a `match` that names a program by its first words ("program:git status") and not a text."""
+OUR_TOOLS = {
+    "Bash": "shell",
+    "bash": "shell",
+    "Read": "read",
+    "LS": "list",
+    "ls": "list",
+    "Glob": "glob",
+    "Grep": "grep",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "NotebookEdit": "edit",
+    "Write": "write",
+    "WebFetch": "fetch",
+}
+"""Other programs' tools under the names of ours that do the same, so that a rule means the same everywhere."""
 COMMAND_TOOL = "shell"
 """The tool whose `match` is a command line."""
 

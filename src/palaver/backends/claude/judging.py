@@ -7,22 +7,10 @@ from typing import Any
 from palaver.backends.base import Turn
 from palaver.backends.judging import Judged, Judging, inside, proposal_of
 from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.policy import OUR_TOOLS
 
 READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
-OURS = {
-    "Bash": "shell",
-    "Read": "read",
-    "LS": "list",
-    "Glob": "glob",
-    "Grep": "grep",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "WebFetch": "fetch",
-}
-"""Its tools under the names of ours that do the same, so that a rule means the same everywhere."""
 
 
 def judged(judging: Judging, turn: Turn, tool: str, given: Mapping[str, Any]) -> Judged:
@@ -35,7 +23,7 @@ def describe(tool: str, given: Mapping[str, Any], project: Path) -> tuple[ToolSp
     here = path is None or (tool != "WebFetch" and inside(project, path))
     reads, edits = tool in READS and here, tool in EDITS and here and path is not None
     spec = ToolSpec(
-        name=OURS.get(tool, tool),
+        name=OUR_TOOLS.get(tool, tool),
         description="",
         parameters={},
         reads_only=reads,

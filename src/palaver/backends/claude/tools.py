@@ -60,10 +60,10 @@ class _Host:
         return self._turn.conversation
 
     async def emit(self, event: KnownEvent) -> None:
-        raise NotImplementedError
+        raise RuntimeError("The program tells what happens in its turn; no tool that is offered to it does.")
 
     def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
-        raise NotImplementedError
+        raise RuntimeError("The program ends its own turn; no tool that is offered to it does.")
 
     async def search(self, query: str, limit: int) -> Sequence[Passage]:
         return await self._turn.search(query, limit)

@@ -6,13 +6,12 @@ from contextlib import aclosing
 from typing import Annotated
 
 from litestar import get
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
 from palaver.faces.bus.pump import Beat, Bus, Choice, names_of
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.server import Server, needs
 
@@ -25,14 +24,7 @@ _NEVER = (1 << 62) - 1
     "/api/events",
     guards=[needs("read")],
     media_type="text/event-stream",
-    responses={
-        200: ResponseSpec(
-            str,
-            media_type="text/event-stream",
-            description="`event:` the kind, `id:` the number, `data:` the event",
-            generate_examples=False,
-        )
-    },
+    responses={200: described("`event:` the kind, `id:` the number, `data:` the event")},
     operation_id="bus_events",
     tags=["bus"],
 )

@@ -18,7 +18,7 @@ from palaver.faces.chats import trajectories
 from palaver.faces.chats.commands import Asked, Read, asked_of
 from palaver.faces.chats.refused import REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.chats.taking import ID, STATUSES, ChatsRequest, Outcome, make, take
-from palaver.faces.event_stream import EventStream
+from palaver.faces.event_stream import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.refusals import RETRY_AFTER_S
@@ -49,12 +49,7 @@ def _spec(description: str) -> ResponseSpec:
     guards=[needs("read")],
     media_type="text/event-stream",
     responses={
-        200: ResponseSpec(
-            str,
-            media_type="text/event-stream",
-            description="`event: type`, `id: seq`, `data: frame`; a snapshot first",
-            generate_examples=False,
-        ),
+        200: described("`event: type`, `id: seq`, `data: frame`; a snapshot first"),
         **REFUSED,
         **UNKNOWN,
     },

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, delete, get, put
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
@@ -24,7 +23,7 @@ from palaver.errors import Conflict, Invalid, NotFound
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.refused import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.chats.taking import ID, ChatsRequest, filling, kept_in
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.history import IMPORT_BYTES
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.feed.feed import HEARTBEAT_S
@@ -213,12 +212,7 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
     guards=[needs("read")],
     media_type="text/event-stream",
     responses={
-        200: ResponseSpec(
-            str,
-            media_type="text/event-stream",
-            description="`event: created`, `updated` or `deleted`, and the row",
-            generate_examples=False,
-        ),
+        200: described("`event: created`, `updated` or `deleted`, and the row"),
         **REFUSED,
     },
     operation_id="subscribe_trajectories",

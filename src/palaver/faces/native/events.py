@@ -7,12 +7,11 @@ import re
 from typing import Annotated, Any, assert_never
 
 from litestar import Request, get
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.keys import Principal
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.server import Server, needs
@@ -26,11 +25,7 @@ _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
     "/api/conversations/{conversation:str}/events",
     guards=[needs("read")],
     media_type="text/event-stream",
-    responses={
-        200: ResponseSpec(
-            str, media_type="text/event-stream", description="`id: seq` and `data: event`", generate_examples=False
-        )
-    },
+    responses={200: described("`id: seq` and `data: event`")},
     operation_id="follow_events",
     tags=["conversations"],
 )

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from litestar import Request, get, post
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
@@ -17,7 +16,7 @@ from msgspec import Struct
 from palaver.core.evolve import evolve
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream
+from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.keys import Principal
 from palaver.faces.live import Live, LiveFaces
 from palaver.faces.projected import Beat, Behind, Following, Said
@@ -159,11 +158,7 @@ def _cursor(said: Said) -> int:
     "/api/chat/stream",
     guards=[needs("read")],
     media_type="text/event-stream",
-    responses={
-        200: ResponseSpec(
-            str, media_type="text/event-stream", description="The frames of `POST /api/chat`", generate_examples=False
-        )
-    },
+    responses={200: described("The frames of `POST /api/chat`")},
     operation_id="stream_reattach",
     tags=["stream"],
 )
