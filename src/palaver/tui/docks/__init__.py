@@ -1,0 +1,1 @@
+"""What stands between the transcript and the prompt: requests, the plan, the queue, the composer, two status lines."""

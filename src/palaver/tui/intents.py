@@ -1,0 +1,167 @@
+"""What a person wants, as Textual messages: posted by the docks and the screens, carried out by the app.
+
+Docks and screens never call the client for anything that changes something; they post one of these and the app wires it:
+
+- `Send`            a message; the app keeps it while there is no connection ("will send when connected")
+- `Order`           any other command of `palaver.schema.commands` for one conversation
+- `Begin`           a new conversation; the app creates it and opens it
+- `OpenConversation`, `JumpTo`, `ViewAt`    where to look
+- `Act`             one of the named actions, from a key or from the palette; the list of them is `ActionName`
+- `Copy`            text for the clipboard of the person's terminal
+- `Say`             one line for the person, never a storm of them
+
+An intent that may be refused carries `refused`: the app calls it with a sentence for a person, and the one who posted it
+shows that where the answer was given.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from textual.message import Message
+
+from palaver.schema.base import Delivery
+from palaver.schema.commands import Command, CreateConversation
+
+Refused = Callable[[str], None]
+"""Takes what the server said, or why it was not reached, as a sentence for a person."""
+
+ActionName = Literal[
+    "new",
+    "list",
+    "stop",
+    "continue",
+    "regenerate",
+    "find",
+    "search",
+    "end",
+    "start",
+    "plan",
+    "queue",
+    "files",
+    "inspector",
+    "rename",
+    "branch",
+    "archive",
+    "unarchive",
+    "delete",
+    "mode",
+    "agent",
+    "waiting",
+    "agents",
+    "backends",
+    "palette",
+    "keys",
+    "theme",
+    "copy_id",
+    "copy_answer",
+    "next_region",
+    "previous_region",
+    "quit",
+]
+"""Everything that has a name in the palette. Which of them make sense now: `palaver.tui.screens.actions`."""
+
+
+def _unheard(sentence: str) -> None:
+    """For those who have nothing of their own to say about a refusal; the app says it."""
+
+
+class Intent(Message):
+    """The common kind, so that an app may log or refuse all of them in one place."""
+
+
+class Send(Intent):
+    """A message for a conversation: `turn` sends or queues it, `boundary` steers the running turn."""
+
+    def __init__(
+        self,
+        conversation: str,
+        text: str,
+        delivery: Delivery = "turn",
+        *,
+        priority: bool = False,
+        refused: Refused = _unheard,
+    ) -> None:
+        super().__init__()
+        self.conversation = conversation
+        self.text = text
+        self.delivery = delivery
+        self.priority = priority
+        self.refused = refused
+
+
+class Order(Intent):
+    """A command: an answer to a request, a change of the queue, a draft, a title, an interruption.
+
+    `quiet` ones are not worth a word when they fail: a draft, or letting go of what is gone.
+    """
+
+    def __init__(
+        self, conversation: str, command: Command, *, refused: Refused = _unheard, quiet: bool = False
+    ) -> None:
+        super().__init__()
+        self.conversation = conversation
+        self.command = command
+        self.refused = refused
+        self.quiet = quiet
+
+
+class Begin(Intent):
+    """Make a conversation and open it."""
+
+    def __init__(self, body: CreateConversation, *, refused: Refused = _unheard) -> None:
+        super().__init__()
+        self.body = body
+        self.refused = refused
+
+
+class OpenConversation(Intent):
+    """Show this conversation; with `message` (and its seq, for paging) at that message."""
+
+    def __init__(self, conversation: str, *, message: str | None = None, seq: int | None = None) -> None:
+        super().__init__()
+        self.conversation = conversation
+        self.message = message
+        self.seq = seq
+
+
+class JumpTo(Intent):
+    """Show a message of the open conversation. `words` are what was looked for, to be marked."""
+
+    def __init__(self, message: str, seq: int, *, words: str = "") -> None:
+        super().__init__()
+        self.message = message
+        self.seq = seq
+        self.words = words
+
+
+class ViewAt(Intent):
+    """Show the open conversation as it was after `seq`; None: as it is."""
+
+    def __init__(self, seq: int | None) -> None:
+        super().__init__()
+        self.seq = seq
+
+
+class Act(Intent):
+    """Do what this name says, with the conversation that is shown."""
+
+    def __init__(self, action: ActionName) -> None:
+        super().__init__()
+        self.action = action
+
+
+class Copy(Intent):
+    """To the clipboard. Only what a person chose to copy, never what a model asks to be copied."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Say(Intent):
+    """One line for the person: that something was done, or was not and what to do."""
+
+    def __init__(self, words: str, *, is_trouble: bool = False) -> None:
+        super().__init__()
+        self.words = words
+        self.is_trouble = is_trouble
