@@ -28,8 +28,8 @@ test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both togethe
 	@scripts/model.sh
 	@scripts/programs.sh
 	@scripts/chromium.sh; case $$? in 0) alone="browser or crash" ;; 1) alone=crash ;; *) exit 1 ;; esac; \
-	$(PYTHON) -m pytest tests -m "not browser and not crash" -n $(WORKERS) --dist worksteal && \
-	$(PYTHON) -m pytest tests -m "$$alone"
+	scripts/pytest.sh tests -m "not browser and not crash" -n $(WORKERS) --dist worksteal && \
+	scripts/pytest.sh tests -m "$$alone"
 	@echo "Testing the page …"
 	@scripts/npm.sh run --silent test
 

@@ -61,13 +61,24 @@ async def history(server: Served, folder: Path) -> list[dict[str, Any]]:
 
 
 async def until_triggered(server: Served, clock: ManualClock, folder: Path, count: int) -> dict[str, Any]:
-    """Moves the clock, in steps that a server's own looks can follow, until agents were woken so often."""
+    """Moves the clock, in steps that a server's own looks can follow, until agents were woken so often, were told, and rest.
+
+    A waking is counted before its agent is told (so a crash between the two never wakes twice): both are waited for.
+    """
     async with asyncio.timeout(WAIT_S):
         while True:
             now = await mission(server, folder)
-            if now["triggered"] >= count and all(agent["status"] != "busy" for agent in now["agents"]):
+            if now["triggered"] < count:
+                await clock.advance(5)
+            elif all([await told_and_at_rest(server, agent) for agent in now["agents"] if agent["triggered"]]):
                 return now
-            await clock.advance(5)
+
+
+async def told_and_at_rest(server: Served, agent: dict[str, Any]) -> bool:
+    if agent["conversation"] is None or agent["status"] == "busy":
+        return False
+    state = await server.state(agent["conversation"])
+    return len(prompts(state)) == agent["triggered"] and state["turn"] is None
 
 
 async def rested(server: Served, clock: ManualClock, seconds: int) -> None:
