@@ -15,8 +15,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from palaver.client import Client
-from palaver.client import client as following
+from palaver.client import Client, following
 from palaver.core.evolve import fold
 from palaver.schema.events import Event, LogCompacted, decode_event
 from palaver.schema.view import State

@@ -11,35 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from palaver.schema.commands import (
-    AskFirst,
-    ClearDraft,
-    DecideTools,
-    DeleteConversation,
-    Deliver,
-    EditMessage,
-    EditQueued,
-    Interrupt,
-    Order,
-    PostAnswer,
-    Regenerate,
-    RemoveGrant,
-    RemoveMessage,
-    RemoveQueued,
-    ResolveRequest,
-    RestoreMessages,
-    RetryFrom,
-    ReturnExchange,
-    ReturnToolResult,
-    SendMessage,
-    SetDraft,
-    SetParams,
-    StopProcess,
-    StopTurn,
-    TruncateMessages,
-    UpdateConversation,
-    YieldTurn,
-)
+from palaver.schema import commands
+from palaver.schema.commands import Order
 from palaver.schema.view import State, Status
 
 Situation = Status | Literal["waiting_at_rest"]
@@ -73,36 +46,36 @@ def _row(at_rest: Admission, in_turn: Admission, **others: Admission) -> dict[Si
 
 
 ADMISSION: Mapping[type[Order], Mapping[Situation, Admission]] = {
-    SendMessage: _row(STARTS, QUEUES),
-    Deliver: _row(STARTS, QUEUES),
+    commands.SendMessage: _row(STARTS, QUEUES),
+    commands.Deliver: _row(STARTS, QUEUES),
     # An answer that somebody waits for is only recorded; any other begins a turn.
-    ReturnExchange: _row(STARTS, QUEUES),
-    Regenerate: _row(STARTS, AT_WORK),
-    RetryFrom: _row(STARTS, AT_WORK),
-    EditMessage: _row(APPLIES, AT_WORK),
-    RemoveMessage: _row(APPLIES, AT_WORK),
-    TruncateMessages: _row(APPLIES, AT_WORK),
-    RestoreMessages: _row(APPLIES, AT_WORK),
-    Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
-    StopTurn: _row(NOTHING, APPLIES),
-    YieldTurn: _row(NOTHING, APPLIES),
+    commands.ReturnExchange: _row(STARTS, QUEUES),
+    commands.Regenerate: _row(STARTS, AT_WORK),
+    commands.RetryFrom: _row(STARTS, AT_WORK),
+    commands.EditMessage: _row(APPLIES, AT_WORK),
+    commands.RemoveMessage: _row(APPLIES, AT_WORK),
+    commands.TruncateMessages: _row(APPLIES, AT_WORK),
+    commands.RestoreMessages: _row(APPLIES, AT_WORK),
+    commands.Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
+    commands.StopTurn: _row(NOTHING, APPLIES),
+    commands.YieldTurn: _row(NOTHING, APPLIES),
     # An agent from elsewhere speaks whenever it likes; nothing begins and nothing waits for it.
-    PostAnswer: _row(APPLIES, APPLIES),
-    AskFirst: _row(APPLIES, APPLIES),
-    DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
+    commands.PostAnswer: _row(APPLIES, APPLIES),
+    commands.AskFirst: _row(APPLIES, APPLIES),
+    commands.DecideTools: _row(NONE_WAITS, NONE_WAITS, paused=APPLIES, waiting_at_rest=STARTS),
     # These name what they are about, and are answered by what became of it: any state may hold it.
-    ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),
-    ReturnToolResult: _row(NO_EDITOR, APPLIES),
-    EditQueued: _row(APPLIES, APPLIES),
-    RemoveQueued: _row(APPLIES, APPLIES),
-    StopProcess: _row(APPLIES, APPLIES),
-    RemoveGrant: _row(APPLIES, APPLIES),
+    commands.ResolveRequest: _row(APPLIES, APPLIES, waiting_at_rest=STARTS),
+    commands.ReturnToolResult: _row(NO_EDITOR, APPLIES),
+    commands.EditQueued: _row(APPLIES, APPLIES),
+    commands.RemoveQueued: _row(APPLIES, APPLIES),
+    commands.StopProcess: _row(APPLIES, APPLIES),
+    commands.RemoveGrant: _row(APPLIES, APPLIES),
     # At once and never queued, whatever the agent does.
-    SetParams: _row(APPLIES, APPLIES),
-    UpdateConversation: _row(APPLIES, APPLIES),
-    SetDraft: _row(APPLIES, APPLIES),
-    ClearDraft: _row(APPLIES, APPLIES),
-    DeleteConversation: _row(APPLIES, APPLIES),
+    commands.SetParams: _row(APPLIES, APPLIES),
+    commands.UpdateConversation: _row(APPLIES, APPLIES),
+    commands.SetDraft: _row(APPLIES, APPLIES),
+    commands.ClearDraft: _row(APPLIES, APPLIES),
+    commands.DeleteConversation: _row(APPLIES, APPLIES),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.core import blocks, decide, evolve, exchanges, history, next, requests, settle
+from palaver.core.deciding import requests as resolving
 from palaver.schema.commands import Command
 from palaver.schema.events import (
     Event,
@@ -201,7 +202,7 @@ MUTATIONS = (
     Mutation("calls are left open", settle, "_close_tools", _calls_are_left_open, "I13"),
     Mutation("restored calls are left open", history, "_at_rest", _restored_calls_are_left_open, "I13"),
     Mutation("calls start over", blocks, "waiting", _calls_start_over, "I13|I14"),
-    Mutation("every request looks open", decide, "find_request", _every_request_looks_open, "I16"),
+    Mutation("every request looks open", resolving, "find_request", _every_request_looks_open, "I16"),
     Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),
     Mutation("a restart forgets who waits", settle, "_answerable", _a_restart_forgets_who_waits, "I17"),
     Mutation("the interruption comes first", settle, "settle", _interruption_first, "I20|settle"),
