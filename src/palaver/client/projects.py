@@ -1,6 +1,14 @@
-"""What a server says of projects, as the client reads it. Fields that it does not know are passed over."""
+"""Projects and their missions, as a server tells a client of them, and what a client may ask about them.
+
+A part of `Client`. Fields that it does not know are passed over.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
 
 from msgspec import Struct
+
+from palaver.client.connection import Connection
 
 
 class NamedAgent(Struct, omit_defaults=True):
@@ -52,7 +60,7 @@ class PastMission(Struct):
     conversations: dict[str, str] = {}
 
 
-class Missions(Struct):
+class _Missions(Struct):
     items: list[PastMission]
 
 
@@ -70,7 +78,7 @@ class ProjectInfo(Struct):
     mission: str | None = None
 
 
-class Projects(Struct):
+class _Projects(Struct):
     items: list[ProjectInfo]
 
 
@@ -98,3 +106,35 @@ class TreeInfo(Struct):
     path: str
     entries: tuple[TreeEntry, ...] = ()
     truncated: bool = False
+
+
+class Projects(Connection):
+    async def projects(self) -> list[ProjectInfo]:
+        return (await self._get("/api/projects", _Projects)).items
+
+    async def mission(self, project: str) -> MissionInfo:
+        return await self._get("/api/projects/mission", MissionInfo, {"project": project})
+
+    async def missions(self, project: str, limit: int = 50) -> list[PastMission]:
+        """Those it has and had, the latest first."""
+        return (await self._get("/api/projects/missions", _Missions, {"project": project, "limit": limit})).items
+
+    async def set_mission(
+        self, project: str, text: str, agents: Sequence[NamedAgent] = (), *, budget_usd: float | None = None
+    ) -> MissionInfo:
+        body = {"text": text, "agents": agents, "budget_usd": budget_usd, "client_request_id": str(uuid4())}
+        return await self._send("PUT", "/api/projects/mission", body, MissionInfo, {"project": project})
+
+    async def clear_mission(self, project: str) -> MissionInfo:
+        return await self._request("DELETE", "/api/projects/mission", MissionInfo, {"project": project})
+
+    async def override(self, project: str, agent: str) -> OverrideInfo:
+        return await self._get("/api/projects/override", OverrideInfo, {"project": project, "agent": agent})
+
+    async def set_override(self, project: str, agent: str, changes: Mapping[str, str | int | None]) -> OverrideInfo:
+        """`idle_prompt`, `idle_interval_s`: only what is given changes, None takes one back."""
+        query = {"project": project, "agent": agent}
+        return await self._send("PUT", "/api/projects/override", changes, OverrideInfo, query)
+
+    async def tree(self, project: str, path: str = ".", depth: int = 1) -> TreeInfo:
+        return await self._get("/api/projects/tree", TreeInfo, {"project": project, "path": path, "depth": depth})

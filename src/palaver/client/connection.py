@@ -1,0 +1,124 @@
+"""The wire of the client: requests with a bound on every wait, and a server's refusals as the errors they are.
+
+Beneath every part of `Client`, which all share one HTTP session and one token. It knows paths and bytes, and nothing of what
+they mean.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+
+from palaver.errors import REFUSALS, LogUnavailable, PalaverError, StorageFull
+from palaver.schema.errors import WireError
+
+SILENCE_S = 40.0
+"""Two heartbeats and a bit: a stream silent for longer is dead, whatever TCP thinks."""
+ANSWER_S = 30.0
+TRIES = 6
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+T = TypeVar("T")
+
+
+class Unreachable(PalaverError):
+    code = "unavailable"
+    retryable = True
+
+
+class Connection:
+    def __init__(self, base_url: str, token: str, http: aiohttp.ClientSession) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._http = http
+
+    async def _get(self, path: str, kind: type[T], query: Mapping[str, object] | None = None) -> T:
+        params = {key: str(value) for key, value in (query or {}).items() if value is not None}
+        return await self._request("GET", path, kind, params=params)
+
+    async def _send(
+        self, method: str, path: str, body: object, kind: type[T], params: Mapping[str, str] | None = None
+    ) -> T:
+        """For what may be repeated: sent again until it is answered, or has been tried often enough."""
+        pause_s = FIRST_PAUSE_S
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._request(method, path, kind, params, data)
+            except (Unreachable, LogUnavailable):
+                if attempt == TRIES:
+                    raise
+                await asyncio.sleep(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+        raise AssertionError("unreachable")
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        params: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        limit_s: float = ANSWER_S,
+    ) -> T:
+        return msgspec.json.decode(await self._body(method, path, params, data, limit_s), type=kind)
+
+    async def _body(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        limit_s: float = ANSWER_S,
+    ) -> bytes:
+        headers = {"Content-Type": "application/json"} if data is not None else {}
+        return await self._exchange(method, path, headers, params, data and BytesIO(data), limit_s)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        params: Mapping[str, str] | None,
+        data: BytesIO | aiohttp.FormData | bytes | None,
+        limit_s: float,
+    ) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=limit_s, sock_connect=5)
+        try:
+            async with self._http.request(
+                method,
+                self._base_url + path,
+                headers={**self._headers, **headers},
+                params=params,
+                data=data,
+                timeout=timeout,
+            ) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            raise self._unreachable(failure) from failure
+        if response.status >= 400:
+            raise error_of(response.status, body)
+        return body
+
+    def _unreachable(self, failure: Exception) -> Unreachable:
+        return Unreachable(
+            f"No answer from {self._base_url} ({str(failure) or type(failure).__name__}). "
+            "Is the server running? Start it with `palaver serve`."
+        )
+
+
+def error_of(status: int, body: bytes) -> PalaverError:
+    try:
+        wire = msgspec.json.decode(body, type=WireError)
+    except msgspec.MsgspecError:
+        wire = WireError(code="internal", message=f"The server answered {status} without saying why.")
+    kind: type[PalaverError] = REFUSALS.get(wire.code, PalaverError)
+    if status == 503:
+        kind = LogUnavailable
+    elif status == 507:
+        kind = StorageFull
+    return kind(wire.message, **wire.details)
