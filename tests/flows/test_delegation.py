@@ -98,6 +98,7 @@ async def test_coordinator_delegates_to_two_at_once_one_asks_and_a_stop_takes_th
         (asked,) = await inbox(work, 1, root=conversation)
         assert (asked["conversation"], asked["agent"], asked["root"]) == (careful, "careful", conversation)
         assert (asked["parent_kind"], asked["request"]["agent"]) == ("subagent", "careful")
+        assert asked["parents"] == [conversation]
         assert await inbox(work, 0, root=careful) == []
         assert not (work.project / "notes.txt").exists()
         await work.decide(asked["conversation"], asked["request"])

@@ -204,6 +204,7 @@ def _told(known: Exchange, event: ExchangeReturned) -> Exchange:
         status=event.status,
         callback=known.callback or event.status == "queued",
         finished_at=event.ts if event.status in ENDS else known.finished_at,
+        tool_call_count=known.tool_call_count if event.tool_call_count is None else event.tool_call_count,
     )
 
 

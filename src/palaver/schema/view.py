@@ -156,6 +156,8 @@ class Message(Shown):
 
 
 class QueueItem(Shown):
+    """A message that waits; or, with a `command`, something that will be done to the history."""
+
     id: str
     content: Content
     delivery: Delivery
@@ -171,6 +173,7 @@ class QueueItem(Shown):
     trigger: "Waking" = "message"
     exchange: str | None = None
     hops: int = 0
+    command: dict[str, Any] | None = None
 
 
 class QuestionOption(Shown):
@@ -327,6 +330,8 @@ class Exchange(Shown):
     hops: int = 0
     started_at: int | None = None
     finished_at: int | None = None
+    tool_call_count: int | None = None
+    """How many tools the other side used for its answer, once that is known."""
 
 
 class Process(Shown):

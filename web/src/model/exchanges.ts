@@ -27,6 +27,7 @@ export function sent(exchanges: readonly Exchange[], event: ExchangeSent): Excha
     hops: event.hops ?? 0,
     started_at: event.ts,
     finished_at: null,
+    tool_call_count: null,
   });
 }
 
@@ -55,6 +56,7 @@ export function told(exchanges: readonly Exchange[], event: ExchangeReturned): E
       status: event.status,
       callback: known.callback || event.status === "queued",
       finished_at: ENDS.includes(event.status) ? event.ts : known.finished_at,
+      tool_call_count: event.tool_call_count ?? known.tool_call_count,
     };
   });
 }
@@ -78,6 +80,7 @@ function cameIn(
     hops,
     started_at: ts,
     finished_at: null,
+    tool_call_count: null,
   };
 }
 

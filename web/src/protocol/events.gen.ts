@@ -1577,6 +1577,7 @@ export interface Exchange {
   hops: number;
   started_at: number | null;
   finished_at: number | null;
+  tool_call_count: number | null;
 }
 export interface Process {
   id: string;

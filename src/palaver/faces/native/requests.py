@@ -7,21 +7,25 @@ from litestar.params import FromQuery, QueryParameter
 
 from palaver.errors import Invalid
 from palaver.faces.server import Server, needs
+from palaver.log.base import EventLog
 from palaver.schema.base import Shown
 from palaver.schema.view import Listing, Request
 
 QUERY_CHARS = 1_000
+DEEPEST = 16
+"""No chain of subagents is longer; a list that says otherwise must not keep anybody waiting."""
 
 
 class WaitingRequest(Shown):
     """`conversation` is where it is answered. A subagent's stands far below; `root` is the conversation at the top, which a
-    person knows."""
+    person knows, and `parents` are all between, the nearest first, for as long as each works for the next."""
 
     conversation: str
     title: str
     agent: str
     root: str
     parent_kind: Literal["branch", "subagent", "exchange", "mission"] | None
+    parents: tuple[str, ...]
     request: Request
 
 
@@ -50,6 +54,7 @@ class Hits(Shown):
 async def waiting(server: Server, root: FromQuery[str | None] = None) -> Waiting:
     """Every open approval, question and plan, oldest first. `root`: those of one conversation and its subagents."""
     found = await server.directory.waiting()
+    parents = {row.id: await _parents(server.log, row) for row in {row.id: row for row, _ in found}.values()}
     return Waiting(
         items=tuple(
             WaitingRequest(
@@ -58,6 +63,7 @@ async def waiting(server: Server, root: FromQuery[str | None] = None) -> Waiting
                 agent=request.agent or row.agent,
                 root=_root(row),
                 parent_kind=row.parent_kind,
+                parents=parents[row.id],
                 request=request,
             )
             for row, request in found
@@ -69,6 +75,15 @@ async def waiting(server: Server, root: FromQuery[str | None] = None) -> Waiting
 def _root(row: Listing) -> str:
     """A branch stands for itself, whatever it was taken from."""
     return row.root or row.id if row.parent_kind not in (None, "branch") else row.id
+
+
+async def _parents(log: EventLog, row: Listing) -> tuple[str, ...]:
+    found: list[str] = []
+    at: Listing | None = row
+    while at is not None and at.parent_kind == "subagent" and at.parent is not None and len(found) < DEEPEST:
+        found.append(at.parent)
+        at = await log.listing(at.parent)
+    return tuple(found)
 
 
 @get("/api/search", guards=[needs("read")], operation_id="search", tags=["search"])

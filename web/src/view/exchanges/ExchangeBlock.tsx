@@ -66,7 +66,7 @@ function Body({ place, block, exchange, name }: ExchangeBlockProps & { name: str
   const callback = usePicked(here, ({ state }) => callbackOf(state.messages, exchange.id));
   const brought = callback?.blocks.find((part) => part.type === "text")?.text;
   const answer = outcome.response ?? (brought === undefined ? null : answerIn(brought));
-  const calls = useCallCount(exchange, outcome.toolCallCount);
+  const calls = useCallCount(exchange, outcome.toolCallCount ?? exchange.tool_call_count);
   return (
     <div className="tool-body">
       <div className="tool-section">
