@@ -4,7 +4,7 @@ A part of `Client`. It holds a folded view, or a seq, and continues there; what 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 import aiohttp
@@ -64,6 +64,19 @@ class Following(Connection):
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
+    async def stream(
+        self, conversation: str, view: State, heard: Callable[[], None] | None = None
+    ) -> AsyncGenerator[Followed, None]:
+        """Following for as long as one connection lasts: for those who show the connection itself.
+
+        Ends when the server ends it, raises Unreachable when it breaks. `heard` is told of each sign of life, heartbeats too.
+        """
+        try:
+            async for followed in self._views(conversation, view, heard):
+                yield followed
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            raise self._unreachable(failure) from failure
+
     async def lines(self, conversation: str, after: int) -> AsyncGenerator[Line, None]:
         """Every event after a seq, bytes as stored, then what happens. Through reconnects, each event once."""
         pause_s = FIRST_PAUSE_S
@@ -79,8 +92,10 @@ class Following(Connection):
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
-    async def _views(self, conversation: str, view: State) -> AsyncGenerator[Followed, None]:
-        async for sent in self._sent(conversation, view.seq):
+    async def _views(
+        self, conversation: str, view: State, heard: Callable[[], None] | None = None
+    ) -> AsyncGenerator[Followed, None]:
+        async for sent in self._sent(conversation, view.seq, heard):
             if sent.event == "snapshot":
                 view = msgspec.json.decode(sent.data, type=_SnapshotFrame).state
                 yield Followed(view)
@@ -90,7 +105,9 @@ class Following(Connection):
                 view = fold(view, (event,))
                 yield Followed(view, (event,))
 
-    async def _sent(self, conversation: str, after: int) -> AsyncGenerator[ServerSent, None]:
+    async def _sent(
+        self, conversation: str, after: int, heard: Callable[[], None] | None = None
+    ) -> AsyncGenerator[ServerSent, None]:
         url = f"{self._base_url}/api/conversations/{conversation}/events"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
         query = {"after": str(after)}
@@ -98,5 +115,7 @@ class Following(Connection):
             if response.status >= 400:
                 raise error_of(response.status, await response.read())
             async for sent in server_sent(response.content.iter_any()):
+                if heard is not None:
+                    heard()
                 if sent is not None:
                     yield sent
