@@ -25,6 +25,8 @@ SEND_S = 20.0
 """A reader that takes nothing for this long is gone, whatever its connection says."""
 
 HEARTBEAT_COMMENT = b": heartbeat\n\n"
+BEHIND_COMMENT = b": behind\n\n"
+"""Written to whoever fell behind, before it begins anew. It goes out when there is room again, and so does what follows."""
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

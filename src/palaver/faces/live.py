@@ -33,7 +33,7 @@ def live_faces(server: ServerParts) -> LiveFaces:
         return StreamProjector([known.name for known in record.mcp_servers] if record else [])
 
     return LiveFaces(
-        stream=Projected(server.feed, server.directory.state, stream, lambda state: state.seq),
+        stream=Projected(server.feed, server.directory.state, stream),
         chats=Rooms(server.feed, server.directory.whole),
         bus=Bus(server.log, server.feed, server.clock),
         socket=SocketFace(server),

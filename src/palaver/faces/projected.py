@@ -1,17 +1,15 @@
 """A conversation in another face's words, live: projected and encoded once a face, whoever reads.
 
 A face gives a `Projector` for each conversation that somebody follows: it is shown every event once, in order, with the
-view before and after it, and says what its clients are told. Its readers share what it said: each is a cursor into a ring
-of encoded frames. One who is too far behind is told so and begins anew in the way of its face. So a reader that stops
-costs nothing and changes nothing for the others.
+view before and after it, and says what its clients are told. Its readers share what it said, in a ring. One who is too far
+behind is told so and begins anew in the way of its face.
 
 Called by the faces; reads the native feed like any client. Must never: project an event twice for two readers, hold one
 back, or show what is not committed.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,6 +18,7 @@ import structlog
 
 from palaver.core.evolve import evolve
 from palaver.errors import PalaverError
+from palaver.faces.ring import Reader, Ring
 from palaver.feed.feed import CaughtUp, Feed, Heartbeat, Snapshot
 from palaver.feed.frames import Frame
 from palaver.schema.events import Event, decode_event
@@ -39,34 +38,16 @@ class Told:
     about: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a face says at one moment. `number` counts them in a conversation; `body` is ready to be written."""
-
-    number: int
-    body: bytes
-    about: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """Nothing was said for a while."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """The reader missed something, and must begin anew."""
-
-
 class Projector(Protocol):
     """Made for one conversation, from its view at the moment somebody begins to follow it."""
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
-        """What is told of an event: none, one or several frames, encoded. The first of them is `number + 1`."""
+    def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
+        """What is told of an event: none, one or several frames, encoded."""
         ...
 
-    def renewed(self, state: State, number: int) -> Sequence[Told]:
-        """The view was replaced as a whole (the server itself fell behind); what is told of that."""
+    def renewed(self, state: State) -> Sequence[Told]:
+        """The view was replaced as a whole: the server itself fell behind. What those are told who were not behind; if
+        that is nothing, they are behind too."""
         ...
 
 
@@ -79,58 +60,40 @@ MakeProjector = Callable[[State], Projector]
 class _Channel:
     state: State
     projector: Projector
-    number: int
-    """Of the latest frame."""
-    frames: deque[Said] = field(default_factory=deque[Said])
-    ring_bytes: int = 0
+    ring: Ring[Told] = field(default_factory=lambda: Ring[Told](RING_BYTES))
     readers: int = 0
-    beats: int = 0
-    ended: PalaverError | None = None
-    waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
 
-    def say(self, words: Sequence[Told]) -> None:
-        for told in words:
-            self.number += 1
-            self.frames.append(Said(self.number, told.body, told.about))
-            self.ring_bytes += len(told.body)
-        while self.ring_bytes > RING_BYTES and len(self.frames) > 1:
-            self.ring_bytes -= len(self.frames.popleft().body)
-
-    def wake(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for reader in waiting:
-            if not reader.done():
-                reader.set_result(None)
-
-    def after(self, number: int) -> Sequence[Said] | None:
-        """What was said after a number; None when that is no longer kept."""
-        if number >= self.number:
-            return ()
-        if not self.frames or self.frames[0].number > number + 1:
-            return None
-        first = number + 1 - self.frames[0].number
-        return [self.frames[place] for place in range(first, len(self.frames))]
+    def renew(self) -> None:
+        words = self.projector.renewed(self.state)
+        if words:
+            self.ring.forget()
+            self.ring.say(words)
+        else:
+            self.ring.start_over()
 
 
 class Projected:
     """One face's live conversations."""
 
-    def __init__(self, feed: Feed, view: View, make: MakeProjector, first_number: Callable[[State], int]) -> None:
-        """`first_number` of a view is where its numbering stands: never lower for a later view."""
+    def __init__(self, feed: Feed, view: View, make: MakeProjector) -> None:
         self._feed = feed
         self._view = view
         self._make = make
-        self._first_number = first_number
         self._channels: dict[str, _Channel] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._pumps: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept for readers, all conversations together."""
+        return sum(channel.ring.size_bytes for channel in self._channels.values())
 
     @asynccontextmanager
     async def following(self, conversation: str) -> AsyncIterator["Following"]:
         """The view now, and everything said after it."""
         async with self._opening.setdefault(conversation, asyncio.Lock()):
             channel = self._channels.get(conversation)
-            if channel is None or channel.ended is not None:
+            if channel is None or not channel.ring.is_open:
                 channel = await self._open(conversation)
             channel.readers += 1
         try:
@@ -145,13 +108,13 @@ class Projected:
     def tell(self, conversation: str, words: Callable[[Projector], Sequence[Told]]) -> None:
         """What no event says, such as the answer to a command, to whoever follows at this moment."""
         channel = self._channels.get(conversation)
-        if channel is not None and channel.ended is None:
-            channel.say(words(channel.projector))
-            channel.wake()
+        if channel is not None and channel.ring.is_open:
+            channel.ring.say(words(channel.projector))
+            channel.ring.wake()
 
     async def _open(self, conversation: str) -> _Channel:
         state = await self._view(conversation)
-        channel = _Channel(state, self._make(state), self._first_number(state))
+        channel = _Channel(state, self._make(state))
         self._channels[conversation] = channel
         self._pumps[conversation] = asyncio.create_task(
             self._pump(conversation, channel), name=f"project {conversation}"
@@ -167,37 +130,35 @@ class Projected:
                             for line in item.body.splitlines():
                                 self._project(channel, decode_event(line))
                         case Snapshot():
-                            state = await self._view(conversation)
-                            channel.state = state
-                            channel.number = max(channel.number, self._first_number(state))
-                            channel.frames.clear()
-                            channel.ring_bytes = 0
-                            channel.say(channel.projector.renewed(state, channel.number))
+                            channel.state = await self._view(conversation)
+                            channel.renew()
                         case Heartbeat():
-                            channel.beats += 1
+                            channel.ring.beat()
+                            continue
                         case CaughtUp():
                             continue
-                    channel.wake()
+                    channel.ring.wake()
         except PalaverError as ended:
-            channel.ended = ended
-            channel.wake()
+            channel.ring.close(ended)
 
     def _project(self, channel: _Channel, event: Event) -> None:
+        if event.seq <= channel.state.seq:
+            return  # A view that took the place of another may be newer than where the feed goes on.
         before, channel.state = channel.state, evolve(channel.state, event)
         try:
-            channel.say(channel.projector.project(event, before, channel.state, channel.number))
+            channel.ring.say(channel.projector.project(event, before, channel.state))
         except Exception:
             # One event that a face cannot say must not silence it; the log has it, and the next frames follow.
             logger.exception("an event could not be projected", conversation=event.conversation, seq=event.seq)
 
 
-class Following:
-    """One reader. `state` and `number` are of the moment it joined or began anew."""
+class Following(Reader[Told]):
+    """One reader. `state` is of the moment it joined or began anew."""
 
     def __init__(self, channel: _Channel) -> None:
+        super().__init__(channel.ring)
         self._channel = channel
         self.state = channel.state
-        self.number = channel.number
 
     @property
     def projector(self) -> Projector:
@@ -205,27 +166,5 @@ class Following:
         return self._channel.projector
 
     def begin_anew(self) -> None:
+        super().begin_anew()
         self.state = self._channel.state
-        self.number = self._channel.number
-
-    async def items(self) -> AsyncGenerator[Sequence[Said] | Beat | Behind, None]:
-        """What is said from now on: all that waits at once. After `Behind` it goes on from `begin_anew`."""
-        channel, beats = self._channel, self._channel.beats
-        while True:
-            said = channel.after(self.number)
-            if said is None:
-                self.begin_anew()
-                yield Behind()
-            elif said:
-                self.number = said[-1].number
-                yield said
-            elif channel.ended is not None:
-                raise channel.ended
-            else:
-                news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                channel.waiting.append(news)
-                await news
-                if channel.beats != beats:
-                    beats = channel.beats
-                    if not channel.after(self.number):
-                        yield Beat()

@@ -1,8 +1,6 @@
 """`GET /api/events`: everything that happens on the server, or in one project or session, as it happens."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated
 
 from litestar import get
@@ -10,8 +8,8 @@ from litestar.params import FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
-from palaver.faces.bus.pump import Beat, Bus, Choice, names_of
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.bus.pump import EVERYTHING, Choice, names_of
+from palaver.faces.event_stream import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.server import Server, needs
 
@@ -39,7 +37,7 @@ async def events(
     """Follow the bus. `after`, or `Last-Event-ID` of a reconnect, is the last number seen; without it, from now on."""
     names = frozenset(await names_of(project_root))
     cursor = _cursor(after, last_event_id)
-    items = _told(live.bus, cursor, Choice(session_id, names))
+    items = live.bus.follow(cursor, Choice(session_id, names) if session_id or names else EVERYTHING)
     # The log was asked, and whoever was told of the headers misses nothing that happens after them.
     first = await anext(items)
     return EventStream("the bus", first, items, bytes, server.streams)
@@ -54,12 +52,6 @@ def _cursor(after: str | None, last_event_id: str | None) -> int | None:
     if not _NUMBER.fullmatch(after):
         raise Invalid("`after` is the `seq` of the last event seen, or absent.")
     return int(after)
-
-
-async def _told(bus: Bus, cursor: int | None, choice: Choice) -> AsyncGenerator[bytes, None]:
-    async with aclosing(bus.follow(cursor, choice)) as items:
-        async for item in items:
-            yield HEARTBEAT_COMMENT if isinstance(item, Beat) else item
 
 
 ROUTES = [events]

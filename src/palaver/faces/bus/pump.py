@@ -11,9 +11,10 @@ committed.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,8 @@ from palaver.core.evolve import evolve, fold
 from palaver.errors import LogError
 from palaver.faces.bus.frames import Frame, Source, number_of, numbered, position_of, resync
 from palaver.faces.bus.project import project
+from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
+from palaver.faces.ring import Beat, Behind, Piece, Reader, Ring
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.log.base import EventLog, Line, Segment, lines_after
 from palaver.log.base import numbered as numbered_lines
@@ -75,6 +78,9 @@ class Choice:
             return False
         return not self.projects or not self.projects.isdisjoint(frame.projects)
 
+    def of(self, frames: Sequence[Frame]) -> bytes:
+        return b"".join([frame.body for frame in frames if self.takes(frame)])
+
 
 EVERYTHING = Choice()
 
@@ -87,21 +93,13 @@ class _View:
     """Of the last event that was folded in here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """Nothing that concerns the reader was told for a while."""
-
-
 class Bus:
     def __init__(self, log: EventLog, feed: Feed, clock: Clock) -> None:
         self._log = log
         self._feed = feed
         self._clock = clock
         self._views: OrderedDict[str, _View] = OrderedDict()
-        self._ring: list[Frame] = []
-        self._dropped = 0
-        """Frames that were in the ring before its first one: what makes a reader's place last."""
-        self._ring_bytes = 0
+        self._ring = Ring[Frame](RING_BYTES)
         self._floor: int | None = None
         """The ring holds everything after this number. None: nothing was read yet."""
         self._pos = 0
@@ -110,19 +108,22 @@ class Bus:
         """Conversations whose dropped fragments are being passed over, and the position before those."""
         self._gaps: list[tuple[int, int]] = []
         """Positions among dropped fragments: after the first, up to the second."""
-        self._beats = 0
         self._readers = 0
         self._starting = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
-        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def readers(self) -> int:
         return self._readers
 
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept for readers."""
+        return self._ring.size_bytes
+
     # -- reading the bus
 
-    async def follow(self, after: int | None, choice: Choice = EVERYTHING) -> AsyncGenerator[bytes | Beat, None]:
+    async def follow(self, after: int | None, choice: Choice = EVERYTHING) -> AsyncGenerator[bytes, None]:
         """What is told after a number, for ever; without one, from now on. All that waits comes at once.
 
         The first item says that it listens: nothing that happens from then on is missed.
@@ -135,29 +136,23 @@ class Bus:
             if (missed := self._missed(cursor, head)) is not None:
                 cursor = self._head()
                 yield missed
-            place = self._place_of(cursor)
-            beats = self._beats
+            reader = Reader(self._ring, self._ring.place_after(cursor, attrgetter("seq")))
             while True:
-                if place < self._dropped:
-                    lagged = position_of(self._head()) - position_of(cursor)
-                    cursor, place = self._head(), self._end()
-                    yield resync(cursor, self._clock.now_ms(), "lagged", lagged)
-                    continue
-                waiting = self._ring[place - self._dropped :]
-                if waiting:
-                    place += len(waiting)
-                    chosen = [frame.body for frame in waiting if frame.seq > cursor and choice.takes(frame)]
-                    cursor = max(cursor, waiting[-1].seq)
-                    if chosen:
-                        yield b"".join(chosen)
-                        beats = self._beats
-                    continue
-                news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.append(news)
-                await news
-                if beats != self._beats and place >= self._end():
-                    beats = self._beats
-                    yield Beat()
+                item = await reader.next()
+                match item:
+                    case Beat():
+                        yield HEARTBEAT_COMMENT
+                    case Behind():
+                        # Waits until the reader takes something: what it looks at when it is told holds all of this.
+                        yield BEHIND_COMMENT
+                        lagged = self._pos - position_of(cursor)
+                        cursor = self._head()
+                        reader.begin_anew()
+                        yield resync(cursor, self._clock.now_ms(), "lagged", lagged)
+                    case _:
+                        if chosen := _chosen(item, cursor, choice):
+                            yield chosen
+                        cursor = max(cursor, item.frames[-1].seq)
 
     def _missed(self, cursor: int, head: int) -> bytes | None:
         """A resync for a cursor that is older than the ring, or of a store that this is not."""
@@ -173,25 +168,6 @@ class Bus:
     def _head(self) -> int:
         """The last number of what was told."""
         return number_of(self._pos + 1) - 1
-
-    def _end(self) -> int:
-        return self._dropped + len(self._ring)
-
-    def _place_of(self, cursor: int) -> int:
-        low, high = 0, len(self._ring)
-        while low < high:
-            middle = (low + high) // 2
-            if self._ring[middle].seq <= cursor:
-                low = middle + 1
-            else:
-                high = middle
-        return self._dropped + low
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for reader in waiting:
-            if not reader.done():
-                reader.set_result(None)
 
     # -- reading the log
 
@@ -221,8 +197,7 @@ class Bus:
             pass
 
     def _begin_at(self, position: int) -> None:
-        self._dropped = self._end() + 1
-        self._ring, self._ring_bytes = [], 0
+        self._ring.start_over()
         self._pos = position
         self._floor = self._head()
         self._views.clear()
@@ -238,7 +213,7 @@ class Bus:
                 await asyncio.sleep(0)
                 try:
                     while await self._look():
-                        self._wake()
+                        self._ring.wake()
                     await woken
                 except LogError as failure:
                     logger.warning("the bus waits: the log cannot be read", reason=failure.message)
@@ -256,8 +231,7 @@ class Bus:
     async def _beat(self) -> None:
         while True:
             await self._clock.sleep(HEARTBEAT_S)
-            self._beats += 1
-            self._wake()
+            self._ring.beat()
 
     async def _look(self) -> bool:
         """Tell what was committed since; whether there was anything."""
@@ -325,16 +299,8 @@ class Bus:
         return numbered(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
 
     def _keep(self, frames: list[Frame]) -> None:
-        self._ring += frames
-        self._ring_bytes += sum(len(frame.body) for frame in frames)
-        left = 0
-        while self._ring_bytes > RING_BYTES and left < len(self._ring) - 1:
-            self._ring_bytes -= len(self._ring[left].body)
-            left += 1
-        if left:
-            self._floor = self._ring[left - 1].seq
-            self._dropped += left
-            del self._ring[:left]
+        if (gone := self._ring.say(frames)) is not None:
+            self._floor = gone.seq
 
     # -- views
 
@@ -349,6 +315,12 @@ class Bus:
                 self._views.popitem(last=False)
         self._views.move_to_end(conversation)
         return view
+
+
+def _chosen(piece: Piece[Frame], cursor: int, choice: Choice) -> bytes:
+    if piece.frames[0].seq <= cursor:
+        return choice.of([frame for frame in piece.frames if frame.seq > cursor])
+    return piece.body if choice is EVERYTHING else piece.once(choice, choice.of)
 
 
 async def view_at(log: EventLog, conversation: str, seq: int) -> State:

@@ -51,12 +51,12 @@ class ChatsProjector:
         self._runtime = runtime_of(state)
         self._owes_runtime = False
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
+    def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         frames = self._frames(event, before, after)
         self._head = after.seq
         return [self._numbered(type, fields) for type, fields in frames]
 
-    def renewed(self, state: State, number: int) -> Sequence[Told]:
+    def renewed(self, state: State) -> Sequence[Told]:
         self.seq = max(self.seq, first_seq(state))
         self._head = state.seq
         self._thread, self._runtime, self._owes_runtime = thread_of(state), runtime_of(state), False

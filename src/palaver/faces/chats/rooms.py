@@ -6,14 +6,14 @@ it is the repetition. Holds nothing that outlives a connection or a request.
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from weakref import WeakValueDictionary
 
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.project import ChatsProjector
-from palaver.faces.chats.snapshot import first_seq, snapshot_frame
-from palaver.faces.event_stream import HEARTBEAT_COMMENT
-from palaver.faces.projected import Beat, Behind, Following, Projected, Projector, Told, View
+from palaver.faces.chats.snapshot import snapshot_frame
+from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
+from palaver.faces.projected import Following, Projected, Projector, Told, View
+from palaver.faces.ring import Beat, Behind
 from palaver.feed.feed import Feed
 from palaver.schema.view import State
 
@@ -24,8 +24,12 @@ LONG_MESSAGES = 200
 class Rooms:
     def __init__(self, feed: Feed, whole: View) -> None:
         """`whole`: the view of a conversation with all its messages."""
-        self._projected = Projected(feed, whole, ChatsProjector, first_seq)
+        self._projected = Projected(feed, whole, ChatsProjector)
         self._under_way: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._projected.kept_bytes
 
     def one_at_a_time(self, chat: str, client_request_id: str) -> asyncio.Lock:
         """For commands under one request id. Held while its command is recorded, which waits for no agent."""
@@ -42,15 +46,18 @@ class Rooms:
         """A snapshot, then everything after it; another snapshot for a reader that fell behind."""
         async with self._projected.following(chat) as following:
             yield await _snapshot(*_now(following))
-            async with aclosing(following.items()) as items:
-                async for item in items:
-                    match item:
-                        case Beat():
-                            yield HEARTBEAT_COMMENT
-                        case Behind():
-                            yield await _snapshot(*_now(following))
-                        case _:
-                            yield b"".join(said.body for said in item)
+            while True:
+                item = await following.next()
+                match item:
+                    case Beat():
+                        yield HEARTBEAT_COMMENT
+                    case Behind():
+                        # Waits until the reader takes something: the snapshot is of the moment it is written.
+                        yield BEHIND_COMMENT
+                        following.begin_anew()
+                        yield await _snapshot(*_now(following))
+                    case _:
+                        yield item.body
 
 
 def _now(following: Following) -> tuple[State, int]:

@@ -19,8 +19,9 @@ from palaver.errors import Busy, PalaverError
 from palaver.faces.framed import EXTENSION, payloads
 from palaver.faces.hanging import Hanging
 from palaver.faces.keys import Principal
-from palaver.faces.projected import Beat, Behind, Following
+from palaver.faces.projected import Following
 from palaver.faces.refusals import unforeseen
+from palaver.faces.ring import Beat, Behind
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.asked import (
     PROTOCOL_VERSION,
@@ -37,7 +38,7 @@ from palaver.faces.socket.asked import (
 from palaver.faces.socket.bulletin import News
 from palaver.faces.socket.carrying_out import carry_out
 from palaver.faces.socket.live import SocketFace
-from palaver.faces.socket.pieces import but_for
+from palaver.faces.socket.pieces import but_for, heard, look
 from palaver.faces.socket.project import FACE, encoded
 from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.schema.base import Origin
@@ -204,37 +205,39 @@ class Connection:
         given = seen if after is None else after
         cursor = await cursor_of(self._server.log, session, given, seen)
         yield _subscribed(session, seen, reset=cursor.reset)
-        async with aclosing(self._replayed(session, cursor.after, seen)) as lines:
-            async for line in lines:
-                yield line
-        async with aclosing(following.items()) as items:
-            async for item in items:
-                match item:
-                    case Beat():
-                        continue
-                    case Behind():
-                        since, seen = seen, following.state.seq
-                        async with aclosing(self._replayed(session, since, seen)) as lines:
-                            async for line in lines:
-                                yield line
-                    case _:
-                        piece = self._face.in_step.piece(item)
-                        since, seen = seen, piece.last
-                        if not piece.has_gap:
-                            if heard := piece.but_for(self._client):
-                                yield heard
-                            continue
-                        # Something of it was not said live: all of it is read from the log instead.
-                        async with aclosing(self._replayed(session, since, seen)) as lines:
-                            async for line in lines:
-                                yield line
+        async with aclosing(self._replayed(session, cursor.after, seen)) as pieces:
+            async for lines in pieces:
+                yield lines
+        lagging = False
+        while True:
+            item = await following.next()
+            match item:
+                case Beat():
+                    continue
+                case Behind():
+                    if not lagging:
+                        yield _resync(session, seen, item.missed)
+                    # Still so while it is told what it missed: that is the same falling behind.
+                    lagging = True
+                    following.begin_anew()
+                    since, seen, is_whole = seen, following.state.seq, False
+                case _:
+                    known = look(item)
+                    since, seen, is_whole, lagging = seen, known.last, not known.has_gap, False
+                    if is_whole and (lines := heard(item, self._client)):
+                        yield lines
+            if not is_whole:
+                # Something of it was not said live, or no longer: all of it is read from the log instead.
+                async with aclosing(self._replayed(session, since, seen)) as pieces:
+                    async for lines in pieces:
+                        yield lines
 
     async def _replayed(self, session: str, after: int, until: int) -> AsyncGenerator[bytes, None]:
         """What the log has of a stretch: before this reader came, or when it was too slow."""
         async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
             async for frames in pieces:
-                if heard := but_for(self._client, frames):
-                    yield heard
+                if lines := but_for(self._client, frames):
+                    yield lines
 
     async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:
         async with aclosing(news) as all_news:
@@ -268,6 +271,12 @@ class Connection:
 def _subscribed(session: str, sequence: int, *, reset: bool) -> bytes:
     """`reset`: what the client has is not what follows; it begins anew with it."""
     return encoded({"type": "subscribed", "sessionId": session, "sequence": sequence, "reset": reset})
+
+
+def _resync(session: str, sequence: int, missed: int) -> bytes:
+    """The client was too slow for what is kept: what follows this number is read from the log, in order and whole."""
+    told = {"type": "resync", "sessionId": session, "sequence": sequence, "reason": "lagged", "laggedCount": missed}
+    return encoded(told)
 
 
 def _error(refusal: PalaverError) -> dict[str, object]:

@@ -7,7 +7,6 @@ from palaver.faces.projected import Projected
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.bulletin import Bulletin
 from palaver.faces.socket.memory import Memory, memory_of
-from palaver.faces.socket.pieces import InStep
 from palaver.faces.socket.project import SocketProjector
 from palaver.faces.socket.replay import memory_at
 from palaver.faces.socket.speech import Speech
@@ -23,9 +22,7 @@ class SocketFace:
             server.feed,
             self._view,
             lambda state: SocketProjector(self._taken(state), self._taken),
-            lambda state: state.seq,
         )
-        self.in_step = InStep()
         self.speech = Speech(server.speaker, self.live)
         self.bulletin = Bulletin(server.log, server.feed, server.clock)
 

@@ -1,52 +1,42 @@
-"""What waits for a reader as one piece, made once for all readers who are in step.
+"""What waits for a reader of the socket, looked at once for all readers who are in step. Pure.
 
-Called by the connections. Readers of a session wake one after the other and want the same frames; joining them anew for
-each would cost more than writing them.
+Called by the connections.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palaver.faces.projected import Said, Told
+from palaver.faces.projected import Told
+from palaver.faces.ring import Piece
 from palaver.faces.socket.project import GAP
 
 
-def but_for(client: str, frames: Sequence[Said] | Sequence[Told]) -> bytes:
-    """Nobody is told what it said itself over this very connection."""
-    return b"".join([frame.body for frame in frames if client not in frame.about])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    frames: Sequence[Said]
-    body: bytes
+@dataclass(frozen=True, slots=True)
+class Look:
     last: int
     """The number of the last event that it tells of."""
     has_gap: bool
     has_sender: bool
     """One of the readers may be left out of some of it."""
 
-    def but_for(self, client: str) -> bytes:
-        return but_for(client, self.frames) if self.has_sender else self.body
+
+def look(piece: Piece[Told]) -> Look:
+    return piece.once(Look, _looked_at)
 
 
-class InStep:
-    def __init__(self) -> None:
-        self._latest: Piece | None = None
-
-    def piece(self, frames: Sequence[Said]) -> Piece:
-        known = self._latest
-        if known is None or known.frames[0] is not frames[0] or known.frames[-1] is not frames[-1]:
-            known = self._latest = _made(frames)
-        return known
-
-
-def _made(frames: Sequence[Said]) -> Piece:
+def _looked_at(frames: Sequence[Told]) -> Look:
     last = frames[-1].about
-    return Piece(
-        frames=frames,
-        body=b"".join([frame.body for frame in frames]),
+    return Look(
         last=int(last[1] if last[0] == GAP else last[0]),
         has_gap=any(frame.about[0] == GAP for frame in frames),
         has_sender=any(len(frame.about) > 1 for frame in frames),
     )
+
+
+def heard(piece: Piece[Told], client: str) -> bytes:
+    return but_for(client, piece.frames) if look(piece).has_sender else piece.body
+
+
+def but_for(client: str, frames: Sequence[Told]) -> bytes:
+    """Nobody is told what it said itself over this very connection."""
+    return b"".join([frame.body for frame in frames if client not in frame.about])

@@ -72,7 +72,7 @@ class SocketProjector:
         self._memory = memory
         self._renew = renew
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
+    def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         event = _made_whole(event, self._memory)
         frames = told(event, self._memory)
         if is_cut(event):
@@ -80,7 +80,7 @@ class SocketProjector:
             return (Told(b"", (GAP, str(event.seq))),)
         return frames
 
-    def renewed(self, state: State, number: int) -> Sequence[Told]:
+    def renewed(self, state: State) -> Sequence[Told]:
         self._memory = self._renew(state)
         return (Told(b"", (GAP, str(state.seq))),)
 
@@ -109,16 +109,20 @@ def is_cut(event: Event) -> bool:
 
 
 def told(event: Event, memory: Memory) -> list[Told]:
-    """The frames of an event, encoded. About its number, and about the connection that need not hear of its own words."""
+    """The frames of an event in one piece, encoded: a reader has heard all of an event, or nothing of it. About its
+    number, and about the connection that need not hear of its own words."""
     if isinstance(event, UnknownEvent):
         return []
-    about = (str(event.seq), *sender_of(event))
-    return [Told(encoded(frame), about) for frame in project(event, memory)]
+    frames = [encoded(frame) for frame in project(event, memory)]
+    return [Told(b"".join(frames), (str(event.seq), *sender_of(event)))] if frames else []
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def encoded(frame: Json) -> bytes:
     """As it goes over a socket: framed once, for everybody who gets it."""
-    return framed(msgspec.json.encode(frame, enc_hook=str))
+    return framed(_encoder.encode(frame))
 
 
 def sender_of(event: KnownEvent) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import asyncio
 import re
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,9 @@ import structlog
 
 from palaver.errors import PalaverError
 from palaver.faces.framed import payloads
-from palaver.faces.projected import Beat, Behind, Projected
-from palaver.faces.socket.project import GAP, encoded
+from palaver.faces.projected import Projected
+from palaver.faces.ring import Beat, Behind
+from palaver.faces.socket.project import encoded
 from palaver.faces.socket.sessions import OUTPUT_MODE
 from palaver.faces.socket.voices import Speaker, SpeechFailed
 
@@ -142,24 +143,25 @@ class Speech:
         texts: dict[tuple[str, int], Sentences] = {}
         async with self._live.following(session) as following:
             speaking = following.state.params.get(OUTPUT_MODE) in SPOKEN
-            async with aclosing(following.items()) as items:
-                async for item in items:
-                    if isinstance(item, Beat | Behind):
-                        texts.clear()
+            while True:
+                item = await following.next()
+                match item:
+                    case Beat():
                         continue
-                    for said in item:
-                        if said.about[0] == GAP:
-                            continue
-                        frame = _of_interest(said.body)
-                        if frame is None:
-                            continue
-                        if "outputMode" in frame:
-                            speaking = frame["outputMode"] in SPOKEN
-                        elif frame["type"] == "output_cancelled":
-                            texts.clear()
-                            known.hush()
-                        elif speaking and "block" in frame:
-                            self._say(frame, texts, known)
+                    case Behind():
+                        texts.clear()
+                        following.begin_anew()
+                        continue
+                    case _:
+                        frames = (frame for told in item.frames for frame in _of_interest(told.body))
+                for frame in frames:
+                    if "outputMode" in frame:
+                        speaking = frame["outputMode"] in SPOKEN
+                    elif frame["type"] == "output_cancelled":
+                        texts.clear()
+                        known.hush()
+                    elif speaking and "block" in frame:
+                        self._say(frame, texts, known)
 
     def _say(self, frame: Mapping[str, Any], texts: dict[tuple[str, int], Sentences], known: _Session) -> None:
         place = (frame["responseId"], frame["block"])
@@ -219,6 +221,5 @@ _INTERESTING = tuple(
 )
 
 
-def _of_interest(body: bytes) -> dict[str, Any] | None:
-    (text,) = payloads(body)
-    return msgspec.json.decode(text) if text.startswith(_INTERESTING) else None
+def _of_interest(body: bytes) -> Iterator[dict[str, Any]]:
+    return (msgspec.json.decode(text) for text in payloads(body) if text.startswith(_INTERESTING))

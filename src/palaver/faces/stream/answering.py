@@ -4,22 +4,24 @@ A message is a command like any other; whoever sent it follows the turn that ans
 tracking id of a query is the id of its message, known before its turn begins.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from litestar import Request, get, post
-from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.params import FromQuery, HeaderParameter, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from palaver.core.evolve import evolve
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.keys import Principal
 from palaver.faces.live import Live, LiveFaces
-from palaver.faces.projected import Beat, Behind, Following, Said
+from palaver.faces.projected import Following, Told
+from palaver.faces.ring import Beat, Behind
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.stream.project import StreamProjector, about, frame, is_last
 from palaver.faces.stream.uploads import image_url
@@ -39,6 +41,7 @@ from palaver.schema.events import decode_event
 from palaver.schema.view import State
 
 DEFAULT_AGENT = "default"
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 StreamRequest = Request[Principal, Principal, Any]
 
@@ -125,29 +128,33 @@ async def _followed(
 ) -> AsyncGenerator[bytes, None]:
     """The frames about a message or a turn, through `done`."""
     seen = following.state.seq
-    async with aclosing(following.items()) as items:
-        async for item in items:
-            match item:
-                case Beat():
-                    yield HEARTBEAT_COMMENT
-                case Behind():
-                    # Too slow for what is kept in memory; the log has all of it.
-                    missed = await _told_since(server, conversation, seen, following.state.seq, wanted)
-                    for body in missed:
+    while True:
+        item = await following.next()
+        match item:
+            case Beat():
+                yield HEARTBEAT_COMMENT
+            case Behind():
+                # Too slow for what is kept in memory; the log has all of it.
+                yield BEHIND_COMMENT
+                following.begin_anew()
+                async with aclosing(_told_since(server, conversation, seen, following.state.seq, wanted)) as missed:
+                    async for body in missed:
                         yield body
-                    if missed and is_last(missed[-1]):
-                        return
-                    seen = following.state.seq
-                case _:
-                    mine = [said.body for said in item if wanted in said.about]
-                    if mine:
-                        yield b"".join(mine)
-                        if is_last(mine[-1]):
+                        if is_last(body):
                             return
-                    seen = _cursor(item[-1])
+                seen = following.state.seq
+            case _:
+                seen = _cursor(item.frames[-1])
+                mine = item.once(
+                    wanted, lambda frames: b"".join([said.body for said in frames if wanted in said.about])
+                )
+                if mine:
+                    yield mine
+                    if is_last(mine):
+                        return
 
 
-def _cursor(said: Said) -> int:
+def _cursor(said: Told) -> int:
     return int(said.body.split(b"\nid: ", 1)[1].split(b"\n", 1)[0])
 
 
@@ -167,11 +174,14 @@ async def reattach(
     live: Live,
     session_id: Annotated[str, QueryParameter(name="sessionId")],
     after: FromQuery[str | None] = None,
+    last_event_id: Annotated[str | None, HeaderParameter(name="Last-Event-ID")] = None,
 ) -> ASGIApp:
     """Come back to the answer of a conversation. `after` is the last `id:` seen; at rest, what was missed and `done`."""
-    if after is not None and not after.isdecimal():
+    # A browser that reconnects repeats the address of its first try, so what it saw last counts.
+    cursor = last_event_id or after or "0"
+    if not _NUMBER.fullmatch(cursor):
         raise Invalid("`after` is the number of the last `id:` line, or absent.")
-    items = _rejoined(session_id, int(after or 0), server, live)
+    items = _rejoined(session_id, int(cursor), server, live)
     return EventStream(f"query in {session_id}", await anext(items), items, bytes, server.streams)
 
 
@@ -179,43 +189,44 @@ async def _rejoined(conversation: str, after: int, server: ServerParts, live: Li
     async with live.stream.following(conversation) as following:
         state = following.state
         turn = state.turn.id if state.turn else state.last_turn.id if state.last_turn else None
-        yield b": rejoined\n\n"
-        if turn is None:
-            yield frame("done", {"sessionId": conversation}, state.seq)
-            return
-        missed = await _told_since(server, conversation, after, state.seq, turn)
-        for body in missed:
-            yield body
+        # A number that this conversation has not come to is of another one: all of the turn is told.
+        known = after <= state.seq
+        yield b": rejoined\n\n" if known else b": reset, this is all of the last turn\n\n"
+        is_over = False
+        if turn is not None:
+            missed = _told_since(server, conversation, after if known else 0, state.seq, turn)
+            async with aclosing(missed):
+                async for body in missed:
+                    yield body
+                    is_over = is_last(body)
         if state.turn is None:
-            if not (missed and is_last(missed[-1])):
+            if not is_over:
                 yield frame("done", {"sessionId": conversation}, state.seq)
             return
-        async with aclosing(_followed(following, turn, conversation, server)) as frames:
+        async with aclosing(_followed(following, state.turn.id, conversation, server)) as frames:
             async for body in frames:
                 yield body
 
 
-async def _told_since(server: ServerParts, conversation: str, after: int, until: int, wanted: str) -> Sequence[bytes]:
+async def _told_since(
+    server: ServerParts, conversation: str, after: int, until: int, wanted: str
+) -> AsyncGenerator[bytes, None]:
     """What was told of one turn or message between two cursors, from the log: folded from where that turn begins."""
     state = await server.directory.state(conversation)
     first = min((known.seq for known in state.messages if wanted in (known.turn, known.id)), default=after + 1)
     view, cursor = State(conversation=conversation, project=state.project), first - 1
     projector = StreamProjector()
-    told: list[bytes] = []
-    while cursor < until:
-        segments = await server.log.read(conversation, cursor)
-        if not segments:
-            break
+    while cursor < until and (segments := await server.log.read(conversation, cursor)):
         for segment in segments:
             for line in lines_after(segment, cursor):
                 event = decode_event(line)
-                before, view = view, evolve(view, event)
                 if event.seq > until:
-                    return told
-                said = projector.project(event, before, view, 0)
-                told += [one.body for one in said if event.seq > after and wanted in one.about]
+                    return
+                before, view = view, evolve(view, event)
+                for said in projector.project(event, before, view):
+                    if event.seq > after and wanted in said.about:
+                        yield said.body
             cursor = segment.last
-    return told
 
 
 # -- permissions and cancelling

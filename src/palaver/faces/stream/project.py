@@ -56,7 +56,7 @@ class StreamProjector:
     def __init__(self, mcp_servers: Sequence[str] = ()) -> None:
         self._mcp_servers = mcp_servers
 
-    def project(self, event: Event, before: State, after: State, number: int) -> Sequence[Told]:
+    def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         match event:
             case TurnStarted():
                 return self._begun(event, after)
@@ -78,7 +78,7 @@ class StreamProjector:
             case _:
                 return ()
 
-    def renewed(self, state: State, number: int) -> Sequence[Told]:
+    def renewed(self, state: State) -> Sequence[Told]:
         return ()
 
     def _begun(self, event: TurnStarted, after: State) -> Sequence[Told]:
@@ -104,8 +104,11 @@ def _message(event: Event, state: State, data: Json | None) -> Sequence[Told]:
     turn = state.turn
     if data is None or turn is None:
         return ()
-    whole = {**data, "uuid": event.id, "session_id": state.conversation, "queryTrackingId": tracking_id(turn)}
-    return (Told(frame("message", whole, event.seq), about(turn)),)
+    return (Told(frame("message", _of_turn(event, state, turn, data), event.seq), about(turn)),)
+
+
+def _of_turn(event: Event, state: State, turn: Turn, data: Json) -> Json:
+    return {**data, "uuid": event.id, "session_id": state.conversation, "queryTrackingId": tracking_id(turn)}
 
 
 def _assistant(event: AnswerFinished, state: State) -> Json | None:
@@ -200,7 +203,7 @@ def _finished(event: TurnFinished, before: State) -> Sequence[Told]:
     said = why or answer_of(before, turn.id) or event.summary or ""
     result = _result(event, before, turn, "error_during_execution" if failed else "success", said)
     end = ("error", {"message": why}) if why is not None else None
-    return [*result, *_ended(about(turn), event, before.conversation, end)]
+    return _ended(about(turn), event, before.conversation, ("message", result), end)
 
 
 def _interrupted(event: TurnInterrupted, before: State) -> Sequence[Told]:
@@ -212,7 +215,7 @@ def _interrupted(event: TurnInterrupted, before: State) -> Sequence[Told]:
     return _ended(about(turn), event, before.conversation, end)
 
 
-def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: str) -> Sequence[Told]:
+def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: str) -> Json:
     usage = event.usage
     answers = sum(1 for message in before.messages if message.turn == turn.id and message.role == "assistant")
     data: Json = {
@@ -226,15 +229,15 @@ def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: 
         "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
         "outcome": event.outcome,
     }
-    return _message(event, before, data)
+    return _of_turn(event, before, turn, data)
 
 
-def _ended(whom: tuple[str, ...], event: Event, conversation: str, end: tuple[str, Json] | None) -> list[Told]:
-    frames = [frame(*end, event.seq)] if end else []
-    frames.append(frame("done", {"sessionId": conversation}, event.seq))
-    return [Told(body, whom) for body in frames]
+def _ended(whom: tuple[str, ...], event: Event, conversation: str, *words: tuple[str, Json] | None) -> list[Told]:
+    """One piece, so that nobody is ever cut off before `done`."""
+    said = [*(word for word in words if word), ("done", {"sessionId": conversation})]
+    return [Told(b"".join([frame(*word, event.seq) for word in said]), whom)]
 
 
 def is_last(told: bytes) -> bool:
     """`done` is the last frame of every answer."""
-    return told.startswith(b"event: done\n")
+    return told.removesuffix(b"\n\n").rpartition(b"\n\n")[2].startswith(b"event: done\n")

@@ -65,7 +65,7 @@ class Followed:
         told: list[Json] = []
         for event in events:
             numbered, before = self._fold(event)
-            for one in self.projector.project(numbered, before, self.state, 0):
+            for one in self.projector.project(numbered, before, self.state):
                 (frame,) = frames_of(one.body)
                 self.client.apply(frame)
                 told.append(frame)

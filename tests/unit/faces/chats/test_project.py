@@ -47,7 +47,7 @@ def test_frames_lead_to_what_a_snapshot_shows_at_every_event(name: str) -> None:
     client.apply(shown(state, projector.seq))
     for event in events_of(name):
         before, state = state, evolve(state, event)
-        for told in projector.project(event, before, state, 0):
+        for told in projector.project(event, before, state):
             for frame in frames_of(told.body):
                 client.apply(frame)
         now = shown(state)
@@ -70,7 +70,7 @@ def test_snapshot_at_any_event_and_what_follows_it_make_the_same_chat(name: str)
         client = ChatsClient()
         client.apply(shown(states[place], projector.seq))
         for event, before, after in zip(events[place:], states[place:], states[place + 1 :], strict=False):
-            for told in projector.project(event, before, after, 0):
+            for told in projector.project(event, before, after):
                 for frame in frames_of(told.body):
                     client.apply(frame)
         assert client.messages == shown(states[-1])["messages"], f"{name} from {states[place].seq}"
@@ -105,6 +105,6 @@ def test_acks_of_what_changed_nothing_never_use_up_the_numbers_of_the_next_event
 def test_renewed_view_is_told_as_a_snapshot_with_a_number_that_never_goes_back() -> None:
     projector = ChatsProjector(State(conversation="c", seq=3))
     for seq, least in ((9, 9 * CHATS_STRIDE), (2, 9 * CHATS_STRIDE)):
-        (told,) = projector.renewed(State(conversation="c", seq=seq, title="Renewed"), 0)
+        (told,) = projector.renewed(State(conversation="c", seq=seq, title="Renewed"))
         (frame,) = frames_of(told.body)
         assert (frame["type"], frame["thread"]["title"], int(frame["seq"])) == ("snapshot", "Renewed", least)

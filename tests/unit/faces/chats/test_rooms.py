@@ -8,7 +8,7 @@ import pytest
 from palaver.clock import ManualClock
 from palaver.core.evolve import evolve
 from palaver.faces.chats.rooms import Rooms
-from palaver.faces.event_stream import HEARTBEAT_COMMENT
+from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.faces.projected import RING_BYTES
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.log.base import Append
@@ -66,6 +66,7 @@ async def test_reader_that_falls_behind_gets_a_fresh_snapshot_and_goes_on_from_i
                 while quick.thread["draft"] != world.view.draft:
                     for frame in frames_of(await anext(keeping_up)):
                         quick.apply(frame)
+            assert await anext(lagging) == BEHIND_COMMENT
             (snapshot,) = frames_of(await anext(lagging))
             slow.apply(snapshot)
             assert snapshot["type"] == "snapshot"
