@@ -140,6 +140,12 @@ export const text = {
     archive: "Archive",
     unarchive: "Bring back",
     remove: "Delete …",
+    newTab: "Open in a new tab",
+    preview: "Preview",
+    share: "Export …",
+    inspect: "Inspect events",
+    browse: "Browse all",
+    archived: "archived",
     removeHeading: "Delete this conversation?",
     removeBody: (title: string) => `“${title}” disappears from every device. What runs in it is stopped.`,
     removeYes: "Delete",
@@ -562,6 +568,9 @@ export const text = {
     agents: "Agents",
     missions: "Missions",
     files: "Project files",
+    conversations: "All conversations",
+    device: "This device",
+    inspect: "Event inspector",
   },
 
   palette: {

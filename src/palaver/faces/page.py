@@ -16,7 +16,9 @@ from litestar.types import Receive, Scope, Send
 IMMUTABLE = b"public, max-age=31536000, immutable"
 REVALIDATE = b"no-cache"
 
-SCREENS = frozenset({"c", "backends", "processes", "import", "waiting", "agents", "missions", "files"})
+SCREENS = frozenset(
+    {"c", "backends", "processes", "import", "waiting", "agents", "missions", "files", "conversations", "device", "inspect"}
+)
 """The first words of the page's addresses: a conversation's, and those of web/src/view/screens.ts."""
 
 _NOT_BUILT = b"""<!doctype html>

@@ -13,7 +13,7 @@ import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
-import { fetchTheRest, Home, KeyHelp, Notifier, SignIn } from "./later";
+import { fetchTheRest, Home, KeyHelp, Notifier, Share, SignIn } from "./later";
 import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
@@ -89,11 +89,15 @@ function Page() {
     return () => window.removeEventListener("keydown", onKey);
   }, []);
 
+  // The session browser is a list itself: the other lies over it when asked for.
+  const asDrawer = narrow || route.screen === "conversations";
+  const side = sideShown && !asDrawer;
   const toggleList = useCallback(() => {
-    if (narrow) setLayer((now) => (now === "list" ? null : "list"));
+    if (asDrawer) setLayer((now) => (now === "list" ? null : "list"));
     else setSideShown((now) => !now);
-  }, [narrow]);
+  }, [asDrawer]);
 
+  const [shared, setShared] = useState<string | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
   const [actions] = useState<PageActions>(() => ({
     goHome: () => goTo(addressOf(null)),
@@ -108,6 +112,7 @@ function Page() {
         (error: unknown) => setTrouble(text.join(text.message.branchFailed, error instanceof Error && said(error.message))),
       );
     },
+    share: setShared,
     showPalette: () => setLayer("palette"),
     showKeys: () => setLayer("keys"),
   }));
@@ -117,13 +122,13 @@ function Page() {
   return (
     <MeContext value={me}>
       <ActionsContext value={actions}>
-        <div className={sideShown && !narrow ? "page with-side" : "page"}>
-          {sideShown && !narrow && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
+        <div className={side ? "page with-side" : "page"}>
+          {side && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
           <div className="stage">
             <ConnectionBanner />
             {route.conversation === null ? (
               <Suspense fallback={null}>
-                <Stage rest={route.rest} onShowList={toggleList} listShown={sideShown && !narrow} />
+                <Stage rest={route.rest} onShowList={toggleList} listShown={side} />
               </Suspense>
             ) : (
               <Conversation
@@ -132,13 +137,13 @@ function Page() {
                 at={route.at}
                 message={route.message}
                 onShowList={toggleList}
-                listShown={sideShown && !narrow}
+                listShown={side}
               />
             )}
           </div>
         </div>
         <Notices trouble={trouble} onDismiss={() => setTrouble(null)} />
-        {layer === "list" && narrow && (
+        {layer === "list" && asDrawer && (
           <Dialog label={text.list.label} className="drawer" onClose={close}>
             {list}
           </Dialog>
@@ -147,6 +152,7 @@ function Page() {
         <Suspense fallback={null}>
           <Notifier />
           {layer === "keys" && <KeyHelp onClose={close} />}
+          {shared !== null && <Share key={shared} id={shared} onClose={() => setShared(null)} />}
         </Suspense>
       </ActionsContext>
     </MeContext>

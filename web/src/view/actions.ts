@@ -7,6 +7,8 @@ export interface PageActions {
   open: (conversation: string, at?: number) => void;
   /** A new conversation with everything up to this message; absent: all of it. */
   branch: (conversation: string, message?: string) => void;
+  /** Offers the conversation as a file. */
+  share: (conversation: string) => void;
   showPalette: () => void;
   showKeys: () => void;
 }

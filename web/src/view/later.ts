@@ -26,6 +26,7 @@ const parts = {
   home: () => import("./home/Home"),
   mission: () => import("./missions/MissionDialog"),
   tree: () => import("./files/TreeDialog"),
+  share: () => import("./share/Share"),
 };
 
 export const RequestDock = lazy(parts.requests);
@@ -48,6 +49,7 @@ export const KeyHelp = lazy(parts.keys);
 export const Home = lazy(parts.home);
 export const MissionDialog = lazy(parts.mission);
 export const TreeDialog = lazy(parts.tree);
+export const Share = lazy(parts.share);
 export const SignIn = lazy(() => import("./signin/SignIn"));
 
 // Safari has no idle callback; a moment after the first picture is idle enough.

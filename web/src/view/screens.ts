@@ -29,6 +29,9 @@ export const screens = {
   agents: screen(text.screens.agents, () => import("./agents/Agents")),
   missions: screen(text.screens.missions, () => import("./missions/Missions")),
   files: screen(text.screens.files, () => import("./files/Files")),
+  conversations: screen(text.screens.conversations, () => import("./browse/Browse")),
+  device: screen(text.screens.device, () => import("./device/Device")),
+  inspect: screen(text.screens.inspect, () => import("./inspector/Inspector")),
 };
 
 export type ScreenName = keyof typeof screens;

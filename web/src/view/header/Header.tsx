@@ -80,6 +80,8 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
       icon: "archive",
       onSelect: () => store.command(id, { type: "update_conversation", archived: !archived }),
     },
+    { label: text.list.share, icon: "export", onSelect: () => page.share(id) },
+    { label: text.list.inspect, icon: "list", onSelect: () => goTo(`/inspect/${id}`) },
     { label: text.header.copyId, icon: "copy", onSelect: () => void copyText(id) },
     { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setRemoving(true) },
   ];

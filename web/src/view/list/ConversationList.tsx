@@ -139,6 +139,20 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
             {list.showArchived ? text.list.hideArchived : text.list.showArchived}
           </button>
         )}
+        {list.byId.size > 0 && query === "" && (
+          <a
+            className="button quiet small list-more"
+            href="/conversations"
+            onClick={(event) => {
+              if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+              event.preventDefault();
+              onChosen();
+              goTo("/conversations");
+            }}
+          >
+            {text.list.browse}
+          </a>
+        )}
       </div>
     </div>
   );

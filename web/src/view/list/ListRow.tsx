@@ -9,6 +9,7 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
+import { goTo } from "../route";
 import { usePick, useStore, useWaitsBelow } from "../store";
 import { ConfirmRemoval } from "./ConfirmRemoval";
 
@@ -46,12 +47,15 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   const parent = usePick(({ list }) => (item.parent === null ? undefined : list.byId.get(item.parent)?.title));
 
   const menu: MenuAction[] = [
+    { label: text.list.newTab, icon: "open", onSelect: () => window.open(`/c/${item.id}`, "_blank", "noopener") },
+    { label: text.list.preview, icon: "search", onSelect: () => goTo(`/conversations/${item.id}`) },
     { label: text.list.rename, icon: "edit", onSelect: () => setMode("renaming") },
     {
       label: item.archived ? text.list.unarchive : text.list.archive,
       icon: "archive",
       onSelect: () => store.command(item.id, { type: "update_conversation", archived: !item.archived }),
     },
+    { label: text.list.share, icon: "export", onSelect: () => actions.share(item.id) },
     { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setMode("removing") },
   ];
 
@@ -83,6 +87,11 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
       >
         <span className="list-top">
           {tone && <span className={`dot is-${tone}`} />}
+          {item.archived && (
+            <span className="list-branch" title={text.list.archived}>
+              <Icon name="archive" />
+            </span>
+          )}
           {isBranch && (
             <span className="list-branch" title={parent ? text.list.branchOf(parent) : text.list.branch}>
               <Icon name="branch" />
@@ -90,6 +99,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
           )}
           <span className={unread ? "list-title ellipsis unread" : "list-title ellipsis"}>{title}</span>
           {isBranch && <span className="sr-only">, {parent ? text.list.branchOf(parent) : text.list.branch}</span>}
+          {item.archived && <span className="sr-only">, {text.list.archived}</span>}
           {unread && <span className="sr-only">, {text.list.unread}</span>}
           <time className="list-time tabular" title={exactTime(item.updated_at)}>
             {ago(item.updated_at, now)}

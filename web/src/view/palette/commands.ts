@@ -33,7 +33,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       ...here,
       { name: text.commands.searchAll, run: () => ask("search") },
       { name: text.commands.list, run: onToggleList },
-      ...Object.entries(screens).map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
+      ...Object.entries(screens).filter(([word]) => word !== "inspect").map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
       ...THEMES.map((theme) => ({ name: text.commands.theme(theme), run: () => chooseTheme(theme) })),
       { name: text.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
       { name: text.commands.keys, key: "?", run: actions.showKeys },
@@ -68,6 +68,8 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
           name: archived ? text.commands.unarchive : text.commands.archive,
           run: () => store.command(id, { type: "update_conversation", archived: !archived }),
         },
+        { name: text.list.share, run: () => actions.share(id) },
+        { name: text.list.inspect, run: () => goTo(`/inspect/${id}`) },
         { name: text.commands.copyId, run: () => void copyText(id) },
       ];
     }

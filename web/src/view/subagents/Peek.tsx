@@ -96,7 +96,8 @@ function useRowsOf(conversation: string, exchange: string | undefined): { rows: 
   }, [rows, messages, older, exchange]);
 }
 
-function PeekRow({ row }: { row: Row }) {
+/** One row of a transcript that is only looked at. */
+export function PeekRow({ row }: { row: Row }) {
   const me = useMe();
   switch (row.kind) {
     case "user":

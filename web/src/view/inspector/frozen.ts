@@ -1,0 +1,36 @@
+/**
+ * The store as it would be with one conversation at an earlier moment: what shows a transcript shows that one, and changes
+ * nothing.
+ */
+
+import type { MarkdownBook } from "../../model/markdown";
+import { RowBook } from "../../model/rowbook";
+import type { OpenConversation, Store } from "../../model/snapshot";
+import type { State } from "../../protocol/events.gen";
+import { startOfDay } from "../../text";
+
+/** Rows are made anew for a moment that is not the next one; texts are kept, since most are the same. */
+export function viewOf(id: string, state: State, markdown: MarkdownBook): OpenConversation {
+  const rows = new RowBook(startOfDay).rows(state);
+  return { id, phase: "ready", error: null, state, rows, older: "start", prependCount: 0, outbox: [], draft: "", selected: null, markdown };
+}
+
+export function frozen(store: Store, view: OpenConversation): Store {
+  const base = store.getSnapshot();
+  const open = new Map(base.open).set(view.id, view);
+  let last = { base, shown: { ...base, open } };
+  const shown = () => {
+    const now = store.getSnapshot();
+    if (now !== last.base) last = { base: now, shown: { ...now, open: new Map(now.open).set(view.id, view) } };
+    return last.shown;
+  };
+  // Whatever is not said here is the store's own: disclosure, other conversations, the list.
+  return new Proxy(store, {
+    get(target, name, receiver) {
+      if (name === "getSnapshot") return shown;
+      if (name === "command") return () => "";
+      const value: unknown = Reflect.get(target, name, target === receiver ? receiver : target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
