@@ -11,7 +11,8 @@ Docks and screens never call the client for anything that changes something; the
 - `Say`             one line for the person, never a storm of them
 
 An intent that may be refused carries `refused`: the app calls it with a sentence for a person, and the one who posted it
-shows that where the answer was given.
+shows that where the answer was given. Without one the app says it itself, unless the intent is `quiet`. `accepted` is called
+with the server's answer.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,14 @@ from typing import Literal
 from textual.message import Message
 
 from palaver.schema.base import Delivery
-from palaver.schema.commands import Command, CreateConversation
+from palaver.schema.commands import Accepted, Command, CreateConversation
+from palaver.schema.content import Content, as_content, plain_text
 
 Refused = Callable[[str], None]
 """Takes what the server said, or why it was not reached, as a sentence for a person."""
+
+Heard = Callable[[Accepted], None]
+"""Takes the server's answer to a command that is on disk. `applied` is false where somebody was faster."""
 
 ActionName = Literal[
     "new",
@@ -61,10 +66,6 @@ ActionName = Literal[
 """Everything that has a name in the palette. Which of them make sense now: `palaver.tui.screens.actions`."""
 
 
-def _unheard(sentence: str) -> None:
-    """For those who have nothing of their own to say about a refusal; the app says it."""
-
-
 class Intent(Message):
     """The common kind, so that an app may log or refuse all of them in one place."""
 
@@ -75,18 +76,23 @@ class Send(Intent):
     def __init__(
         self,
         conversation: str,
-        text: str,
+        content: str | Content,
         delivery: Delivery = "turn",
         *,
         priority: bool = False,
-        refused: Refused = _unheard,
+        refused: Refused | None = None,
     ) -> None:
         super().__init__()
         self.conversation = conversation
-        self.text = text
+        self.content = content
         self.delivery = delivery
         self.priority = priority
         self.refused = refused
+
+    @property
+    def text(self) -> str:
+        """What it says, for a row that shows it on its way."""
+        return plain_text(as_content(self.content))
 
 
 class Order(Intent):
@@ -96,11 +102,18 @@ class Order(Intent):
     """
 
     def __init__(
-        self, conversation: str, command: Command, *, refused: Refused = _unheard, quiet: bool = False
+        self,
+        conversation: str,
+        command: Command,
+        *,
+        accepted: Heard | None = None,
+        refused: Refused | None = None,
+        quiet: bool = False,
     ) -> None:
         super().__init__()
         self.conversation = conversation
         self.command = command
+        self.accepted = accepted
         self.refused = refused
         self.quiet = quiet
 
@@ -108,7 +121,7 @@ class Order(Intent):
 class Begin(Intent):
     """Make a conversation and open it."""
 
-    def __init__(self, body: CreateConversation, *, refused: Refused = _unheard) -> None:
+    def __init__(self, body: CreateConversation, *, refused: Refused | None = None) -> None:
         super().__init__()
         self.body = body
         self.refused = refused

@@ -1,0 +1,201 @@
+"""What waits for a person and how it is said: which request is shown first, what it would allow, how it ended. Pure.
+
+Called by the request dock and its cards, and by the inbox. The same words as the page's `view/dock/what.ts` and
+`resolution.ts`.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from palaver.client.client import WaitingRequest
+from palaver.core.state import open_requests
+from palaver.schema.base import Origin, Scope
+from palaver.schema.view import Request, State
+from palaver.tui import words
+from palaver.tui.calls import argument, kind_of, object_of
+from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
+from palaver.tui.safe import visible
+
+_ORDER: Final = {"approval": 0, "question": 1, "plan": 2}
+_WIDTH: Final[dict[Scope, int]] = {"once": 0, "conversation": 1, "agent": 2, "project": 3}
+_FIXED_INPUT: Final = ("acp", "codex")
+"""Programs that take a yes or a no to a call, and no other arguments for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An open request, and where its answer goes."""
+
+    conversation: str
+    request: Request
+    agent: str
+    """Who asks, as the heading says it."""
+    is_editable: bool = False
+    """A yes may come with other arguments."""
+    is_resting: bool = True
+    """No turn runs there: an approved plan begins one, in a mode that can be chosen."""
+
+
+def asked_of(state: State, below: Sequence[WaitingRequest] = ()) -> list[Asked]:
+    """All that waits here, and in the subagents that work for this conversation: approvals, questions, plans; oldest first."""
+    own = [
+        Asked(
+            state.conversation,
+            request,
+            visible(request.agent or state.agent),
+            is_editable=_is_editable(state, request),
+            is_resting=state.turn is None,
+        )
+        for request in open_requests(state)
+    ]
+    theirs = [
+        Asked(item.conversation, item.request, words.Approval.for_this(visible(item.agent)), is_resting=False)
+        for item in below
+        if item.conversation != state.conversation
+    ]
+    return sorted([*own, *theirs], key=lambda asked: (_ORDER[asked.request.kind], asked.request.ts))
+
+
+def _is_editable(state: State, request: Request) -> bool:
+    if request.kind != "approval" or request.call is None or not isinstance(request.input, dict) or state.turn is None:
+        return False
+    return state.turn.backend.partition(":")[0] not in _FIXED_INPUT
+
+
+def place_of(asked: Sequence[Asked], shown: str | None) -> int:
+    """Where the one stands that is shown. It stays until it is over, whatever comes after it; else the first is."""
+    return next((at for at, one in enumerate(asked) if one.request.id == shown), 0)
+
+
+def decided_together(asked: Iterable[Asked], conversation: str) -> list[Asked]:
+    """Calls of one conversation that may be decided at once."""
+    return [
+        one
+        for one in asked
+        if one.conversation == conversation and one.request.kind == "approval" and one.request.call is not None
+    ]
+
+
+def label_of(request: Request) -> str:
+    match request.kind:
+        case "approval":
+            return words.Approval.SPEND_LABEL if request.tool is None else words.Approval.LABEL
+        case "question":
+            return words.Question.LABEL
+        case "plan":
+            return words.PlanRequest.LABEL
+
+
+def what_of(request: Request) -> str:
+    """What an approval would allow: "run a command", "change a file: src/x.py"."""
+    if request.tool is None:
+        return visible(request.title or words.Tool.UNKNOWN)
+    kind = kind_of(request.tool)
+    if kind in ("edit", "write", "patch"):
+        thing = visible(object_of(request.tool, request.input))
+        return f"{words.Approval.KINDS[kind]}: {thing}" if thing else words.Approval.KINDS[kind]
+    return words.Approval.KINDS.get(kind) or words.Approval.use(visible(request.tool))
+
+
+def heading_of(asked: Asked) -> str:
+    request = asked.request
+    match request.kind:
+        case "approval" if request.tool is None:
+            return visible(request.title or words.Approval.SPEND_LABEL)
+        case "approval":
+            return words.Approval.asks(asked.agent, what_of(request))
+        case "question":
+            return words.Question.asks(asked.agent)
+        case "plan":
+            return words.PlanRequest.asks(asked.agent)
+
+
+def line_of(request: Request, agent: str) -> str:
+    """Who wants what, in one line of a list."""
+    match request.kind:
+        case "approval" if request.tool is None:
+            return visible(request.title or words.Approval.SPEND_LABEL)
+        case "approval":
+            return (
+                f"{agent}: {visible(request.title)}" if request.title else words.Approval.asks(agent, what_of(request))
+            )
+        case "question":
+            return f"{agent}: {visible(request.questions[0].question) if request.questions else words.Question.LABEL}"
+        case "plan":
+            return words.PlanRequest.asks(agent)
+
+
+def exact_of(request: Request) -> tuple[DiffLine, ...] | str:
+    """The exact thing: a diff, or the command as it will run with its hidden characters made visible."""
+    if request.preview is not None:
+        return parse_unified(request.preview) if is_unified(request.preview) else visible(request.preview)
+    diff = diff_of_call(request.input) if request.tool is not None else None
+    if diff is not None:
+        return diff.lines
+    return visible(argument(request.input, "command", "cmd", "url") or as_json(request.input))
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def wider_scopes(request: Request) -> list[Scope]:
+    """Where a lasting yes may hold, the narrowest first."""
+    return sorted((scope for scope in request.scopes if scope != "once"), key=lambda scope: _WIDTH[scope])
+
+
+def meta_of(request: Request, now_ms: int) -> str:
+    """The risk, the sandbox, and how long it waits."""
+    return words.join(
+        visible(request.risk) if request.risk else None,
+        words.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
+        words.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
+    )
+
+
+def say_resolution(request: Request, *, is_ours: bool) -> str:
+    """How it ended: what was decided, and by whom."""
+    return words.join(_decision(request), _who(request, is_ours=is_ours))
+
+
+def _decision(request: Request) -> str:
+    resolution, said = request.resolution, words.Answered
+    match request.status:
+        case "open":
+            return words.Tool.WAITING
+        case "expired":
+            return said.EXPIRED
+        case "cancelled":
+            return said.CANCELLED
+        case "superseded":
+            return said.SUPERSEDED
+        case "answered":
+            pass
+    is_allowed = resolution is not None and resolution.verdict == "allow"
+    is_denied = resolution is not None and resolution.verdict == "deny"
+    if request.kind == "question":
+        return said.SKIPPED if is_denied else said.QUESTION
+    if request.kind == "plan":
+        changes = resolution is not None and resolution.text
+        return said.PLAN_APPROVED if is_allowed else said.PLAN_REVISED if changes else said.PLAN_REJECTED
+    if not is_allowed:
+        return said.DENIED_STOP if resolution is not None and resolution.then == "stop" else said.DENIED
+    return said.ALLOWED[resolution.scope if resolution else "once"]
+
+
+def _who(request: Request, *, is_ours: bool) -> str | None:
+    by = request.resolution.by if request.resolution else None
+    if request.status != "answered":
+        return None
+    if is_ours:
+        return words.Answered.BY_YOU
+    face = face_of(by)
+    return words.join(words.Answered.ELSEWHERE, words.via(face) if face else None)
+
+
+def face_of(origin: Origin | None) -> str | None:
+    """The face a thing came through, in words; None when it is a client like this one."""
+    face = origin.face if origin else "native"
+    return None if face in ("native", "web", "agents") else words.FACES.get(face, visible(face))

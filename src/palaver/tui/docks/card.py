@@ -1,0 +1,246 @@
+"""One request with the way its answer is sent. Stands in the dock and in the inbox.
+
+It never takes the focus by itself, and it is deaf at first: what was meant for something else must not answer it. An answer
+is an `Order`; the first one in the log wins, and a refusal is said on the card. Each kind of request is a subclass.
+"""
+
+from typing import ClassVar, Literal
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from palaver.clock import Clock
+from palaver.schema.commands import Command, ResolveRequest
+from palaver.tui import words
+from palaver.tui.docks.asked import Asked, heading_of, meta_of
+from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.intents import Order
+from palaver.tui.keys import ALTERNATIVES, Digit
+from palaver.tui.safe import visible
+
+DEAF_S = 0.4
+"""Longer than the last keystroke of somebody who did not see it come."""
+
+Hearing = Literal["deaf", "open", "sending"]
+
+
+class RequestCard(Vertical, can_focus=True):
+    DEFAULT_CSS = """
+    RequestCard {
+        height: auto; padding: 0 1; border-left: thick $wait; background: $wait-soft; color: $ink;
+        &:focus-within { border-left: outer $wait; }
+        .top { height: auto; layout: horizontal; }
+        .heading { width: 1fr; text-style: bold; }
+        .place { width: auto; color: $ink-soft; padding-left: 2; }
+        .body { height: auto; max-height: 40vh; padding: 0 0 0 2; scrollbar-size-vertical: 1; }
+        .meta { height: auto; color: $wait; }
+        .note { height: auto; color: $ink-soft; }
+        .note.is-bad { color: $bad; }
+        .form { height: auto; max-height: 40vh; padding: 0 0 0 2; }
+        Input, TextArea { border: none; height: 1; padding: 0 1; background: $panel-strong; }
+        Input:focus, TextArea:focus { border: none; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", show=False),
+        Binding("up", "scroll_body(-1)", show=False),
+        Binding("down", "scroll_body(1)", show=False),
+        Binding("pageup", "scroll_body(-8)", show=False),
+        Binding("pagedown", "scroll_body(8)", show=False),
+        *(Binding(str(digit), f"answer({digit})", show=False) for digit in ALTERNATIVES),
+    ]
+
+    class Sent(Message):
+        """It was answered here; the log has not said so yet."""
+
+        def __init__(self, card: "RequestCard") -> None:
+            super().__init__()
+            self.card = card
+
+    class Left(Message):
+        """Whoever was in it wants to go on writing."""
+
+    class Turned(Message):
+        """Another request is to be shown: the next one, or the one before."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    def __init__(self, asked: Asked, clock: Clock) -> None:
+        super().__init__(classes="region")
+        self.asked = asked
+        self.clock = clock
+        self.place = ""
+        self.failed = ""
+        self.is_keyed = True
+        """Of several in sight, one is meant by the keys that answer."""
+        self._heard_from_s = clock.monotonic_s() + DEAF_S
+        self._is_sending = False
+
+    # -- for the kinds of requests
+
+    def compose_body(self) -> ComposeResult:
+        """What is asked, to be read."""
+        yield from ()
+
+    def choices(self) -> list[Key]:
+        """The keys that answer, without those of a stage that is open."""
+        return []
+
+    def more_choices(self) -> list[Key]:
+        """What is also possible for someone who came into the card."""
+        return []
+
+    def answer(self, digit: Digit) -> None:
+        """What Alt and this digit mean."""
+
+    # -- what all of them do
+
+    @property
+    def hearing(self) -> Hearing:
+        if self._is_sending:
+            return "sending"
+        return "deaf" if self.clock.monotonic_s() < self._heard_from_s else "open"
+
+    @property
+    def is_heard(self) -> bool:
+        return self.hearing == "open"
+
+    def compose(self) -> ComposeResult:
+        with Widget(classes="top"):
+            yield Static(Content(heading_of(self.asked)), classes="heading")
+            yield Static(classes="place")
+        with VerticalScroll(classes="body", can_focus=False):
+            yield from self.compose_body()
+        yield Static(classes="meta")
+        yield Vertical(classes="form")
+        yield KeyLine(classes="bar")
+        yield Static(classes="note")
+
+    def on_mount(self) -> None:
+        self.query_one(".form").display = False
+        self.listen_anew()
+        self.set_interval(1, self.retell)
+
+    def listen_anew(self) -> None:
+        """The keys became its own just now."""
+        self._heard_from_s = self.clock.monotonic_s() + DEAF_S
+        if self.is_mounted:
+            self.set_timer(DEAF_S * 1.05, self.retell)
+            self.retell()
+
+    def retell(self) -> None:
+        """Bring everything up to date that is not written once for ever."""
+        if not self.is_mounted:
+            return
+        self.query_one(".place", Static).update(Content(self.place))
+        meta = self.query_one(".meta", Static)
+        said = meta_of(self.asked.request, self.clock.now_ms())
+        meta.update(Content(said))
+        meta.display = bool(said)
+        self.query_one(".bar", KeyLine).show(self._keys())
+        note = self.query_one(".note", Static)
+        told = words.Approval.RESOLVING if self._is_sending else self.failed
+        note.update(Content(visible(told)))
+        note.set_class(bool(self.failed) and not self._is_sending, "is-bad")
+        note.display = bool(told)
+
+    def _keys(self) -> list[Key]:
+        if not self.query_one(".form").display:
+            inside = self.has_focus_within
+            more = self.more_choices() if inside else [Key("F6", words.Approval.MORE, self.focus)]
+            return [*self.choices(), *more]
+        return self.stage_keys()
+
+    def stage_keys(self) -> list[Key]:
+        return [Key("Esc", words.Approval.BACK, self.action_back)]
+
+    @property
+    def has_focus_within(self) -> bool:
+        return self.has_pseudo_class("focus-within")
+
+    def on_descendant_focus(self) -> None:
+        self.retell()
+
+    def on_focus(self) -> None:
+        self.call_after_refresh(self.retell)
+
+    def on_blur(self) -> None:
+        self.call_after_refresh(self.retell)
+
+    def update(self, asked: Asked, place: str) -> None:
+        self.asked, self.place = asked, place
+        self.retell()
+
+    def reply(self, answer: ResolveRequest) -> None:
+        self.order(answer)
+
+    def order(self, command: Command) -> None:
+        """Send the one answer, if it is heard."""
+        if not self.is_heard:
+            return
+        self._is_sending, self.failed = True, ""
+        self.post_message(Order(self.asked.conversation, command, refused=self._refused))
+        self.post_message(self.Sent(self))
+        self.retell()
+
+    def _refused(self, sentence: str) -> None:
+        self._is_sending = False
+        self.failed = words.said(sentence) or words.Approval.FAILED
+        self.retell()
+
+    # -- stages: a form in place of the choices
+
+    async def open_stage(self, *widgets: Widget, focus: Widget) -> None:
+        form = self.query_one(".form")
+        await form.remove_children()
+        await form.mount(*widgets)
+        form.display = True
+        focus.focus()
+        self.retell()
+
+    async def close_stage(self) -> None:
+        form = self.query_one(".form")
+        form.display = False
+        had_focus = form.has_pseudo_class("focus-within")
+        await form.remove_children()
+        if had_focus:
+            self.focus()
+        self.retell()
+
+    @property
+    def has_stage(self) -> bool:
+        return self.is_mounted and self.query_one(".form").display
+
+    # -- keys of someone who is in it
+
+    async def action_back(self) -> None:
+        if self.has_stage:
+            await self.close_stage()
+        else:
+            self.post_message(self.Left())
+
+    def action_answer(self, digit: Digit) -> None:
+        self.answer(digit)
+
+    def action_scroll_body(self, by: int) -> None:
+        self.query_one(".body", VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_turn(self, by: int) -> None:
+        self.post_message(self.Turned(by))
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+
+
+def digit_key(card: RequestCard, digit: Digit, label: str) -> Key:
+    """A choice with its key; the keys of another request are not shown."""
+    shown = f"Alt+{digit}" if card.is_keyed else str(digit)
+    return Key(shown, label, lambda: card.answer(digit), card.is_heard)

@@ -1,0 +1,150 @@
+"""Plans: one that is proposed, to be approved, revised or rejected; and the one under way, in a line that opens to its steps."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from palaver.clock import Clock
+from palaver.schema.commands import ResolveRequest
+from palaver.schema.view import Plan, PlanItem, State
+from palaver.tui import words
+from palaver.tui.docks.asked import Asked
+from palaver.tui.docks.card import RequestCard, digit_key
+from palaver.tui.docks.keyline import Key
+from palaver.tui.keys import Digit
+from palaver.tui.safe import prose, visible
+
+GOING_ON: Final = ("ask", "accept_edits")
+"""How a plan may be carried out. Wider modes are chosen for the conversation, not in passing."""
+
+_TONES: Final = {"pending": "$ink-soft", "in_progress": "bold $live", "done": "$ink-soft", "skipped": "$ink-faint"}
+
+
+def items_content(items: Sequence[PlanItem]) -> Content:
+    """The steps with a sign each; the sign alone tells the state."""
+    return Content("\n").join(
+        Content.assemble(
+            (f"{words.Plan.SIGNS[item.status]} {visible(item.title)}", _TONES[item.status]),
+            (f"  {visible(item.description)}" if item.description else "", "$ink-faint"),
+        )
+        for item in items
+    )
+
+
+class PlanCard(RequestCard):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "mode", show=False),
+        Binding("left", "turn(-1)", show=False),
+        Binding("right", "turn(1)", show=False),
+    ]
+
+    def __init__(self, asked: Asked, clock: Clock) -> None:
+        super().__init__(asked, clock)
+        self.mode = 0
+
+    def compose_body(self) -> ComposeResult:
+        plan = self.asked.request.plan
+        if plan is None:
+            yield Static(Content(prose(self.asked.request.preview or "")))
+            return
+        yield Static(Content.styled(visible(plan.summary), "bold"))
+        if plan.items:
+            yield Static(items_content(plan.items))
+        if plan.text:
+            yield Static(Content(prose(plan.text)))
+
+    def choices(self) -> list[Key]:
+        said = words.PlanRequest
+        return [
+            digit_key(self, 1, said.APPROVE),
+            digit_key(self, 2, said.REVISE),
+            digit_key(self, 3, said.REJECT),
+        ]
+
+    def more_choices(self) -> list[Key]:
+        mode = f"{words.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
+        return [
+            *([Key("M", mode, self.action_mode)] if self.asked.is_resting else []),
+            *([Key("→", words.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []),
+        ]
+
+    def answer(self, digit: Digit) -> None:
+        request = self.asked.request.id
+        if digit == 1:
+            # A turn that still runs goes on in its own mode.
+            given = {"mode": GOING_ON[self.mode]} if self.asked.is_resting else None
+            self.reply(ResolveRequest(request=request, verdict="allow", input=given))
+        elif digit == 3:
+            self.reply(ResolveRequest(request=request, verdict="deny", then="stop"))
+        elif self.is_heard and not self.has_stage:
+            self.call_next(self._ask_what)
+
+    async def _ask_what(self) -> None:
+        note = Input(placeholder=words.PlanRequest.REVISE_LABEL)
+        await self.open_stage(note, focus=note)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if said := event.value.strip():
+            self.reply(ResolveRequest(request=self.asked.request.id, verdict="deny", text=said))
+
+    def stage_keys(self) -> list[Key]:
+        return [Key("Enter", words.PlanRequest.REVISE_SEND), *super().stage_keys()]
+
+    def action_mode(self) -> None:
+        self.mode = (self.mode + 1) % len(GOING_ON)
+        self.retell()
+
+
+class PlanLine(Static, can_focus=True):
+    """The plan under way. Enter or O opens its steps."""
+
+    DEFAULT_CSS = """
+    PlanLine {
+        height: auto; max-height: 30vh; padding: 0 1; color: $ink-soft; border-left: thick $line-strong;
+        &:focus { border-left: thick $live; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,o,space", "open_or_close", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__(classes="region")
+        self.display = False
+        self.plan: Plan | None = None
+        self.is_open = False
+
+    def show(self, state: State) -> None:
+        if state.plan is self.plan and self.display == self._is_worth_showing:
+            return
+        self.plan = state.plan
+        self.display = self._is_worth_showing
+        self.refresh(layout=True)
+
+    @property
+    def _is_worth_showing(self) -> bool:
+        plan = self.plan
+        return plan is not None and plan.status != "planned" and bool(plan.items)
+
+    def render(self) -> Content:
+        if self.plan is None:
+            return Content("")
+        items = self.plan.items
+        done, skipped = (sum(item.status == status for item in items) for status in ("done", "skipped"))
+        current = next((item.title for item in items if item.status == "in_progress"), self.plan.summary)
+        line = Content.assemble(
+            (f"{'▾' if self.is_open else '▸'} {words.Plan.HEADING}", "bold $ink"),
+            (f"  {visible(current)}", ""),
+            (f"  {words.Plan.progress(done, len(items), skipped)}", "$ink-faint"),
+        )
+        return Content("\n").join([line, items_content(items)]) if self.is_open else line
+
+    def action_open_or_close(self) -> None:
+        self.is_open = not self.is_open
+        self.refresh(layout=True)
+
+    def on_click(self) -> None:
+        self.action_open_or_close()

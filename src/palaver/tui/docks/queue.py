@@ -1,0 +1,251 @@
+"""Messages that wait for their turn, in order. Editing holds one back on the server, so it cannot leave half-changed; removing
+is final there, and putting back sends it again.
+
+Mounted once; told with `show(state)` after every change. Editing happens in the composer: this only asks for it.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.style import Style
+from textual.widgets import Static
+
+from palaver.clock import Clock
+from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
+from palaver.schema.content import ImagePart, plain_text
+from palaver.schema.view import QueueItem, State
+from palaver.tui import words
+from palaver.tui.docks.asked import face_of
+from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.intents import Order, Send
+from palaver.tui.safe import one_line, visible
+
+UNDO_S = 5.0
+"""Time to change one's mind."""
+SHOWN_ITEMS = 5
+"""More would push the conversation off a small screen; the list moves with its cursor."""
+
+
+def whose(item: QueueItem) -> str | None:
+    """Who put a message into the queue, when it was no person."""
+    agent = visible(item.origin.agent) if item.origin and item.origin.agent else None
+    if item.trigger == "idle":
+        return words.Queue.IDLE
+    if item.trigger == "callback":
+        return words.Queue.answer_of(agent or "")
+    return words.Queue.message_of(agent) if agent else None
+
+
+class QueueStrip(Vertical, can_focus=True):
+    DEFAULT_CSS = """
+    QueueStrip {
+        height: auto; padding: 0 1; color: $ink-soft; border-left: thick $line-strong;
+        &:focus { border-left: thick $live; }
+        .items { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+        .undo { height: auto; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("shift+up,K", "carry(-1)", show=False),
+        Binding("shift+down,J", "carry(1)", show=False),
+        Binding("enter,e", "edit", show=False),
+        Binding("d,delete,backspace", "remove", show=False),
+        Binding("s", "steer", show=False),
+        Binding("u", "put_back", show=False),
+        Binding("escape", "leave", show=False),
+    ]
+
+    class Edit(Message):
+        """This one is to be edited, in the composer."""
+
+        def __init__(self, item: QueueItem) -> None:
+            super().__init__()
+            self.item = item
+
+    class Left(Message):
+        """Whoever was in it wants to go on writing."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(classes="region")
+        self._clock = clock
+        self._conversation = ""
+        self._queue: tuple[QueueItem, ...] = ()
+        self._at = 0
+        self._can_steer = False
+        self._removed: QueueItem | None = None
+        self._undo_until_s = 0.0
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="items")
+        yield KeyLine(classes="undo")
+
+    def on_mount(self) -> None:
+        self.set_interval(0.5, self.tick)
+
+    def show(self, state: State) -> None:
+        if state.conversation != self._conversation:
+            self._conversation, self._removed, self._at = state.conversation, None, 0
+        chosen = self.item
+        self._queue = state.queue
+        self._can_steer = state.turn is not None and state.turn.steerable
+        # The cursor stays with its message, wherever that moved.
+        if chosen is not None:
+            self._at = next((at for at, item in enumerate(self._queue) if item.id == chosen.id), self._at)
+        self._at = max(0, min(self._at, len(self._queue) - 1))
+        self.draw()
+
+    @property
+    def item(self) -> QueueItem | None:
+        return self._queue[self._at] if self._at < len(self._queue) else None
+
+    def tick(self) -> None:
+        if self._removed is not None and self._clock.monotonic_s() >= self._undo_until_s:
+            self._removed = None
+            self.draw()
+
+    def draw(self) -> None:
+        had_focus = self.has_focus
+        self.display = bool(self._queue) or self._removed is not None
+        if had_focus and not self.display:
+            self.post_message(self.Left())
+        if not self.is_mounted:
+            return
+        self.query_one(".items", Static).update(self._lines())
+        self.query_one(".items").display = bool(self._queue)
+        keys = self.query_one(".undo", KeyLine)
+        keys.show(self._keys())
+        keys.display = bool(keys.keys)
+
+    def _lines(self) -> Content:
+        first = max(0, min(self._at - SHOWN_ITEMS + 1 if self.has_focus else 0, len(self._queue) - SHOWN_ITEMS))
+        shown = list(enumerate(self._queue))[first : first + SHOWN_ITEMS]
+        lines = [self._line(at, item) for at, item in shown]
+        if (left := len(self._queue) - first - len(shown)) > 0:
+            lines.append(Content.styled(f"  {words.Queue.more(left)}", "$ink-faint"))
+        return Content("\n").join(lines)
+
+    def _line(self, at: int, item: QueueItem) -> Content:
+        here = self.has_focus and at == self._at
+        images = sum(isinstance(part, ImagePart) for part in item.content)
+        face = face_of(item.origin)
+        steers = item.delivery == "boundary"
+        state = words.join(
+            words.Queue.HELD
+            if item.held
+            else words.Queue.STEERS
+            if steers
+            else words.Queue.NEXT_UP
+            if at == 0
+            else None,
+            words.Queue.images(images) if images else None,
+            words.via(face) if face else None,
+        )
+        by = whose(item)
+        return Content.assemble(
+            ("▸ " if here else "  ", "bold $live"),
+            (f"{at + 1} ", "$ink-faint"),
+            (f"{by}: " if by else "", "$ink-soft"),
+            (one_line(plain_text(item.content)), "bold $ink" if here else "$ink"),
+            (f"  {state}" if state else "", "$wait" if item.held else "$ink-faint"),
+        ).stylize(Style.from_meta({"item": at}))
+
+    def _keys(self) -> list[Key]:
+        said = words.Queue
+        undo = [Key("U", f"{said.REMOVED} {said.PUT_BACK}", self.action_put_back)] if self._removed else []
+        if not self.has_focus or not self._queue:
+            # Away from the strip a letter belongs to the message that is written.
+            return [Key("F6", f"{said.REMOVED} {said.PUT_BACK}", self.action_put_back)] if self._removed else []
+        own = self.item is not None and whose(self.item) is None
+        return [
+            *undo,
+            *([Key("E", said.EDIT, self.action_edit)] if own else []),
+            Key("D", said.REMOVE, self.action_remove),
+            *([Key("S", said.STEER, self.action_steer)] if own and self._can_steer else []),
+            *([Key("Shift+↑↓", said.MOVE)] if len(self._queue) > 1 else []),
+        ]
+
+    def on_focus(self) -> None:
+        self.draw()
+
+    def on_blur(self) -> None:
+        self.draw()
+
+    def on_click(self, event: events.Click) -> None:
+        at = event.style.meta.get("item")
+        if isinstance(at, int):
+            self._at = at
+            self.draw()
+
+    # -- what can be done with one
+
+    def action_move(self, by: int) -> None:
+        self._at = max(0, min(len(self._queue) - 1, self._at + by))
+        self.draw()
+
+    def action_carry(self, by: int) -> None:
+        item, to = self.item, self._at + by
+        if item is None or not 0 <= to < len(self._queue):
+            return
+        # Before the one above, or before the one after the next; nothing after it means the end.
+        after = self._queue[to + 1].id if by > 0 and to + 1 < len(self._queue) else ""
+        before = self._queue[to].id if by < 0 else after
+        self._order(EditQueued(item=item.id, before=before))
+
+    def action_edit(self) -> None:
+        if self.item is not None and whose(self.item) is None:
+            self.post_message(self.Edit(self.item))
+
+    def edit_last(self) -> bool:
+        """Whether there is one of a person's that can be edited."""
+        for at in reversed(range(len(self._queue))):
+            if whose(self._queue[at]) is None:
+                self._at = at
+                self.action_edit()
+                return True
+        return False
+
+    def action_remove(self) -> None:
+        item = self.item
+        if item is None:
+            return
+
+        def removed(accepted: Accepted) -> None:
+            # What no person wrote cannot be sent again as a person's; what had left before was not removed.
+            if accepted.applied and whose(item) is None:
+                self._removed, self._undo_until_s = item, self._clock.monotonic_s() + UNDO_S
+                self.draw()
+
+        self._order(RemoveQueued(item=item.id), removed)
+
+    def action_put_back(self) -> None:
+        item, self._removed = self._removed, None
+        if item is not None:
+            self.post_message(Send(self._conversation, item.content, item.delivery, priority=item.priority))
+        self.draw()
+
+    def action_steer(self) -> None:
+        """Out of the queue and into the running turn: sent only once it is surely out."""
+        item = self.item
+        if item is None or whose(item) is not None or not self._can_steer:
+            return
+
+        def removed(accepted: Accepted) -> None:
+            if accepted.applied:
+                self.post_message(Send(self._conversation, item.content, "boundary"))
+
+        self._order(RemoveQueued(item=item.id), removed)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def _order(self, command: EditQueued | RemoveQueued, accepted: Callable[[Accepted], None] | None = None) -> None:
+        self.post_message(Order(self._conversation, command, accepted=accepted))
