@@ -103,6 +103,11 @@ export function ago(ts: number, now: number): string {
   return shortDayFormat.format(ts);
 }
 
+/** "14:02", "Tuesday, 14:02", "4 November, 14:02". */
+export function dayAndClock(ts: number, now: number): string {
+  return startOfDay(now) === startOfDay(ts) ? clock(ts) : `${day(ts, now)}, ${clock(ts)}`;
+}
+
 /** "a", "a and b", "a, b and c". */
 export function list(...words: (string | false)[]): string {
   const said = words.filter((word) => word !== false);
@@ -276,6 +281,7 @@ export const text = {
     home: "All conversations",
     failed: "The conversation could not be opened.",
     empty: "No messages yet.",
+    newSince: "New since you left",
     newBelow: (n: number) => (n > 0 ? `${number(n)} new` : "To the end"),
   },
 
@@ -459,6 +465,7 @@ export const text = {
       internal: "Try again. The server's log holds the details.",
     } as Record<string, string>,
     otherAdvice: "Try again, or change the request.",
+    backends: "See what it needs",
   },
 
   plan: {
@@ -539,6 +546,7 @@ export const text = {
     reconnecting: (seconds: number) => (seconds > 0 ? `No connection. Trying again in ${seconds} s` : "No connection. Trying again …"),
     lastHeard: (when: string) => `last heard from at ${when}`,
     offline: "This device is offline. Everything you write is kept.",
+    copy: (when: string) => `The server does not answer. You see the copy of ${when} on this device; nothing can be changed.`,
     catchingUp: (n: number) => (n > 0 ? `Catching up, ${count(n, "event")} …` : "Catching up …"),
     caughtUp: (n: number) => (n > 0 ? `Caught up, ${count(n, "event")}` : "Connected again"),
     version: "The server was updated. Reload to use the new version.",

@@ -51,3 +51,8 @@ test("what did not change stays the same, and the list too", () => {
   expect(first).toBe(known[0]);
   expect(renewed(known, [item("top", { title: "New" }), item("child")])[0]).toMatchObject({ title: "New" });
 });
+
+test("whom a subagent works for is said with its request, whatever the list holds", () => {
+  const asked = item("grandchild", { root: "top", parent_kind: "subagent", parents: ["child", "top"] });
+  expect(["top", "child", "other"].map((id) => isBelow(asked, id, new Map()))).toEqual([true, true, false]);
+});

@@ -25,6 +25,7 @@ export function renewed(known: readonly WaitingRequest[], fresh: readonly Waitin
 /** Whether a subagent of this conversation asks, at whatever depth. */
 export function isBelow(item: WaitingRequest, conversation: string, byId: ById): boolean {
   if (item.conversation === conversation) return false;
+  if (item.parents?.includes(conversation)) return true;
   if (item.parent_kind === "subagent" && item.root === conversation) return true;
   let at = byId.get(item.conversation);
   for (let steps = 0; at?.parent_kind === "subagent" && steps < DEEPEST; steps++) {

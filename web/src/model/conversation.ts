@@ -14,7 +14,7 @@ import type { OpenConversation, TextBook } from "./snapshot";
 
 const NO_TEXTS = new PlainBook();
 
-type Beside = Pick<OpenConversation, "outbox" | "draft" | "selected">;
+type Beside = Pick<OpenConversation, "outbox" | "draft" | "selected" | "leftAt">;
 
 export class Conversation {
   readonly id: string;
@@ -23,6 +23,8 @@ export class Conversation {
   private state: State;
   private phase: OpenConversation["phase"] = "loading";
   private error: WireError | null = null;
+  /** What is held is this device's copy. */
+  private isCopy = false;
   private pending: AnyEvent[] = [];
   private page: "idle" | "loading" | "failed" = "idle";
   /** Something changed that a page on its way may not know of. */
@@ -41,7 +43,7 @@ export class Conversation {
 
   /** Seq of what is held, or null before the first snapshot. */
   get heldSeq(): number | null {
-    return this.phase === "ready" ? (this.pending.at(-1)?.seq ?? this.state.seq) : null;
+    return this.phase === "ready" && !this.isCopy ? (this.pending.at(-1)?.seq ?? this.state.seq) : null;
   }
 
   /** How its texts are rendered, once that is known. */
@@ -69,13 +71,21 @@ export class Conversation {
 
   /** Whether pages were held before it, which should be looked at again: the hole may have changed them. */
   adopt(snapshot: State): boolean {
-    const whole = withHeldPages(snapshot, this.state);
+    const whole = this.isCopy ? snapshot : withHeldPages(snapshot, this.state);
+    this.isCopy = false;
     this.pending = [];
     this.pageIsStale = true;
     this.state = whole;
     this.phase = "ready";
     this.error = null;
     return whole !== snapshot;
+  }
+
+  /** What was last seen here, until the server says how it is. */
+  showCopy(state: State): void {
+    if (this.phase === "ready") return;
+    this.adopt(state);
+    this.isCopy = true;
   }
 
   refuse(error: WireError): void {

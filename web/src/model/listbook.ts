@@ -16,6 +16,7 @@ export class ListBook {
   private error: WireError | null = null;
   private nextCursor: string | null = null;
   private loadingMore = false;
+  private isCopy = false;
   private archived = false;
   private text = "";
   /** What the server found for the text, and where it would find more. */
@@ -34,7 +35,7 @@ export class ListBook {
   }
 
   get isLoaded(): boolean {
-    return this.phase === "ready";
+    return this.phase === "ready" && !this.isCopy;
   }
 
   clear(): void {
@@ -47,7 +48,17 @@ export class ListBook {
     this.byId = merged(this.byId, rows);
   }
 
+  /** What was last seen on this device, until the server says what there is. */
+  takeCopy(rows: readonly Listing[]): void {
+    if (this.isLoaded) return;
+    this.merge(rows);
+    this.isCopy = true;
+    this.phase = "ready";
+  }
+
   takeFirstPage(page: ListPage): void {
+    if (this.isCopy) this.byId = new Map();
+    this.isCopy = false;
     this.merge(page.items);
     this.nextCursor = page.next_cursor;
     this.phase = "ready";
@@ -101,6 +112,10 @@ export class ListBook {
   show(conversation: string | null, seq = 0): void {
     this.visible = conversation;
     if (conversation !== null) this.seen.mark(conversation, seq);
+  }
+
+  seenSeq(conversation: string): number | null {
+    return this.seen.seqOf(conversation);
   }
 
   /** `today`: midnight in the reader's time zone. */

@@ -7,6 +7,7 @@
  */
 
 import MarkdownIt, { type Env, type StateCore, type Token } from "markdown-it";
+import { plainly } from "./visible";
 
 export type MarkdownPart =
   | { readonly kind: "html"; readonly key: number; readonly html: string }
@@ -175,7 +176,8 @@ export function renderMarkdown(text: string): readonly MarkdownPart[] {
 /** As markdown-it itself begins; a return at the end of a piece may be half of a line's end. */
 function normalized(text: string, done: boolean): string {
   const whole = !done && text.endsWith("\r") ? text.slice(0, -1) : text;
-  return whole.includes("\r") || whole.includes("\0") ? whole.replace(/\r\n?/g, "\n").replaceAll("\0", "\ufffd") : whole;
+  const lines = whole.includes("\r") || whole.includes("\0") ? whole.replace(/\r\n?/g, "\n").replaceAll("\0", "\ufffd") : whole;
+  return plainly(lines);
 }
 
 function partsOf(source: string, env: Env, firstKey: number, growing: boolean): MarkdownPart[] {

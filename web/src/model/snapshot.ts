@@ -32,6 +32,8 @@ export interface OpenConversation {
   /** The composer's text: typed here, or left on another device. */
   readonly draft: string;
   readonly selected: string | null;
+  /** What came after this event is new since the reader left; null when nothing is. */
+  readonly leftAt: number | null;
   readonly markdown: TextBook;
 }
 
@@ -49,6 +51,8 @@ export interface Loaded<Item> {
 export interface Snapshot {
   readonly connection: Connection;
   readonly session: SessionState;
+  /** When the copy was made that is shown because the server does not answer; null while it is the server's own word. */
+  readonly copiedAt: number | null;
   readonly list: ConversationList;
   readonly open: ReadonlyMap<string, OpenConversation>;
   readonly outbox: readonly OutboxEntry[];

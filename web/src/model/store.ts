@@ -14,12 +14,13 @@ import { backoffMs } from "../transport/backoff";
 import { type CommandBody, Outbox, type OutboxEntry, type OutboxListener } from "../transport/commands";
 import type { Connection } from "../transport/connection";
 import { Feed, type FeedListener } from "../transport/feed";
-import type { Ports } from "../transport/ports";
+import type { OfflineCopy, Ports } from "../transport/ports";
 import { Announcer } from "./announce";
 import { Conversation } from "./conversation";
 import { Drafts } from "./drafts";
 import { History } from "./history";
 import { EMPTY_LIST } from "./listing";
+import { Left } from "./left";
 import { ListBook } from "./listbook";
 import { Lookups } from "./lookups";
 import { Alarms, Pace } from "./pace";
@@ -61,6 +62,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private readonly outbox: Outbox;
   private readonly drafts: Drafts;
   private readonly list: ListBook;
+  private readonly left: Left;
+  /** What was held when the page was put away. */
+  private awaySeq: number | null = null;
   private readonly alarms: Alarms;
   private readonly pace: Pace;
   private readonly lookups: Lookups;
@@ -74,6 +78,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
   private checking = false;
+  /** Shown while the server does not answer. */
+  private copy: OfflineCopy | null = null;
   private stopListening: (() => void)[] = [];
   /** Null until the renderer is loaded. */
   private newTexts: (() => TextBook) | null = null;
@@ -86,6 +92,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.outbox = new Outbox(ports, this);
     this.drafts = new Drafts(ports.tab);
     this.list = new ListBook(new Seen(ports.device));
+    this.left = new Left(ports.tab);
     this.alarms = new Alarms(ports);
     this.pace = new Pace(ports, () => this.flush());
     this.lookups = new Lookups(ports, this.list, this.alarms, this);
@@ -94,6 +101,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.snapshot = {
       connection: { kind: "connecting" },
       session: { phase: "checking", session: null, error: null },
+      copiedAt: null,
       list: EMPTY_LIST,
       open: new Map(),
       outbox: this.outbox.current,
@@ -140,8 +148,20 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   private markSeen(): void {
-    const id = this.visible;
-    this.list.show(id, id === null ? 0 : (this.conversations.get(id)?.heldSeq ?? 0));
+    this.list.show(this.visible, this.visibleSeq() ?? 0);
+  }
+
+  private visibleSeq(): number | null {
+    return this.visible === null ? null : (this.conversations.get(this.visible)?.heldSeq ?? null);
+  }
+
+  /** What came while nobody looked, or is still to be caught up with, is new. */
+  private lookAgain(): void {
+    const [away, now] = [this.awaySeq, this.visibleSeq()];
+    this.awaySeq = null;
+    if (this.visible === null || away === null || now === null || (now === away && this.feed.isReady)) return;
+    this.left.back(this.visible, away);
+    this.pace.soon();
   }
 
   private openViews(): ReadonlyMap<string, OpenConversation> {
@@ -158,7 +178,11 @@ class PageStore implements Store, FeedListener, OutboxListener {
     const mine = this.outbox.current.filter((entry) => entry.conversation === id);
     const known = this.snapshot.open.get(id)?.outbox ?? [];
     const same = known.length === mine.length && known.every((entry, at) => entry === mine[at]);
-    return conversation.view({ outbox: same ? known : mine, draft: this.draft(id), selected: this.selected.get(id) ?? null });
+    const beside = { outbox: same ? known : mine, draft: this.draft(id), selected: this.selected.get(id) ?? null };
+    const view = conversation.view({ ...beside, leftAt: this.left.seqIn(id) });
+    if (view.phase !== "ready") return view;
+    this.left.settle(id, view.rows);
+    return conversation.view({ ...beside, leftAt: this.left.seqIn(id) });
   }
 
   private announced(): Partial<Snapshot> {
@@ -175,8 +199,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
   start(): void {
     const onWake = () => {
       if (this.snapshot.session.phase === "unreachable") this.reconnectNow();
+      this.lookAgain();
     };
-    this.stopListening = [this.ports.onWake(onWake), this.ports.onHide(() => this.markSeen())];
+    const onHide = () => {
+      this.markSeen();
+      this.awaySeq = this.visibleSeq();
+    };
+    this.stopListening = [this.ports.onWake(onWake), this.ports.onHide(onHide)];
     void this.checkSession(0);
   }
 
@@ -197,17 +226,50 @@ class PageStore implements Store, FeedListener, OutboxListener {
     else if (answer.signedOut) this.leave(this.snapshot.session.error);
     else if (this.snapshot.session.phase !== "signed_in") {
       // Once signed in the feed's own tries bring us back here.
-      this.publish({ session: { phase: "unreachable", session: null, error: answer.error } });
+      this.publish({ session: { phase: "unreachable", session: this.copy?.session ?? null, error: answer.error } });
+      if (this.copy === null) void this.showCopy();
       this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
     }
   }
 
+  private async showCopy(): Promise<void> {
+    const copy = await this.ports.offlineCopy();
+    const { session } = this.snapshot;
+    if (copy === null || session.phase !== "unreachable") return;
+    this.copy = copy;
+    this.list.takeCopy(copy.rows);
+    this.dirtyList = true;
+    for (const conversation of this.conversations.values()) void this.showCopyOf(conversation);
+    this.publish({ session: { ...session, session: copy.session }, copiedAt: copy.savedAt, agents: { phase: "ready", items: copy.agents } });
+    this.flush();
+  }
+
+  private async showCopyOf(conversation: Conversation): Promise<void> {
+    const state = await this.copy?.state(conversation.id).catch(() => null);
+    if (this.copy === null || conversation.isReady) return;
+    if (state) conversation.showCopy(state);
+    else conversation.refuse({ code: "unreachable", message: "It is not in the copy on this device." });
+    this.dirty.add(conversation);
+    this.flush();
+  }
+
+  private dropCopy(): void {
+    this.copy = null;
+    if (this.snapshot.copiedAt !== null) this.publish({ copiedAt: null });
+  }
+
   private enter(session: SessionState): void {
+    this.dropCopy();
     this.publish({ session });
     this.feed.start();
   }
 
   leave(error: WireError | null): void {
+    if (this.copy !== null) {
+      this.conversations.clear();
+      this.list.clear();
+      this.dropCopy();
+    }
     this.feed.signOut();
     this.publish({ session: { phase: "signed_out", session: null, error } });
   }
@@ -350,6 +412,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.conversations.set(id, conversation);
     conversation.openCount += 1;
     this.follow(conversation);
+    if (this.copy !== null) void this.showCopyOf(conversation);
     this.publish({ open: this.openViews() });
   }
 
@@ -376,6 +439,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (id === this.visible) return;
     this.markSeen();
     this.visible = id;
+    this.awaySeq = null;
+    this.left.arrive(id, id === null ? null : this.list.seenSeq(id));
     this.announcer = new Announcer({ sentences: this.saysSentences });
     this.markSeen();
     this.showList();
@@ -398,6 +463,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
   // -- commands
 
   command(conversation: string, body: CommandBody): string {
+    // A copy is only looked at; what can be pressed there is not drawn.
+    if (this.copy !== null) return "";
     return this.outbox.add(conversation, body);
   }
 

@@ -39,6 +39,11 @@ export class Seen {
     this.save();
   }
 
+  /** The last event of a conversation that was shown here; null when it never was. */
+  seqOf(conversation: string): number | null {
+    return this.seqs.get(conversation) || null;
+  }
+
   isUnread(listing: Listing): boolean {
     const seen = this.seqs.get(listing.id);
     return seen === undefined ? listing.pos > (this.basePos ?? Infinity) : listing.seq > seen;

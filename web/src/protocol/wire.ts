@@ -108,6 +108,8 @@ export interface WaitingRequest {
   /** Of a subagent's: the conversation at the top, which a person looks at. */
   root?: string | null;
   parent_kind?: Listing["parent_kind"];
+  /** Whom a subagent works for, the nearest first. A server that does not say leaves it to the list. */
+  parents?: readonly string[];
   request: Request;
 }
 

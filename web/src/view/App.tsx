@@ -29,7 +29,8 @@ export function App() {
   const [wasIn, setWasIn] = useState(false);
   if (session.phase === "signed_in" && !wasIn) setWasIn(true);
   // A lost connection is no lost session: what is shown stays, the banner says the rest.
-  const isIn = session.phase === "signed_in" || (wasIn && session.phase !== "signed_out");
+  // Nor does a server that does not answer take away what was seen: a session without one is that of the copy.
+  const isIn = session.phase === "signed_in" || ((wasIn || session.session !== null) && session.phase !== "signed_out");
   return (
     <Crash>
       {isIn ? (
@@ -52,6 +53,7 @@ function Page() {
   const [sideShown, setSideShown] = useState(true);
   const waiting = useWaitingCount();
   const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
+  const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
   const user = usePick(({ session }) => session.session?.user ?? null);
   const me = useMemo(() => ({ user, client: store.client }), [store, user]);
   const close = useCallback(() => setLayer(null), []);
@@ -67,6 +69,7 @@ function Page() {
     void store.loadRequests();
   }, [store]);
   useEffect(fetchTheRest, []);
+  useEffect(() => void import("../offline/keeper").then(({ keep }) => keep(store, goTo)).catch(() => undefined), [store]);
 
   useEffect(() => {
     store.setVisible(route.conversation);
@@ -117,12 +120,13 @@ function Page() {
     showKeys: () => setLayer("keys"),
   }));
 
-  const Stage = screen ? screen.View : Home;
+  // A copy is there to be read: what begins something new is not offered.
+  const Stage = screen ? screen.View : isCopy ? screens.conversations.View : Home;
   const list = <ConversationList current={route.conversation} onChosen={close} />;
   return (
     <MeContext value={me}>
       <ActionsContext value={actions}>
-        <div className={side ? "page with-side" : "page"}>
+        <div className={`page${side ? " with-side" : ""}${isCopy ? " is-copy" : ""}`}>
           {side && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
           <div className="stage">
             <ConnectionBanner />
@@ -134,8 +138,7 @@ function Page() {
               <Conversation
                 key={route.conversation}
                 id={route.conversation}
-                at={route.at}
-                message={route.message}
+                place={route}
                 onShowList={toggleList}
                 listShown={side}
               />

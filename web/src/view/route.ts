@@ -6,12 +6,18 @@
 import { useSyncExternalStore } from "react";
 import { isScreen, type ScreenName } from "./screens";
 
-export interface Route {
-  conversation: string | null;
-  /** The event to show, when the address points into a conversation. */
+/** Where in a conversation an address points. */
+export interface Place {
+  /** The event to show. */
   at: number | null;
   /** The message to show. */
   message: string | null;
+  /** Another number each time somebody goes anywhere: a link to where one is already leads there again. */
+  visit: number;
+}
+
+export interface Route extends Place {
+  conversation: string | null;
   /** A screen beside conversations, and what follows it in the address. */
   screen: ScreenName | null;
   rest: string;
@@ -19,6 +25,7 @@ export interface Route {
 
 const listeners = new Set<() => void>();
 let shown = location.href;
+let visit = 0;
 let route = read();
 
 function read(): Route {
@@ -27,7 +34,8 @@ function read(): Route {
   const conversation = word === "c" && /^[\w-]{1,128}$/.test(rest) ? rest : null;
   const at = Number.parseInt(new URLSearchParams(location.search).get("at") ?? "", 10);
   const message = new URLSearchParams(location.hash.slice(1)).get("m");
-  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message, screen: isScreen(word) ? word : null, rest };
+  visit += 1;
+  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message, screen: isScreen(word) ? word : null, rest, visit };
 }
 
 function current(): Route {
@@ -69,6 +77,8 @@ export function goTo(address: string, replace = false): void {
   if (holding?.(address)) return;
   if (replace) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
+  shown = location.href;
+  route = read();
   tell();
 }
 

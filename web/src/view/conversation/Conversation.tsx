@@ -11,7 +11,8 @@ import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
 import { ProcessStrip, QueueStrip, RequestDock, SubagentStrip } from "../later";
-import { usePicked, useStore, useWaitsBelow } from "../store";
+import type { Place } from "../route";
+import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
 
@@ -22,11 +23,10 @@ interface FrameProps {
 
 interface ConversationProps extends FrameProps {
   id: string;
-  at: number | null;
-  message: string | null;
+  place: Place;
 }
 
-export function Conversation({ id, at, message, listShown, onShowList }: ConversationProps) {
+export function Conversation({ id, place, listShown, onShowList }: ConversationProps) {
   const store = useStore();
   const phase = usePicked(id, (known) => (known.state.deleted ? "missing" : known.phase)) ?? "loading";
   const error = usePicked(id, (known) => known.error);
@@ -58,7 +58,7 @@ export function Conversation({ id, at, message, listShown, onShowList }: Convers
         </Notice>
       );
     case "ready":
-      return <Ready id={id} at={at} message={message} {...frame} />;
+      return <Ready id={id} place={place} {...frame} />;
   }
 }
 
@@ -66,7 +66,7 @@ export function Conversation({ id, at, message, listShown, onShowList }: Convers
  * What is drawn here does not change with every token: each part picks what it shows from the store by itself, so that
  * only the transcript and the activity line follow the stream.
  */
-function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
+function Ready({ id, place, listShown, onShowList }: ConversationProps) {
   const [editing, setEditing] = useState<Editing | null>(null);
   const [editingQueued, setEditingQueued] = useState<string | null>(null);
   const [finding, setFinding] = useState(false);
@@ -75,6 +75,7 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
   const hasRequests = useWaitsBelow(id) || asks;
   const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
+  const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
   const stop = useStop(id);
 
   useEffect(() => onAsked("find", () => setFinding(true)), []);
@@ -99,8 +100,8 @@ function Ready({ id, at, message, listShown, onShowList }: ConversationProps) {
         <Header id={id} listShown={listShown} onShowList={onShowList} onStop={stop} />
         <main className="talk">
           {finding && <Find id={id} onClose={() => setFinding(false)} />}
-          <Transcript id={id} at={at} message={message} />
-          <div className="dock">
+          <Transcript id={id} place={place} />
+          <div className="dock" hidden={isCopy}>
             <div className="dock-column">
               <Activity id={id} />
               <PlanLine id={id} />

@@ -12,7 +12,7 @@ import { startOfDay } from "../../text";
 /** Rows are made anew for a moment that is not the next one; texts are kept, since most are the same. */
 export function viewOf(id: string, state: State, markdown: MarkdownBook): OpenConversation {
   const rows = new RowBook(startOfDay).rows(state);
-  return { id, phase: "ready", error: null, state, rows, older: "start", prependCount: 0, outbox: [], draft: "", selected: null, markdown };
+  return { id, phase: "ready", error: null, state, rows, older: "start", prependCount: 0, outbox: [], draft: "", selected: null, leftAt: null, markdown };
 }
 
 export function frozen(store: Store, view: OpenConversation): Store {

@@ -11,14 +11,10 @@ import { ConversationIdContext, useConversationId } from "../conversation/scope"
 import { Icon } from "../controls/Icon";
 import { useMe } from "../me";
 import { usePicked, useStore } from "../store";
-import { ToolGroup } from "../tools/ToolGroup";
-import { ToolRow } from "../tools/ToolRow";
-import { Attempt, Compressed, ModelSwitch, TurnChanges } from "../transcript/Events";
 import { sayInterrupted } from "../transcript/Marks";
 import { Markdown } from "../transcript/Markdown";
-import { NoteView } from "../transcript/NoteView";
-import { Thinking } from "../transcript/Thinking";
-import { Images, Picture, Words } from "../transcript/UserMessage";
+import { PlainRow } from "../transcript/PlainRow";
+import { Images, Words } from "../transcript/UserMessage";
 
 // The latest of them: what came before is read in the conversation itself, which draws only what is in sight.
 const SHOWN_ROWS = 60;
@@ -109,24 +105,6 @@ export function PeekRow({ row }: { row: Row }) {
       );
     case "text":
       return <PeekText row={row} />;
-    case "thinking":
-      return <Thinking row={row} />;
-    case "image":
-      return <Picture url={row.block.url} />;
-    case "tool":
-      return <ToolRow place={row.key} block={row.block} />;
-    case "tool_group":
-      return <ToolGroup row={row} />;
-    case "note":
-      return <NoteView row={row} />;
-    case "switch":
-      return <ModelSwitch row={row} />;
-    case "attempt":
-      return <Attempt row={row} />;
-    case "compressed":
-      return <Compressed row={row} />;
-    case "changes":
-      return <TurnChanges row={row} />;
     case "interrupted":
       return (
         <p className="event-line">
@@ -140,7 +118,7 @@ export function PeekRow({ row }: { row: Row }) {
     case "activity":
       return null;
     default:
-      return row satisfies never;
+      return <PlainRow row={row} />;
   }
 }
 

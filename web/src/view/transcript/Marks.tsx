@@ -5,6 +5,7 @@ import { clock, day, exactTime, said, text } from "../../text";
 import { useConversationId, useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
+import { ScreenLink } from "../frame/ScreenLink";
 import { faceOf, isAnothers, isHere, useMe, type Me } from "../me";
 import { useDisclosed, usePicked, useStore } from "../store";
 
@@ -13,6 +14,14 @@ export function Day({ row }: { row: DayRow }) {
   return (
     <div className="day">
       <span>{day(row.day, now)}</span>
+    </div>
+  );
+}
+
+export function NewSince() {
+  return (
+    <div className="day is-new">
+      <span>{text.transcript.newSince}</span>
     </div>
   );
 }
@@ -69,6 +78,9 @@ function sayWhoStopped({ turn }: InterruptedRow, me: Me): string {
   return face === null ? text.interrupted.reasons.other : text.message.via(face);
 }
 
+/** What is mended where backends are installed, signed in to and tried. */
+const HELPED_BY_BACKENDS: ReadonlySet<string> = new Set(["not_installed", "not_logged_in", "protocol_broken", "exited"]);
+
 export function ErrorCard({ row }: { row: ErrorRow }) {
   const store = useStore();
   const id = useConversationId();
@@ -90,6 +102,7 @@ export function ErrorCard({ row }: { row: ErrorRow }) {
             {text.error.retry}
           </button>
         )}
+        {HELPED_BY_BACKENDS.has(error.code) && <ScreenLink to="/backends">{text.error.backends}</ScreenLink>}
         <span className="hint mono">{error.code}</span>
       </div>
       {error.details && Object.keys(error.details).length > 0 && (

@@ -5,14 +5,14 @@ import type { Row } from "../../model/rows";
 import { text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
 import { useMe, type Me } from "../me";
-import { nameOfGroup, ToolGroup } from "../tools/ToolGroup";
-import { nameOfTool, ToolRow } from "../tools/ToolRow";
+import { nameOfGroup } from "../tools/ToolGroup";
+import { nameOfTool } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
-import { Attempt, Compressed, isTold, ModelSwitch, sayChanges, sayModels, sayTold, TurnChanges } from "./Events";
-import { Day, ErrorCard, headingOfNote, Interrupted, sayInterrupted } from "./Marks";
-import { NoteView } from "./NoteView";
-import { headingOf, Thinking } from "./Thinking";
-import { nameOfUser, PendingMessage, Picture, UserMessage } from "./UserMessage";
+import { isTold, sayChanges, sayModels, sayTold } from "./Events";
+import { Day, ErrorCard, headingOfNote, Interrupted, NewSince, sayInterrupted } from "./Marks";
+import { PlainRow } from "./PlainRow";
+import { headingOf } from "./Thinking";
+import { nameOfUser, PendingMessage, UserMessage } from "./UserMessage";
 
 export interface PendingRow {
   kind: "pending";
@@ -20,8 +20,21 @@ export interface PendingRow {
   entry: OutboxEntry;
 }
 
+/** Before what came since the reader left. */
+interface NewRow {
+  kind: "new";
+  key: "new";
+}
+
 /** The activity row is not drawn here: the line above the composer says it, wherever the reader is. */
-export type ShownRow = Exclude<Row, { kind: "activity" }> | PendingRow;
+export type ShownRow = Exclude<Row, { kind: "activity" }> | PendingRow | NewRow;
+
+type Divider = Extract<ShownRow, { kind: "day" | "new" }>;
+
+/** Nothing to select or open. */
+export function isDivider(row: ShownRow | undefined): row is Divider {
+  return row?.kind === "day" || row?.kind === "new";
+}
 
 export interface RowViewProps {
   row: ShownRow;
@@ -35,6 +48,7 @@ export interface RowViewProps {
 export const RowView = memo(function RowView({ row, speaker, selected, last }: RowViewProps) {
   const me = useMe();
   if (row.kind === "day") return <Day row={row} />;
+  if (row.kind === "new") return <NewSince />;
   return (
     <article
       className={selected ? `row row-${row.kind} selected` : `row row-${row.kind}`}
@@ -48,30 +62,12 @@ export const RowView = memo(function RowView({ row, speaker, selected, last }: R
   );
 });
 
-function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNode {
+function bodyOf(row: Exclude<ShownRow, Divider>, last: boolean): ReactNode {
   switch (row.kind) {
     case "user":
       return <UserMessage row={row} />;
     case "text":
       return <AgentText row={row} last={last} />;
-    case "thinking":
-      return <Thinking row={row} />;
-    case "image":
-      return <Picture url={row.block.url} />;
-    case "tool":
-      return <ToolRow place={row.key} block={row.block} />;
-    case "tool_group":
-      return <ToolGroup row={row} />;
-    case "note":
-      return <NoteView row={row} />;
-    case "switch":
-      return <ModelSwitch row={row} />;
-    case "attempt":
-      return <Attempt row={row} />;
-    case "compressed":
-      return <Compressed row={row} />;
-    case "changes":
-      return <TurnChanges row={row} />;
     case "interrupted":
       return <Interrupted row={row} />;
     case "error":
@@ -79,11 +75,11 @@ function bodyOf(row: Exclude<ShownRow, { kind: "day" }>, last: boolean): ReactNo
     case "pending":
       return <PendingMessage entry={row.entry} />;
     default:
-      return row satisfies never;
+      return <PlainRow row={row} />;
   }
 }
 
-function nameOf(row: Exclude<ShownRow, { kind: "day" }>, me: Me): string {
+function nameOf(row: Exclude<ShownRow, Divider>, me: Me): string {
   switch (row.kind) {
     case "user":
       return nameOfUser(row, me);

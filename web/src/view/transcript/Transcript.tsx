@@ -8,12 +8,14 @@
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactElement } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
+import { freshFrom } from "../../model/left";
 import type { OpenConversation } from "../../model/store";
 import { startOfDay, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
+import type { Place } from "../route";
 import { usePicked, useStore } from "../store";
-import { RowView, type RowViewProps, type ShownRow } from "./RowView";
+import { isDivider, RowView, type RowViewProps, type ShownRow } from "./RowView";
 
 // The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
 const TOP_PX = 56;
@@ -32,23 +34,21 @@ const INTENT_MS = 800;
 
 interface TranscriptProps {
   id: string;
-  /** Open at this event instead of the end. */
-  at: number | null;
-  message: string | null;
+  /** Open there instead of at the end. */
+  place: Place;
 }
 
-export const Transcript = memo(function Transcript({ id, at, message }: TranscriptProps) {
+export const Transcript = memo(function Transcript({ id, place }: TranscriptProps) {
   const conversation = usePicked(id, (known) => known);
-  return conversation ? <Scroller conversation={conversation} at={at} message={message} /> : null;
+  return conversation ? <Scroller conversation={conversation} place={place} /> : null;
 });
 
 interface ScrollerProps {
   conversation: OpenConversation;
-  at: number | null;
-  message: string | null;
+  place: Place;
 }
 
-function Scroller({ conversation, at, message }: ScrollerProps) {
+function Scroller({ conversation, place }: ScrollerProps) {
   const store = useStore();
   const { id, older, prependCount, selected } = conversation;
   const rows = useShownRows(conversation);
@@ -78,7 +78,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   const latest = useRef(rows);
   latest.current = rows;
 
-  useJump(conversation, at, message, () => report({ type: "jumped_away" }), show);
+  useJump(conversation, place, () => report({ type: "jumped_away" }), show);
 
   const selectedIndex = useMemo(
     () => (selected === null ? -1 : rows.findIndex((row) => row.key === selected)),
@@ -108,7 +108,7 @@ function Scroller({ conversation, at, message }: ScrollerProps) {
   const step = (by: number): void => {
     const from = selectedIndex >= 0 ? selectedIndex : (list.current?.findItemIndex(scroller.current?.scrollTop ?? 0) ?? 0) - by;
     let next = from + by;
-    while (rows[next]?.kind === "day") next += by;
+    while (isDivider(rows[next])) next += by;
     const row = rows[next];
     if (!row) return;
     touched();
@@ -208,14 +208,19 @@ function useElements(): (props: RowViewProps) => ReactElement {
   }, []);
 }
 
+const NEW_ROW: ShownRow = { kind: "new", key: "new" };
+
 /** The rows to draw: without the activity line, with what is still on its way (unless it will be queued). */
-function useShownRows({ rows, outbox, state }: OpenConversation): readonly ShownRow[] {
+function useShownRows({ rows, outbox, state, leftAt }: OpenConversation): readonly ShownRow[] {
   const settled = useMemo(() => {
     // A conversation that began today needs no heading to say so.
     const from = rows[0]?.kind === "day" && rows[0].day === startOfDay(Date.now()) ? 1 : 0;
     // Cut and not filtered: this is done with every token, for thousands of rows.
-    return rows.slice(from, rows.at(-1)?.kind === "activity" ? -1 : undefined) as ShownRow[];
-  }, [rows]);
+    const shown = rows.slice(from, rows.at(-1)?.kind === "activity" ? -1 : undefined) as ShownRow[];
+    const fresh = leftAt === null ? -1 : freshFrom(rows, leftAt) - from;
+    if (fresh > 0) shown.splice(fresh, 0, NEW_ROW);
+    return shown;
+  }, [rows, leftAt]);
   const busy = state.turn !== null;
   const pending = useMemo(() => {
     if (busy) return [];
@@ -284,19 +289,19 @@ function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolea
 
 /** Opens at a place the address names: loads until it is there, shows it, and points it out. */
 function useJump(
-  { id, phase, rows }: OpenConversation,
-  at: number | null,
-  message: string | null,
+  { id, phase, rows, older }: OpenConversation,
+  { at, message, visit }: Place,
   onJump: () => void,
   show: (key: string) => boolean,
 ): void {
   const store = useStore();
-  const done = useRef<string | null>(null);
-  const wanted = at === null && message === null ? null : `${at ?? ""}#${message ?? ""}`;
+  const done = useRef<number | null>(null);
   useEffect(() => {
-    if (wanted === null || phase !== "ready" || done.current === wanted) return;
-    done.current = wanted;
+    if ((at === null && message === null) || phase !== "ready" || done.current === visit) return;
     const seq = at ?? rows.find((row) => "messageId" in row && row.messageId === message)?.seq;
+    if (seq === undefined && older === "more") void store.loadOlder(id);
+    if (seq === undefined && (older === "more" || older === "loading")) return;
+    done.current = visit;
     if (seq === undefined) return;
     onJump();
     void store.reveal(id, seq).then((key) => {
@@ -307,7 +312,7 @@ function useJump(
         store.select(id, key);
       });
     });
-  }, [wanted, at, message, phase, rows, store, id, onJump, show]);
+  }, [at, message, visit, phase, rows, older, store, id, onJump, show]);
 }
 
 function speakerOf(rows: readonly ShownRow[], index: number, { state }: OpenConversation): string | null {
