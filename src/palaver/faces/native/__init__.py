@@ -17,6 +17,7 @@ from palaver.faces.native import (
     runs,
     session,
     socket,
+    speech,
     uploads,
 )
 
@@ -34,5 +35,6 @@ ROUTES = [
     *processes.ROUTES,
     *projects.ROUTES,
     *runs.ROUTES,
+    *speech.ROUTES,
     *uploads.ROUTES,
 ]
