@@ -1,0 +1,175 @@
+"""What a tool row shows when it is opened, and the tail of one that runs. Pure.
+
+Called by `drawing.py`. Input and output come from models and programs: everything goes through `safe` on its way here.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from rich.segment import Segment
+
+from palaver.schema.view import Exchange, Request, Subagent, ToolBlock
+from palaver.tui import row_words, words
+from palaver.tui.calls import argument, kind_of
+from palaver.tui.canvas import diff_lines, faint_lines, terminal_lines
+from palaver.tui.diffs import DiffLine, diff_of_call, parse_unified
+from palaver.tui.markdown import Line, draw, fence, ink_of, wrap_plain
+from palaver.tui.safe import prose, visible
+from palaver.tui.theme import Palette
+
+TAIL_LINES = 6
+"""What is seen of a running command without opening it."""
+MOST_LINES = 160
+"""Of an opened output; the middle of a longer one is left out."""
+MOST_INPUT_CHARACTERS = 8_000
+
+
+def tail_of(block: ToolBlock, width: int, palette: Palette) -> list[Line]:
+    """The last lines of a running tool. Only they are read, so that a chatty one costs little."""
+    recent = block.output[-(TAIL_LINES + 1) * 400 :]
+    lines = terminal_lines(recent.rstrip("\n"), width, palette) if recent else []
+    return lines[-TAIL_LINES:]
+
+
+def body_of(
+    block: ToolBlock,
+    request: Request | None,
+    child: Subagent | None,
+    exchange: Exchange | None,
+    width: int,
+    palette: Palette,
+) -> Iterator[Line]:
+    ink = ink_of(palette)
+    if exchange is not None:
+        yield from _exchange(block, exchange, width, palette)
+    elif child is not None:
+        yield from wrap_plain(child.task, width, ink.soft)
+        yield from faint_lines(row_words.OPENS_CONVERSATION, width, palette)
+        if block.output:
+            yield []
+            yield from draw(_said_by(block), width, palette)
+    else:
+        yield from _work(block, width, palette)
+    if request is not None and request.resolution is not None:
+        yield from faint_lines(say_answer(request), width, palette)
+    if block.started_at is not None and block.finished_at is not None:
+        time = words.duration(block.finished_at - block.started_at)
+        yield [Segment(row_words.took(time), ink.faint)]
+
+
+def _work(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
+    kind = kind_of(block.name)
+    if kind == "shell":
+        command = argument(block.input, "command", "cmd", "script") or ""
+        yield from fence(f"$ {visible(command)}", "", width, palette)
+        yield from _output(block, width, palette)
+        return
+    changed = list(_changes(block, width, palette))
+    yield from changed or _input(block, width, palette)
+    if not changed or block.error is not None:
+        yield from _output(block, width, palette)
+
+
+def _changes(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
+    ink = ink_of(palette)
+    for change in block.changes:
+        stat = words.Tool.stat(change.additions, change.deletions)
+        said = words.join(visible(change.path), row_words.CHANGE_KINDS[change.kind], stat)
+        yield [Segment(said, ink.soft)]
+        if change.diff:
+            yield from _bounded_diff(parse_unified(change.diff), width, palette)
+    if block.changes:
+        return
+    diff = diff_of_call(block.input) if kind_of(block.name) in ("edit", "write", "patch") else None
+    if diff is not None:
+        yield from _bounded_diff(diff.lines, width, palette)
+
+
+def _bounded_diff(lines: tuple[DiffLine, ...], width: int, palette: Palette) -> Iterator[Line]:
+    yield from diff_lines(lines[:MOST_LINES], width, palette)
+    if len(lines) > MOST_LINES:
+        yield [Segment(row_words.more_lines(len(lines) - MOST_LINES), ink_of(palette).faint)]
+
+
+def _input(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
+    if block.input_text:
+        yield from wrap_plain(block.input_text[:MOST_INPUT_CHARACTERS], width, ink_of(palette).faint)
+    elif block.input not in (None, {}, ""):
+        yield from fence(visible(_json(block.input)), "json", width, palette)
+
+
+def _json(value: Any) -> str:
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except (TypeError, msgspec.MsgspecError):
+        text = repr(value)
+    return text[:MOST_INPUT_CHARACTERS]
+
+
+def _output(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
+    ink = ink_of(palette)
+    lines = terminal_lines(block.output, width, palette) if block.output else []
+    if len(lines) > MOST_LINES:
+        head, tail = lines[: MOST_LINES * 3 // 4], lines[-MOST_LINES // 4 :]
+        left_out = len(lines) - len(head) - len(tail)
+        lines = [*head, [Segment(row_words.more_lines(left_out), ink.faint)], *tail]
+    yield from lines
+    if block.error is not None:
+        yield from wrap_plain(block.error.message, width, ink.soft)
+    elif not lines:
+        yield [Segment(row_words.NO_OUTPUT_YET if block.finished_at is None else row_words.NO_OUTPUT, ink.faint)]
+    if block.truncated:
+        held = words.size(len(block.output.encode(errors="replace")))
+        whole = words.size(block.total_bytes) if block.total_bytes else None
+        yield [Segment(row_words.showing(held, whole) if whole else row_words.ONLY_ENDS, ink.faint)]
+
+
+def _exchange(block: ToolBlock, exchange: Exchange, width: int, palette: Palette) -> Iterator[Line]:
+    ink = ink_of(palette)
+    yield [Segment(row_words.MESSAGE, ink.faint)]
+    yield from wrap_plain(argument(block.input, "content", "message", "text") or "", width, ink.soft)
+    answer = _said_by(block)
+    if answer:
+        yield []
+        yield [Segment(row_words.ANSWER, ink.faint)]
+        yield from draw(answer, width, palette)
+        return
+    waits = exchange.status in ("sent", "started", "queued")
+    none = row_words.ANSWER_LATER if exchange.callback and waits else row_words.EXCHANGE_NONE[exchange.status]
+    if none:
+        yield [Segment(none, ink.faint)]
+
+
+def _said_by(block: ToolBlock) -> str:
+    """What another agent answered: the result is JSON in the words of the contract, or whatever was written."""
+    try:
+        known = msgspec.json.decode(block.output.encode(errors="replace"))
+    except msgspec.MsgspecError:
+        return block.output if kind_of(block.name) == "task" else ""
+    answer = argument(known, "response", "result", "summary", "text")
+    return answer or (block.output if kind_of(block.name) == "task" else "")
+
+
+def say_answer(request: Request) -> str:
+    """How a request ended, in words."""
+    resolution = request.resolution
+    if resolution is None:
+        return ""
+    answered = words.Answered
+    match resolution.status:
+        case "expired":
+            said = answered.EXPIRED
+        case "cancelled":
+            said = answered.CANCELLED
+        case "superseded":
+            said = answered.SUPERSEDED
+        case _ if request.kind == "question":
+            said = answered.QUESTION
+        case _ if request.kind == "plan":
+            said = answered.PLAN_APPROVED if resolution.verdict == "allow" else answered.PLAN_REJECTED
+        case _ if resolution.verdict == "allow":
+            said = answered.ALLOWED[resolution.scope]
+        case _:
+            said = answered.DENIED_STOP if resolution.then == "stop" else answered.DENIED
+    return words.join(said, prose(resolution.text) if resolution.text else None)

@@ -1,0 +1,442 @@
+"""Rows as lines: what each kind of row looks like, closed and open. Pure but for the growing texts it keeps.
+
+Called by the transcript for rows that come into sight. The look: the text is the page, tools are one line until asked,
+colour says what is alive, waits or failed, and a sign says it too.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from rich.segment import Segment
+from rich.style import Style
+
+from palaver.core.state import OPEN_TOOL
+from palaver.schema.base import Origin
+from palaver.schema.view import ToolBlock, ToolStatus
+from palaver.tui import row_words, words
+from palaver.tui.bodies import body_of, tail_of
+from palaver.tui.calls import argument, kind_of, result_of, said_object, verb_of
+from palaver.tui.canvas import beneath, cropped, cut, diff_lines, divider, faint_lines, on_panel, sides, width_of
+from palaver.tui.diffs import by_file, parse_unified
+from palaver.tui.live import GrowingText
+from palaver.tui.markdown import Ink, Line, draw, ink_of, wrap_plain
+from palaver.tui.rows import (
+    AttemptRow,
+    ChangesRow,
+    CompressedRow,
+    DayRow,
+    EdgeRow,
+    ErrorRow,
+    GroupRow,
+    ImageRow,
+    InterruptedRow,
+    NewRow,
+    NoteRow,
+    OfAgent,
+    PendingRow,
+    Row,
+    SwitchRow,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
+from palaver.tui.safe import one_line, visible
+from palaver.tui.theme import Palette
+
+COLUMN = 100
+"""Longer lines tire the eye; code, diffs and output may be wider than text, never wider than this either."""
+LONG_LINES = 16
+"""A longer message is a document: it opens on demand."""
+THINKING_LINES = 3
+"""The latest of what is being thought, while it is."""
+
+_SIGNS: dict[ToolStatus, str] = {
+    "input": "○",
+    "called": "○",
+    "waiting": "◆",
+    "running": "●",
+    "ok": "✓",
+    "error": "✗",
+    "denied": "⊘",
+    "interrupted": "◇",
+}
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Draws for one width, one theme and one day; a change of them is a new one."""
+
+    width: int
+    palette: Palette
+    now_ms: int
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Agents by id."""
+    _growing: dict[str, GrowingText] = field(default_factory=dict[str, GrowingText])
+
+    @property
+    def column(self) -> int:
+        return min(COLUMN, self.width)
+
+    @property
+    def ink(self) -> Ink:
+        return ink_of(self.palette)
+
+    def draw(self, row: Row, *, is_open: bool, heads: bool) -> list[Line]:
+        """`heads`: whether it begins an answer and says whose it is."""
+        lines = list(self._lines(row, is_open))
+        if heads and isinstance(row, OfAgent):
+            lines = [self._heading(row), *lines]
+        return lines
+
+    def _lines(self, row: Row, is_open: bool) -> Iterable[Line]:
+        match row:
+            case UserRow():
+                return self._user(row, is_open)
+            case TextRow():
+                return self._text(row)
+            case ThinkingRow():
+                return self._thinking(row, is_open)
+            case ImageRow():
+                return [[Segment(f"▣ {row_words.IMAGE}", self.ink.faint)]]
+            case ToolRow():
+                return self._tool(row, is_open)
+            case GroupRow():
+                return self._group(row, is_open)
+            case NoteRow():
+                return self._note(row, is_open)
+            case SwitchRow():
+                switch = row.switch
+                return [self._divider(row_words.took_over(switch.to_model, switch.from_model, switch.reason))]
+            case AttemptRow():
+                return self._folded_text(row_words.ATTEMPT, row.text, is_open)
+            case CompressedRow():
+                return self._compressed(row, is_open)
+            case ChangesRow():
+                return self._changes(row, is_open)
+            case InterruptedRow():
+                return self._interrupted(row)
+            case ErrorRow():
+                return self._error(row, is_open)
+            case DayRow():
+                return [self._divider(words.day(row.day_ms, self.now_ms))]
+            case NewRow():
+                style = Style(color=self.palette.live, bold=True)
+                return [divider(row_words.NEW, self.column, self.palette, style)]
+            case EdgeRow():
+                return self._edge(row)
+            case PendingRow():
+                return self._pending(row)
+            case _:
+                assert_never(row)
+
+    # -- who speaks
+
+    def name_of(self, agent: str | None) -> str:
+        return visible(self.names.get(agent or "", agent or "")) or words.NAME
+
+    def _heading(self, row: OfAgent) -> Line:
+        left = [Segment(self.name_of(row.agent), Style(color=self.palette.live, bold=True))]
+        if row.model:
+            left.append(Segment(f" · {visible(row.model)}", self.ink.faint))
+        return sides(left, [Segment(words.clock(row.ts), self.ink.faint)], self.column)
+
+    def _user(self, row: UserRow, is_open: bool) -> Iterator[Line]:
+        message, origin = row.message, row.message.origin
+        who = self.name_of(origin.agent) if origin and origin.agent else row_words.YOU
+        if origin and origin.user and not origin.agent:
+            who = visible(origin.user)
+        face = _face(origin)
+        aside = words.join(words.via(face) if face else None, row_words.EDITED if message.edited else None)
+        left = [Segment(who, self.ink.strong), *([Segment(f" · {aside}", self.ink.faint)] if aside else [])]
+        head = sides(left, [Segment(words.clock(row.ts), self.ink.faint)], self.column - 2)
+        text = wrap_plain(row.text, self.column - 2, self.ink.plain) if row.text else []
+        if len(text) > LONG_LINES and not is_open:
+            left_out = len(text) - LONG_LINES
+            text = [*text[:LONG_LINES], [Segment(row_words.more_lines(left_out), self.ink.faint)]]
+        images: list[Line] = [[Segment(f"▣ {row_words.IMAGE}", self.ink.faint)] for _ in row.images]
+        partly = any(getattr(block, "blob", None) for block in message.blocks)
+        note: list[Line] = faint_lines(row_words.PARTLY, self.column - 2, self.palette) if partly else []
+        yield from on_panel([head, *text, *images, *note], self.column, self.palette.panel)
+        if message.knowledge is not None:
+            kinds = [source.kind for source in message.knowledge.sources]
+            said = row_words.recalled(kinds.count("note"), kinds.count("conversation"), kinds.count("file"))
+            yield [Segment(f"◈ {said}", self.ink.faint)]
+            if is_open:
+                lines = wrap_plain(message.knowledge.text, self.column - 2, self.ink.soft)
+                yield from beneath(lines, self.palette, self.column)
+
+    def _pending(self, row: PendingRow) -> Iterator[Line]:
+        states = {"sending": row_words.SENDING, "offline": row_words.WILL_SEND, "failed": row_words.NOT_SENT}
+        style = Style(color=self.palette.bad if row.state == "failed" else self.palette.wait)
+        state = words.join(states[row.state], visible(row.reason))
+        head = sides([Segment(row_words.YOU, self.ink.strong)], [Segment(state, style)], self.column - 2)
+        text = wrap_plain(row.text, self.column - 2, self.ink.soft)
+        yield from on_panel([head, *text[:LONG_LINES]], self.column, self.palette.panel)
+
+    # -- what agents say
+
+    def _text(self, row: TextRow) -> Iterator[Line]:
+        block = row.block
+        if block.status == "streaming":
+            growing = self._growing.setdefault(row.key, GrowingText(self.column, self.palette))
+            yield from growing.draw(block.text)
+        else:
+            self._growing.pop(row.key, None)
+            yield from draw(block.text, self.column, self.palette)
+        if block.blob is not None:
+            yield from faint_lines(row_words.PARTLY, self.column, self.palette)
+        mark = _mark_of(row)
+        if mark:
+            yield [Segment(mark, Style(color=self.palette.wait))]
+
+    def _thinking(self, row: ThinkingRow, is_open: bool) -> Iterator[Line]:
+        block = row.block
+        if block.status == "streaming":
+            yield [Segment("● ", Style(color=self.palette.live)), Segment(row_words.THINKING, self.ink.soft)]
+            # Only the end of it is looked at while it comes in.
+            lines = wrap_plain(block.text[-THINKING_LINES * 240 :].strip(), self.column - 2, self.ink.faint)
+            yield from beneath(lines if is_open else lines[-THINKING_LINES:], self.palette, self.column)
+            return
+        said = row_words.THOUGHT
+        if block.redacted:
+            said = row_words.THOUGHT_IN_PRIVATE
+        elif block.status == "interrupted":
+            said = row_words.THINKING_CUT
+        elif block.duration_ms is not None:
+            said = row_words.thought_for(words.duration(block.duration_ms))
+        yield [Segment(f"◌ {said}", self.ink.faint)]
+        if is_open:
+            text = row_words.THOUGHT_IN_PRIVATE_BODY if block.redacted else block.text.strip()
+            yield from beneath(wrap_plain(text, self.column - 2, self.ink.soft), self.palette, self.column)
+
+    # -- tools
+
+    def _tool(self, row: ToolRow, is_open: bool) -> Iterator[Line]:
+        block = row.block
+        yield self._tool_line(row)
+        inner = self.column - 2
+        if is_open:
+            lines = body_of(block, row.request, row.child, row.exchange, inner, self.palette)
+            yield from beneath(lines, self.palette, self.column)
+        elif block.status == "running" and block.output:
+            yield from beneath(tail_of(block, inner, self.palette), self.palette, self.column)
+
+    def _tool_line(self, row: ToolRow) -> Line:
+        block = row.block
+        sign = Segment(f"{_SIGNS[block.status]} ", self._sign_style(block.status))
+        verb, said, result = verb_of(block), " ".join(said_object(block).split()), self._result(row)
+        if row.child is not None or row.exchange is not None:
+            agent = row.child.agent if row.child else row.exchange.agent if row.exchange else None
+            said = self.name_of(agent)
+        aside = one_line(row.child.task) if row.child else ""
+        room = self.column - 2 - len(verb) - (len(result) + 3 if result else 0)
+        object_style = Style(color=self.palette.ink)
+        line = [sign, Segment(f"{verb} ", self.ink.soft), Segment(cut(said, max(8, room - 1)), object_style)]
+        if aside:
+            left = self.column - width_of(line) - (len(result) + 3 if result else 0) - 3
+            line.append(Segment(f" · {cut(aside, max(0, left))}" if left > 8 else "", self.ink.faint))
+        if result:
+            line.append(Segment(f" · {result}", self._result_style(block.status)))
+        return cropped(line, self.column)
+
+    def _result(self, row: ToolRow) -> str:
+        child, exchange = row.child, row.exchange
+        if child is not None:
+            waits = row.block.status == "waiting"
+            state = "waiting" if waits else child.status if child.status != "running" else "running"
+            over = child.started_at is not None and child.finished_at is not None
+            time = words.duration((child.finished_at or 0) - (child.started_at or 0)) if over else None
+            cost = words.money(child.cost_usd) if child.cost_usd else None
+            return words.join(row_words.SUBAGENT_STATES[state], time, cost)
+        if exchange is not None:
+            at_work = exchange.status == "started" and exchange.mode == "async"
+            return row_words.AT_WORK_ON_IT if at_work else row_words.EXCHANGE_STATES[exchange.status]
+        return result_of(row.block)
+
+    def _sign_style(self, status: ToolStatus) -> Style:
+        palette = self.palette
+        colours: dict[ToolStatus, str] = {
+            "input": palette.live,
+            "called": palette.live,
+            "waiting": palette.wait,
+            "running": palette.live,
+            "ok": palette.good,
+            "error": palette.bad,
+            "denied": palette.bad,
+            "interrupted": palette.wait,
+        }
+        return Style(color=colours[status], bold=status in ("waiting", "running") or None)
+
+    def _result_style(self, status: ToolStatus) -> Style:
+        if status in ("error", "denied"):
+            return Style(color=self.palette.bad)
+        return Style(color=self.palette.wait) if status in ("waiting", "interrupted") else self.ink.faint
+
+    def _group(self, row: GroupRow, is_open: bool) -> Iterator[Line]:
+        blocks = [tool.block for tool in row.tools]
+        is_live = any(block.status in OPEN_TOOL for block in blocks)
+        sign = "●" if is_live else "✓"
+        colour = self.palette.live if is_live else self.palette.good
+        line = [Segment(f"{sign} ", Style(color=colour)), Segment(_explored(blocks, is_live), self.ink.soft)]
+        failed = sum(block.status in ("error", "denied") for block in blocks)
+        if failed:
+            line.append(Segment(f" · {words.Tool.failures(failed)}", Style(color=self.palette.bad)))
+        yield cropped(line, self.column)
+        for member in row.members:
+            # A failure is never hidden, nor what waits for the reader.
+            troubled = isinstance(member, ToolRow) and member.block.status in ("error", "denied", "waiting")
+            if is_open or troubled:
+                lines = self._tool(member, False) if isinstance(member, ToolRow) else self._thinking(member, False)
+                yield from beneath(lines, self.palette, self.column)
+
+    def _changes(self, row: ChangesRow, is_open: bool) -> Iterator[Line]:
+        files = by_file(row.changes)
+        added, removed = sum(file.additions for file in files), sum(file.deletions for file in files)
+        said = row_words.changed_files(len(files))
+        yield [Segment("± ", self.ink.soft), Segment(said, self.ink.soft), *self._stat(added, removed)]
+        inner = self.column - 2
+        for file in files if is_open else files[:LONG_LINES]:
+            kind = row_words.CHANGE_KINDS[file.kind]
+            name = [Segment(visible(file.path), self.ink.plain), Segment(f" · {kind}" if kind else "", self.ink.faint)]
+            lines: list[Line] = [[*name, *self._stat(file.additions, file.deletions)]]
+            if is_open:
+                for part in file.parts:
+                    lines += diff_lines(parse_unified(part.diff or ""), inner, self.palette)
+            yield from beneath(lines, self.palette, self.column)
+        if not is_open and len(files) > LONG_LINES:
+            more = [Segment(f"… {words.Tool.files(len(files) - LONG_LINES)}", self.ink.faint)]
+            yield from beneath([more], self.palette, self.column)
+
+    def _stat(self, added: int, removed: int) -> Line:
+        line: Line = []
+        if added:
+            line.append(Segment(f" {words.Tool.stat(added, 0)}", Style(color=self.palette.good)))
+        if removed:
+            line.append(Segment(f" {words.Tool.stat(0, removed)}", Style(color=self.palette.bad)))
+        return line
+
+    # -- what stands between messages
+
+    def _divider(self, said: str) -> Line:
+        return divider(visible(said), self.column, self.palette)
+
+    def _edge(self, row: EdgeRow) -> list[Line]:
+        said = {
+            "start": row_words.START,
+            "more": row_words.OLDER,
+            "loading": row_words.LOADING_OLDER,
+            "failed": row_words.OLDER_FAILED,
+        }[row.state]
+        return [self._divider(said)]
+
+    def _note(self, row: NoteRow, is_open: bool) -> Iterator[Line]:
+        heading = row_words.TOLD.get(row.event_kind or "")
+        origin = row.message.origin
+        if row.event_kind == "agent_callback":
+            heading = row_words.answer_of(self.name_of(origin.agent if origin else row.message.agent))
+        elif heading is None:
+            by_role = {"system": row_words.SYSTEM, "summary": row_words.SUMMARY, "plan": row_words.PLAN}
+            heading = by_role.get(row.role) or row_words.event(row.event_kind)
+        yield from self._folded_text(visible(heading), row.text, is_open, sign="◦")
+
+    def _folded_text(self, heading: str, text: str, is_open: bool, sign: str = "◌") -> Iterator[Line]:
+        line = [Segment(f"{sign} {heading}", self.ink.soft)]
+        if not is_open and text:
+            line.append(Segment(f" · {one_line(text)}", self.ink.faint))
+        yield cropped(line, self.column)
+        if is_open:
+            yield from beneath(draw(text, self.column - 2, self.palette), self.palette, self.column)
+
+    def _compressed(self, row: CompressedRow, is_open: bool) -> Iterator[Line]:
+        reach = row.range
+        yield self._divider(row_words.compressed(reach.saved_percent, reach.strength))
+        if not is_open:
+            return
+        lines: list[Line] = [[Segment(row_words.COMPRESSED_LEAD, self.ink.soft)]]
+        for stage in reach.stages:
+            change = row_words.from_to_tokens(stage.before_tokens, stage.after_tokens)
+            lines.append([Segment(f"• {row_words.STAGES[stage.stage]} · {change}", self.ink.faint)])
+        if reach.summary:
+            lines += [[], *draw(reach.summary, self.column - 2, self.palette)]
+        yield from beneath(lines, self.palette, self.column)
+
+    def _interrupted(self, row: InterruptedRow) -> Iterator[Line]:
+        said = row_words.INTERRUPTED
+        if row.stopped is not None:
+            by = row.turn.by if row.turn else None
+            face = _face(by)
+            by_user = words.via(face) if face else row_words.STOPPED["user"]
+            reason = by_user if row.stopped == "user" else row_words.STOPPED[row.stopped]
+            said = row_words.interrupted(reason, words.clock(row.ts))
+        line = [Segment("◇ ", Style(color=self.palette.wait)), Segment(said, self.ink.soft)]
+        if row.is_last:
+            line.append(Segment(f" · {row_words.CONTINUE}", self.ink.faint))
+        yield cropped(line, self.column)
+
+    def _error(self, row: ErrorRow, is_open: bool) -> Iterator[Line]:
+        error = row.error
+        heading = row_words.ERROR_HEADINGS.get(error.code, row_words.ERROR_OTHER)
+        inner = self.column - 4
+        lines: list[Line] = [[Segment(f"✗ {heading}", Style(color=self.palette.bad, bold=True))]]
+        lines += wrap_plain(words.said(error.message), inner, self.ink.plain)
+        advice = row_words.ERROR_ADVICE.get(error.code, row_words.ERROR_OTHER_ADVICE)
+        lines += wrap_plain(advice, inner, self.ink.soft)
+        hint = words.join(
+            row_words.TRY_AGAIN if row.is_last else None,
+            row_words.DETAILS if error.details and not is_open else None,
+            visible(error.code),
+        )
+        lines += faint_lines(hint, inner, self.palette)
+        if is_open and error.details:
+            details = "\n".join(f"{name}: {value}" for name, value in error.details.items())
+            lines += wrap_plain(details, inner, self.ink.soft)
+        bar = Segment("▎", Style(color=self.palette.bad))
+        for line in on_panel(lines, self.column - 1, self.palette.bad_soft):
+            yield [bar, *line]
+
+
+def _face(origin: Origin | None) -> str | None:
+    """The face a thing came through, in words; None when it is a client like this one."""
+    face = origin.face if origin else "native"
+    return None if face in ("native", "web", "agents") else words.FACES.get(face, visible(face))
+
+
+def _mark_of(row: TextRow) -> str:
+    if row.block.status == "interrupted":
+        return row_words.CUT_HERE
+    if row.finish_reason in ("length", "max_tokens"):
+        return row_words.CUT_BY_LIMIT
+    return row_words.REFUSED if row.finish_reason in ("refusal", "content_filter") else ""
+
+
+def _explored(blocks: list[ToolBlock], is_live: bool) -> str:
+    """ "Explored · 3 files, 2 searches": distinct files, all searches."""
+    kinds = [kind_of(block.name) for block in blocks]
+    names = ("path", "file_path", "filename", "file", "notebook_path")
+    read = (block for block, kind in zip(blocks, kinds, strict=True) if kind == "read")
+    files = {argument(block.input, *names) or block.call for block in read}
+    lists = kinds.count("list")
+    searches = len(kinds) - kinds.count("read") - lists
+    what = [
+        *([words.Tool.files(len(files))] if files else []),
+        *([words.Tool.searches(searches)] if searches else []),
+        *([words.Tool.listings(lists)] if lists else []),
+    ]
+    return words.join(words.Tool.EXPLORING if is_live else words.Tool.EXPLORED, ", ".join(what))
+
+
+def gap_before(previous: Row | None, row: Row) -> int:
+    """Empty lines above a row: calls stand together, everything else has air."""
+    if previous is None:
+        return 0
+    compact = (ToolRow, GroupRow, ThinkingRow)
+    return 0 if isinstance(row, compact) and isinstance(previous, compact) else 1
+
+
+def heads_answer(previous: Row | None, row: Row) -> bool:
+    """Whether a row begins what an agent says, after somebody else or another agent."""
+    if not isinstance(row, OfAgent):
+        return False
+    return not isinstance(previous, OfAgent) or (previous.agent, previous.model) != (row.agent, row.model)

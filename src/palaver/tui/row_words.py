@@ -1,0 +1,228 @@
+"""The words of the transcript's rows. The same as the page's (`web/src/text.ts`); numbers, times and tools are in `words.py`."""
+
+from palaver.schema.base import Strength
+from palaver.schema.view import CompressionStage, ExchangeStatus, Stopped
+from palaver.tui.words import count, join, listed, number, tokens
+
+# -- messages
+
+YOU = "You"
+EDITED = "edited"
+SENDING = "Sending …"
+WILL_SEND = "Will send when connected"
+NOT_SENT = "Not sent"
+IMAGE = "Attached image"
+SYSTEM = "System"
+SUMMARY = "Summary of earlier messages"
+PLAN = "Plan"
+TOLD = {
+    "plan_approved": "Plan approved",
+    "plan_revised": "Plan sent back with changes",
+    "plan_rejected": "Plan rejected",
+    "process_completed": "Process ended",
+    "idle_prompt": "Idle prompt",
+}
+ATTEMPT = "Attempt cut off, made again"
+CUT_BY_LIMIT = "Cut off: the answer reached the model's length limit."
+REFUSED = "The model declined to go on."
+CUT_HERE = "cut off here"
+START = "Start of the conversation"
+OLDER = "Older messages are above"
+LOADING_OLDER = "Loading older messages …"
+OLDER_FAILED = "Older messages could not be loaded. Press Home to try again."
+EMPTY = "No messages yet."
+NEW = "New since you left"
+PARTLY = "Only the beginning is at hand; the whole text is kept on the server."
+
+
+def another(face: str) -> str:
+    return f"via {face}"
+
+
+def new_below(n: int) -> str:
+    return f"{number(n)} new" if n > 0 else "To the end"
+
+
+def event(kind: str | None) -> str:
+    return (kind or "note").replace("_", " ").capitalize()
+
+
+def recalled(notes: int, conversations: int, files: int) -> str:
+    said = (
+        count(notes, "note") if notes else None,
+        count(conversations, "conversation") if conversations else None,
+        count(files, "file") if files else None,
+    )
+    return f"Recalled {listed(*said)}"
+
+
+def took_over(to: str, before: str | None, reason: str) -> str:
+    return join(f"{to} took over" if before is None else f"{to} took over from {before}", reason.rstrip(". \n"))
+
+
+# -- thinking
+
+THINKING = "Thinking"
+THINKING_CUT = "Thinking, cut off"
+THOUGHT = "Thought"
+THOUGHT_IN_PRIVATE = "Thought in private"
+THOUGHT_IN_PRIVATE_BODY = "The provider keeps this thinking to itself."
+
+
+def thought_for(time: str) -> str:
+    return f"Thought for {time}"
+
+
+# -- tools
+
+NO_OUTPUT = "No output."
+NO_OUTPUT_YET = "No output yet."
+ONLY_ENDS = "Only the beginning and the end are shown."
+CHANGE_KINDS = {"created": "new", "modified": "", "deleted": "deleted", "renamed": "renamed"}
+
+
+def more_lines(n: int) -> str:
+    return f"… {count(n, 'more line')}"
+
+
+def lines_above(n: int) -> str:
+    return f"… {count(n, 'line')} above"
+
+
+def showing(shown: str, total: str) -> str:
+    return f"Showing {shown} of {total}."
+
+
+def took(time: str) -> str:
+    return f"took {time}"
+
+
+def changed_files(n: int) -> str:
+    return f"Changed {count(n, 'file')}"
+
+
+# -- how a turn ended
+
+INTERRUPTED = "Interrupted"
+STOPPED: dict[Stopped, str] = {
+    "user": "by you",
+    "restart": "by a restart of the server",
+    "shutdown": "by a shutdown of the server",
+    "limit": "by a limit",
+    "backend_exit": "because the agent's program ended",
+    "storage": "because the server could not write to its disk",
+    "deleted": "because the conversation was deleted",
+    "parent": "because the turn that started it was stopped",
+}
+CONTINUE = "Ctrl+R continues"
+CONTINUE_MESSAGE = "Continue."
+TRY_AGAIN = "Ctrl+R tries again"
+
+
+def interrupted(reason: str, when: str) -> str:
+    return f"Interrupted {reason}, {when}"
+
+
+ERROR_HEADINGS = {
+    "not_installed": "The agent's program is not installed",
+    "not_logged_in": "The agent is not signed in",
+    "protocol_broken": "The agent spoke in a way Palaver does not understand",
+    "timed_out": "The agent took too long",
+    "exited": "The agent's program ended unexpectedly",
+    "provider_refused": "The provider refused the request",
+    "provider_unavailable": "The provider is not available",
+    "stream_cut": "The answer broke off",
+    "limit_reached": "A limit was reached",
+    "storage_full": "The server's disk is full",
+    "internal": "Something went wrong inside Palaver",
+}
+ERROR_OTHER = "The turn failed"
+ERROR_ADVICE = {
+    "not_installed": "Install it on the server; “palaver doctor” says how. Then try again.",
+    "not_logged_in": "Sign in to it on the server; “palaver doctor” says how. Then try again.",
+    "protocol_broken": "Its version may be too new or too old. “palaver doctor” shows what was found.",
+    "timed_out": "Try again. If it happens often, ask for less at once.",
+    "exited": "Try again. The details hold its last words.",
+    "provider_refused": "Check the key and the account with the provider, or change the request.",
+    "provider_unavailable": "Wait a moment, then try again.",
+    "stream_cut": "What was received is kept. Try again.",
+    "limit_reached": "Raise the limit in the settings, or start a smaller task.",
+    "storage_full": "Make room on the server's disk. Nothing that was accepted is lost.",
+    "internal": "Try again. The server's log holds the details.",
+}
+ERROR_OTHER_ADVICE = "Try again, or change the request."
+DETAILS = "O shows the details"
+
+# -- compression
+
+STRENGTHS: dict[Strength, str] = {"absent": "", "low": "lightly", "medium": "medium", "high": "strongly"}
+COMPRESSED_LEAD = "You still see every word. The model is shown this instead:"
+STAGES: dict[CompressionStage, str] = {
+    "deduplicate": "Files that were read again are shown once",
+    "shorten": "Long tool results are cut to their beginning and end",
+    "repair": "Broken tool calls are left out",
+    "limit": "Old answers are shortened",
+    "summarize": "Old messages are replaced by a summary",
+}
+
+
+def compressed(saved_percent: int, strength: Strength) -> str:
+    how = f", {STRENGTHS[strength]}" if STRENGTHS[strength] else ""
+    return f"The model sees a shorter version of what is above (\N{MINUS SIGN}{saved_percent} %{how})"
+
+
+def from_to_tokens(before: int, after: int) -> str:
+    return f"{tokens(before)} to {tokens(after)} tokens"
+
+
+# -- other agents
+
+SUBAGENTS = "Subagents"
+SUBAGENT_STATES = {
+    "starting": "starting",
+    "running": "working",
+    "waiting": "waits for you",
+    "completed": "done",
+    "failed": "failed",
+    "cancelled": "stopped",
+}
+OPENS_CONVERSATION = "Enter opens its conversation"
+EXCHANGE_STATES: dict[ExchangeStatus, str] = {
+    "sent": "sent",
+    "started": "waiting for its answer",
+    "queued": "queued: it is busy",
+    "timeout": "timed out: it goes on",
+    "complete": "answered",
+    "failed": "failed",
+    "cancelled": "stopped",
+}
+AT_WORK_ON_IT = "at work on it"
+EXCHANGE_NONE: dict[ExchangeStatus, str] = {
+    "sent": "The answer is still to come.",
+    "started": "The answer is still to come.",
+    "queued": "The answer is still to come.",
+    "timeout": "It did not answer in time. It goes on in its own conversation, where its answer will be.",
+    "complete": "It answered without a word.",
+    "failed": "",
+    "cancelled": "It was stopped before it had answered.",
+}
+ANSWER_LATER = "The answer will come back by itself, further down."
+MESSAGE = "Message"
+ANSWER = "Answer"
+
+
+def answer_of(agent: str) -> str:
+    return f"Answer of {agent}"
+
+
+def message_of(agent: str) -> str:
+    return f"Message of {agent}"
+
+
+# -- the header
+
+NO_TITLE = "New conversation"
+
+
+def context_share(percent: str, window: int) -> str:
+    return f"{percent} of {tokens(window)}"

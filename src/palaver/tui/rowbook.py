@@ -1,0 +1,458 @@
+"""Makes the rows of one conversation and remembers them between two looks.
+
+Called by the conversation screen whenever the view changed; says the same as the page's `rowbook.ts`. Messages that did not
+change are not looked at again: making goes on from the last place before the first change where nothing was left open, so
+a token costs the same in a long conversation as in a short one. Pure but for what it remembers; must never change a state.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+from palaver.core.state import OPEN_TOOL
+from palaver.schema.view import (
+    Block,
+    Exchange,
+    FileChange,
+    ImageBlock,
+    Message,
+    Request,
+    State,
+    Subagent,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+    TurnSummary,
+)
+from palaver.tui.rows import (
+    AttemptRow,
+    ChangesRow,
+    CompressedRange,
+    CompressedRow,
+    DayRow,
+    ErrorRow,
+    GroupRow,
+    ImageRow,
+    InterruptedRow,
+    NewRow,
+    NoteRow,
+    Row,
+    SwitchRow,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+    compressed_ranges,
+)
+
+EXPLORING = frozenset({"read", "list", "ls", "glob", "grep", "find"})
+"""What the built-in tools and those of the known agents are called when they only look."""
+
+TOLD = frozenset({"process_completed", "plan_approved", "plan_revised", "plan_rejected"})
+"""Words to the agent that people want to see too: what became of a process or a plan."""
+
+IDLE_PROMPT = "idle_prompt"
+SHORTEST_DAY_MS = 22 * 3_600_000
+"""Every local day is longer than this; a message this far after midnight needs no calendar."""
+
+Member = ToolRow | ThinkingRow
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a turn did to files so far."""
+
+    turn: str | None = None
+    seq: int = 0
+    ts: int = 0
+    changes: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The making of rows, before one of the messages: what is done, and what the next one needs to know."""
+
+    row_count: int
+    day_ms: float
+    previous: Message | None
+    work: _Work
+    is_new: bool
+
+
+@dataclass(slots=True)
+class _Beside:
+    """What stands beside the messages and belongs to one of their calls."""
+
+    requests: dict[str, Request]
+    children: dict[str, Subagent]
+    exchanges: dict[str, Exchange]
+
+    @classmethod
+    def of(cls, state: State) -> "_Beside":
+        return cls(
+            {request.call: request for request in state.requests if request.call},
+            {child.call: child for child in state.subagents if child.call},
+            {exchange.call: exchange for exchange in state.exchanges if exchange.call},
+        )
+
+    def changed(self, other: "_Beside") -> Iterator[str]:
+        for mine, theirs in (
+            (self.requests, other.requests),
+            (self.children, other.children),
+            (self.exchanges, other.exchanges),
+        ):
+            for call in mine.keys() | theirs.keys():
+                if mine.get(call) is not theirs.get(call):
+                    yield call
+
+
+class RowBook:
+    def __init__(self, day_of: Callable[[int], int], seen_seq: int | None = None) -> None:
+        """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is."""
+        self._day_of = day_of
+        self._seen_seq = seen_seq
+        self._kept: dict[str, Row] = {}
+        self._state: State | None = None
+        self._beside = _Beside({}, {}, {})
+        self._message_of_call: dict[str, int] = {}
+        self._made: list[Row] = []
+        self._places: list[_Place | None] = []
+        # Looking around, until something else comes.
+        self._run: list[Member] = []
+        self._day_ms: float = 0
+        self._previous: Message | None = None
+        self._work = _Work()
+        self._is_new = False
+        self._ranges: list[CompressedRange] = []
+        self._last: tuple[Row, ...] = ()
+
+    def rows(self, state: State) -> tuple[Row, ...]:
+        """The same tuple when nothing in it changed."""
+        begin = self._go_back(state)
+        self._state = state
+        for at in range(begin, len(state.messages)):
+            # A run that is open may still grow: only where none is can making begin again.
+            self._places.append(None if self._run else self._here())
+            self._add(state.messages[at], at)
+        rows = (*self._made, *self._closed(), *self._end(state))
+        if not is_same(rows, self._last):
+            self._last = rows
+        return self._last
+
+    # -- where to go on from
+
+    def _here(self) -> _Place:
+        return _Place(len(self._made), self._day_ms, self._previous, self._work, self._is_new)
+
+    def _go_back(self, state: State) -> int:
+        """Takes back what depends on a change. The message to go on with."""
+        known = self._state
+        if known is None or known.compressions is not state.compressions:
+            self._ranges = compressed_ranges(state.compressions)
+            at = 0
+        elif (known.offset == 0) != (state.offset == 0):
+            at = 0
+        else:
+            at = self._first_change(known, state)
+        if known is None or not _beside_is_same(known, state):
+            beside = _Beside.of(state)
+            places = (self._message_of_call.get(call) for call in beside.changed(self._beside))
+            at = min([at, *(place for place in places if place is not None)])
+            self._beside = beside
+        while at > 0 and (at >= len(self._places) or self._places[at] is None):
+            at -= 1
+        place = self._places[at] if at and at < len(self._places) else None
+        # Above the first message at hand there may be more of its day, so only the true beginning gets a divider.
+        start = _Place(0, -math.inf if state.offset == 0 else math.inf, None, _Work(), False)
+        self._resume(place or start)
+        del self._places[at:]
+        return at
+
+    def _resume(self, place: _Place) -> None:
+        del self._made[place.row_count :]
+        self._day_ms, self._previous, self._work = place.day_ms, place.previous, place.work
+        self._is_new = place.is_new
+        self._run = []
+
+    @staticmethod
+    def _first_change(known: State, state: State) -> int:
+        for at, (one, other) in enumerate(zip(known.messages, state.messages, strict=False)):
+            if one is not other:
+                return at
+        return min(len(known.messages), len(state.messages))
+
+    # -- one message
+
+    def _add(self, message: Message, at: int) -> None:
+        if not has_rows(message):
+            return
+        self._take_up_work(message)
+        if self._previous is not None:
+            self._end_turn(self._previous, message)
+            for row in self._horizons(self._previous.seq, message.seq):
+                self._put(row)
+        self._divide(message)
+        if message.status == "superseded":
+            self._put(self._attempt(message))
+        elif message.role == "assistant":
+            self._announce_switch(message)
+            shown = [block for block in message.blocks if not _is_empty_text(block)]
+            for number, block in enumerate(shown):
+                if isinstance(block, ToolBlock):
+                    self._message_of_call[block.call] = at
+                is_last = number == len(shown) - 1
+                self._put(self._block_row(message, block, is_first=number == 0, is_last=is_last))
+        else:
+            self._put(self._message_row(message))
+        self._previous = message
+
+    def _announce_switch(self, message: Message) -> None:
+        if message.switch is not None:
+            row = SwitchRow(key=f"switch:{message.id}", seq=message.seq, ts=message.ts, switch=message.switch)
+            self._put(self._keep(row))
+
+    def _attempt(self, message: Message) -> Row:
+        texts = [block.text for block in message.blocks if isinstance(block, TextBlock | ThinkingBlock)]
+        return self._keep(AttemptRow(key=message.id, seq=message.seq, ts=message.ts, text="\n\n".join(texts)))
+
+    def _horizons(self, after: int, up_to: float) -> list[Row]:
+        """The ends of what the model is shown less of, between two messages."""
+        return [
+            self._keep(
+                CompressedRow(key=f"compressed:{reach.horizon}", seq=reach.horizon, ts=reach.stages[-1].ts, range=reach)
+            )
+            for reach in self._ranges
+            if after < reach.horizon <= up_to
+        ]
+
+    def _take_up_work(self, message: Message) -> None:
+        # What is told in between belongs to no turn, and ends none.
+        turn = message.turn or (self._work.turn if message.role == "event" else None)
+        if turn != self._work.turn:
+            for row in self._changes():
+                self._put(row)
+            self._work = _Work(turn)
+        fresh = tuple(change for block in message.blocks if isinstance(block, ToolBlock) for change in block.changes)
+        if fresh:
+            self._work = _Work(turn, message.seq, message.ts, (*self._work.changes, *fresh))
+
+    def _changes(self) -> list[Row]:
+        """One file's change is in its call's own line."""
+        work = self._work
+        if len({change.path for change in work.changes}) < 2:
+            return []
+        key = f"changes:{work.turn or work.seq}"
+        return [self._keep(ChangesRow(key=key, seq=work.seq, ts=work.ts, changes=work.changes))]
+
+    def _put(self, row: Row) -> None:
+        """Runs of looking around become one row; any edit, command, text or message of a person ends them."""
+        explores = isinstance(row, ToolRow) and row.block.name.lower() in EXPLORING
+        if isinstance(row, ToolRow | ThinkingRow) and (explores or (isinstance(row, ThinkingRow) and self._run)):
+            self._run.append(row)
+            return
+        self._made.extend(self._closed())
+        self._run = []
+        self._made.append(row)
+
+    def _divide(self, message: Message) -> None:
+        is_new = self._seen_seq is not None and message.seq > self._seen_seq
+        if is_new and not self._is_new and self._previous is not None:
+            self._put(self._keep(NewRow(key="new", seq=message.seq, ts=message.ts)))
+        self._is_new = is_new
+        if self._day_ms <= message.ts < self._day_ms + SHORTEST_DAY_MS:
+            return
+        day_ms = self._day_of(message.ts)
+        if day_ms != self._day_ms and self._day_ms != math.inf:
+            self._put(self._keep(DayRow(key=f"day:{message.id}", seq=message.seq, ts=message.ts, day_ms=day_ms)))
+        self._day_ms = day_ms
+
+    def _block_row(self, message: Message, block: Block, *, is_first: bool, is_last: bool) -> Row:
+        placed = {
+            "key": f"{message.id}:{block.index}",
+            "seq": message.seq,
+            "ts": message.ts,
+            "message_id": message.id,
+            "is_first": is_first,
+            "agent": message.agent,
+            "model": message.model,
+            "message_status": message.status,
+        }
+        row: Row
+        match block:
+            case TextBlock():
+                row = TextRow(**placed, block=block, finish_reason=message.finish_reason if is_last else None)  # type: ignore[arg-type]
+            case ThinkingBlock():
+                row = ThinkingRow(**placed, block=block)  # type: ignore[arg-type]
+            case ImageBlock():
+                row = ImageRow(**placed, block=block)  # type: ignore[arg-type]
+            case ToolBlock():
+                row = ToolRow(
+                    **placed,  # type: ignore[arg-type]
+                    block=block,
+                    request=self._beside.requests.get(block.call),
+                    child=self._beside.children.get(block.call),
+                    exchange=self._beside.exchanges.get(block.call),
+                )
+        return self._keep(row)
+
+    def _message_row(self, message: Message) -> Row:
+        text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        # What a model has to take for a person's words, and no person said.
+        is_person = message.role == "user" and message.event_kind != IDLE_PROMPT
+        if is_person:
+            images = tuple(block.url for block in message.blocks if isinstance(block, ImageBlock))
+            return self._keep(
+                UserRow(key=message.id, seq=message.seq, ts=message.ts, message=message, text=text, images=images)
+            )
+        role = "event" if message.role == "user" else message.role
+        return self._keep(
+            NoteRow(
+                key=message.id,
+                seq=message.seq,
+                ts=message.ts,
+                role=role,
+                event_kind=message.event_kind,
+                message=message,
+                text=text,
+            )
+        )
+
+    # -- groups
+
+    def _closed(self) -> list[Row]:
+        """What the open run would be if it ended here. Thinking after its last call is no part of it."""
+        tools = [place for place, row in enumerate(self._run) if isinstance(row, ToolRow)]
+        if len(tools) < 2:
+            return list(self._run)
+        end = tools[-1] + 1
+        return [self._group(tuple(self._run[:end])), *self._run[end:]]
+
+    def _group(self, members: tuple[Member, ...]) -> Row:
+        first = members[0]
+        row = GroupRow(
+            key=f"group:{first.key}",
+            seq=first.seq,
+            ts=first.ts,
+            message_id=first.message_id,
+            is_first=first.is_first,
+            agent=first.agent,
+            model=first.model,
+            message_status=members[-1].message_status,
+            members=members,
+        )
+        return self._keep(row)
+
+    # -- how turns ended
+
+    def _end_turn(self, before: Message, after: Message) -> None:
+        """Between two messages: whether a turn ended here in a way that should be seen."""
+        if before.turn != after.turn and (mark := self._end_of(before, is_last=False)):
+            self._put(mark)
+
+    def _end(self, state: State) -> list[Row]:
+        at_work = state.turn is not None and state.turn.id == self._work.turn
+        rows: list[Row] = [] if at_work else self._changes()
+        mark = self._end_of(self._previous, is_last=state.turn is None) if self._previous else None
+        if mark is not None:
+            rows.append(mark)
+        elif state.last_turn is not None and not _left_something(state, state.last_turn.id):
+            # A turn that left no message is marked at the end while nothing else is there.
+            alone = self._turn_end(state.last_turn, self._previous, is_last=state.turn is None)
+            rows += [alone] if alone else []
+        if self._previous is not None:
+            rows += self._horizons(self._previous.seq, math.inf)
+        return rows
+
+    def _end_of(self, message: Message, *, is_last: bool) -> Row | None:
+        if message.ended is not None:
+            return self._turn_end(message.ended, message, is_last=is_last)
+        is_cut = message.role == "assistant" and message.status == "interrupted"
+        return self._interrupted(message.id, message, None, is_last=False) if is_cut and not is_last else None
+
+    def _turn_end(self, turn: TurnSummary, after: Message | None, *, is_last: bool) -> Row | None:
+        if turn.outcome == "failed" and turn.error is not None:
+            seq = after.seq if after else 0
+            return self._keep(
+                ErrorRow(
+                    key=f"error:{turn.id}", seq=seq, ts=turn.ended_at, error=turn.error, turn=turn, is_last=is_last
+                )
+            )
+        if turn.outcome in ("interrupted", "limited"):
+            return self._interrupted(turn.id, after, turn, is_last=is_last)
+        return None
+
+    def _interrupted(self, id: str, after: Message | None, turn: TurnSummary | None, *, is_last: bool) -> Row:
+        stopped = turn.stopped if turn else None
+        if turn and stopped is None and turn.outcome == "limited":
+            stopped = "limit"
+        ts = turn.ended_at if turn else after.ts if after else 0
+        seq = after.seq if after else 0
+        return self._keep(InterruptedRow(key=f"end:{id}", seq=seq, ts=ts, stopped=stopped, turn=turn, is_last=is_last))
+
+    def _keep(self, row: R) -> R:
+        """The row shown before under this key, if it says the same."""
+        known = self._kept.get(row.key)
+        if known is not None and type(known) is type(row) and _says_the_same(known, row):
+            return known
+        self._kept[row.key] = row
+        return row
+
+
+def has_rows(message: Message) -> bool:
+    """What is meant for the model alone is not shown, nor a message that says nothing yet."""
+    if message.hidden and (message.event_kind or "") not in TOLD:
+        return False
+    return message.role != "assistant" or any(not _is_empty_text(block) for block in message.blocks)
+
+
+def is_running(row: Row) -> bool:
+    """Whether it shows something that still goes on."""
+    match row:
+        case TextRow() | ThinkingRow():
+            return row.block.status == "streaming"
+        case ToolRow():
+            return row.block.status in OPEN_TOOL
+        case GroupRow():
+            return any(is_running(member) for member in row.members)
+        case _:
+            return False
+
+
+def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Member by member the very same, looked at from the end, where changes are."""
+    return len(one) == len(other) and all(a is b for a, b in zip(reversed(one), reversed(other), strict=True))
+
+
+def _is_empty_text(block: Block) -> bool:
+    return isinstance(block, TextBlock) and block.text == ""
+
+
+def _left_something(state: State, turn: str) -> bool:
+    return any(message.turn == turn and has_rows(message) for message in reversed(state.messages))
+
+
+def _beside_is_same(one: State, other: State) -> bool:
+    return one.requests is other.requests and one.subagents is other.subagents and one.exchanges is other.exchanges
+
+
+def _says_the_same(one: Row, other: Row) -> bool:
+    return all(_is_equal(getattr(one, name), getattr(other, name)) for name in _names_of(type(one)))
+
+
+def _is_equal(one: object, other: object) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return is_same(one, other)
+    return isinstance(one, str | int | float) and one == other
+
+
+_NAMES: dict[type[Row], tuple[str, ...]] = {}
+
+
+def _names_of(kind: type[Row]) -> tuple[str, ...]:
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in fields(kind))
+    return _NAMES[kind]
