@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, assert_never
 
 import structlog
 
-from palaver.agents.roster import AgentEntry
 from palaver.backends.demo import DEMO
 from palaver.backends.process import to_the_end
 from palaver.clock import Ids
@@ -54,13 +53,12 @@ class Agents(Protocol):
     """Who can be given a task: `agents.roster.Roster`."""
 
     def agent(self, agent: str, project: str | None = None) -> AgentRecord | None: ...
-    def entries(self, project: str | None = None) -> Sequence[AgentEntry]: ...
+    def able(self, project: str | None = None) -> Sequence[AgentRecord]: ...
 
 
 def known_agents(agents: Agents, folder: str | None) -> list[tuple[str, str]]:
     """What an agent is told of the others: those that can work, and what each is for. The demo only plays a part."""
-    ready = (entry for entry in agents.entries(folder) if entry.ready and entry.backend != DEMO.backend)
-    return [(entry.id, entry.description) for entry in ready]
+    return [(agent.id, agent.description) for agent in agents.able(folder) if agent.backend != DEMO.backend]
 
 
 @dataclass(slots=True)

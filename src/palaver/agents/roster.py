@@ -17,6 +17,7 @@ from palaver.agents.book import Source as Origin
 from palaver.agents.last_used import LastUsed
 from palaver.agents.watched import Watched
 from palaver.backends.base import Backend, Capabilities, Readiness
+from palaver.clock import Clock, SystemClock
 from palaver.core.facts import Runner
 from palaver.errors import AgentError, NotInstalled
 from palaver.schema.base import Shown
@@ -25,6 +26,9 @@ from palaver.schema.records import AgentRecord
 logger = structlog.get_logger(__name__)
 
 READY = Readiness(True, "ready")
+LOOK_S = 5.0
+"""How long a look at an agent's program counts for what models are told: every call of a model asks, and a program that was
+installed this very moment may be named in the next."""
 
 
 class AgentEntry(Shown):
@@ -55,6 +59,15 @@ class Source:
     """What runs when neither the agent nor the conversation names one; None when only the service knows."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Whether an agent could work when somebody looked."""
+
+    record: AgentRecord | None
+    at_s: float
+    ready: bool
+
+
 class Roster:
     def __init__(
         self,
@@ -62,6 +75,7 @@ class Roster:
         sources: Mapping[str, Source],
         notes: Mapping[str, str] | None = None,
         last_used: LastUsed | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`notes` by agent take the place of what their backends say of themselves."""
         self.book = agents if isinstance(agents, Book) else Book(agents)
@@ -69,6 +83,8 @@ class Roster:
         self._sources = sources
         self._notes = notes or {}
         self._made: dict[str, Watched] = {}
+        self._clock = clock or SystemClock()
+        self._looks: dict[str, _Look] = {}
 
     @property
     def records(self) -> Sequence[AgentRecord]:
@@ -117,6 +133,17 @@ class Roster:
 
     def entries(self, project: str | None = None) -> Sequence[AgentEntry]:
         return [self.entry(known) for known in self.book.all(_folder(project))]
+
+    def able(self, project: str | None = None) -> Sequence[AgentRecord]:
+        """Those that can work, as of a moment ago."""
+        return [record for known in self.book.all(_folder(project)) if (record := known.usable) and self._can(known)]
+
+    def _can(self, known: Known) -> bool:
+        now_s = self._clock.monotonic_s()
+        look = self._looks.get(known.id)
+        if look is None or look.record != known.usable or now_s - look.at_s >= LOOK_S:
+            look = self._looks[known.id] = _Look(known.usable, now_s, self._readiness(known).ready)
+        return look.ready
 
     def entry(self, known: Known) -> AgentEntry:
         record = known.record or AgentRecord(id=known.id, name=known.id, backend="none")

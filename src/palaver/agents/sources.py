@@ -90,7 +90,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
         # What a record allows counts from the next call on, so it is asked for at each.
         toolbox.standing.records = book.allowed_tools
     notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
-    return Roster(book, sources, notes, LastUsed(config.data / "last_agent"))
+    return Roster(book, sources, notes, LastUsed(config.data / "last_agent"), clock)
 
 
 def _best(sources: Mapping[str, Source], services: Sequence[ProviderSettings]) -> str:

@@ -4,6 +4,7 @@ Used by every built-in tool. Unknown arguments are ignored; a number sent as tex
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from palaver.tools.base import ToolResult
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+@cache
 def parameters_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
     """The JSON Schema of a tool's arguments, in the plain words that every model service takes: no references, no null."""
     _, components = msgspec.json.schema_components([kind])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from palaver.agents.exchange import Exchanges
-from palaver.agents.roster import AgentEntry, Roster, Source
 from palaver.backends.base import Backend, Turn
 from palaver.clock import Ids, ManualClock
 from palaver.conversation.conversation import Surroundings
@@ -66,8 +65,8 @@ class Crew:
     def agent(self, agent: str, project: str | None = None) -> AgentRecord | None:
         return next((record for record in self.records if record.id == agent), None)
 
-    def entries(self, project: str | None = None) -> Sequence[AgentEntry]:
-        return Roster(self.records, {"p": Source(lambda: self.players)}).entries(project)
+    def able(self, project: str | None = None) -> Sequence[AgentRecord]:
+        return self.records
 
     def why_not(self, agent: str, project: str | None = None) -> str:
         return f"No agent is called “{agent}”."

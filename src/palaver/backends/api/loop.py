@@ -129,6 +129,7 @@ class _Loop:
         self._turn = turn
         self._choose = choose
         self._route: Route | None = None
+        self._offered: tuple[ToolSpec, ...] = ()
         self._toolbox = toolbox
         self._grants = grants
         self._conduct = conduct
@@ -237,11 +238,13 @@ class _Loop:
 
     async def _wanted(self, candidate: Candidate) -> Wanted:
         model = await candidate.served_model()
+        # What is weighed here is what is sent, also when an attempt is repeated.
+        self._offered = _nameable(self._calls.specs())
         return Wanted(
             provider=candidate.provider,
             model=model,
             window_tokens=candidate.window_of(model),
-            tools=_nameable(self._calls.specs()),
+            tools=self._offered,
             max_tokens=self._settings().max_tokens,
         )
 
@@ -265,7 +268,7 @@ class _Loop:
             model=await candidate.served_model(),
             system=self._preparing.system,
             messages=await self._preparing.messages_for(candidate.provider.identity),
-            tools=_nameable(self._calls.specs()),
+            tools=self._offered,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             top_p=settings.top_p,
