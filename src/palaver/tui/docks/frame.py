@@ -1,0 +1,141 @@
+"""Everything between the transcript and the bottom of the screen, in one widget: the main screen mounts a `Docks` and tells it.
+
+    docks.show(state, below)          after every change of the view; `below`: what subagents ask (`client.requests()`)
+    docks.show_connection(connection) whenever that changes; mount a `ConnectionLine` at the top edge and tell it too
+    docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
+    docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
+    docks.leave()                     before another conversation is shown
+    docks.focus_composer()            where the focus goes when there is nowhere better
+    next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, in reading order
+
+The order above the prompt is approval, question, plan, queue. Nothing here takes the focus by itself.
+"""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+
+from palaver.client.client import WaitingRequest
+from palaver.clock import Clock
+from palaver.schema.view import State
+from palaver.tui.connection import Connection
+from palaver.tui.docks.activity import ActivityLine
+from palaver.tui.docks.card import RequestCard
+from palaver.tui.docks.completion import CommandSource, FileSource
+from palaver.tui.docks.composer import Composer
+from palaver.tui.docks.plan import PlanLine
+from palaver.tui.docks.queue import QueueStrip
+from palaver.tui.docks.requests import RequestDock
+from palaver.tui.keys import Digit
+
+
+class Docks(Vertical):
+    DEFAULT_CSS = """
+    Docks { height: auto; max-height: 80vh; }
+    """
+
+    def __init__(self, clock: Clock, commands: CommandSource | None = None, files: FileSource | None = None) -> None:
+        super().__init__()
+        self._clock = clock
+        self._commands = commands
+        self._files = files
+        self._told: tuple[State, Sequence[WaitingRequest]] | None = None
+        self._connection: Connection | None = None
+
+    def compose(self) -> ComposeResult:
+        yield RequestDock(self._clock)
+        yield PlanLine()
+        yield QueueStrip(self._clock)
+        yield ActivityLine(self._clock)
+        yield Composer(self._clock, self._commands, self._files)
+
+    def on_mount(self) -> None:
+        if self._told is not None:
+            self.show(*self._told)
+        if self._connection is not None:
+            self.show_connection(self._connection)
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
+
+    def show(self, state: State, below: Sequence[WaitingRequest] = ()) -> None:
+        self._told = (state, below)
+        if not self.is_mounted:
+            return
+        self.query_one(RequestDock).show(state, below)
+        self.query_one(PlanLine).show(state)
+        self.query_one(QueueStrip).show(state)
+        self.query_one(ActivityLine).show(state, waits_below=bool(below))
+        self.composer.show(state)
+
+    def show_connection(self, connection: Connection) -> None:
+        self._connection = connection
+        if self.is_mounted:
+            self.query_one(ActivityLine).connected(connection.is_open)
+            self.composer.show_connection(connection)
+
+    def answer(self, digit: Digit) -> None:
+        self.query_one(RequestDock).answer(digit)
+
+    def stopping(self) -> None:
+        self.query_one(ActivityLine).stopping()
+
+    def leave(self) -> None:
+        self.composer.leave()
+
+    def escape(self) -> bool:
+        return self.composer.escape()
+
+    def open_plan(self) -> None:
+        line = self.query_one(PlanLine)
+        if line.display:
+            line.action_open_or_close()
+
+    def focus_queue(self) -> None:
+        strip = self.query_one(QueueStrip)
+        if strip.display:
+            strip.focus()
+
+    def focus_composer(self) -> None:
+        self.composer.take_focus()
+
+    def on_request_card_left(self, event: RequestCard.Left) -> None:
+        event.stop()
+        self.focus_composer()
+
+    def on_request_card_sent(self, event: RequestCard.Sent) -> None:
+        # Whoever answered from inside would be left nowhere once the card is gone.
+        event.stop()
+        if event.card.has_focus_within:
+            self.focus_composer()
+
+    def on_queue_strip_left(self, event: QueueStrip.Left) -> None:
+        event.stop()
+        self.focus_composer()
+
+    def on_queue_strip_edit(self, event: QueueStrip.Edit) -> None:
+        event.stop()
+        self.composer.begin_edit(event.item)
+
+    def on_composer_edit_last(self, event: Composer.EditLast) -> None:
+        event.stop()
+        self.query_one(QueueStrip).edit_last()
+
+
+def next_region(screen: Screen[object], by: int = 1) -> None:
+    """Moves the focus to the next part of the screen that has one."""
+    regions: list[Widget] = [widget for widget in screen.query(".region") if _is_in_sight(widget)]
+    if not regions:
+        return
+    at = next(
+        (at for at, region in enumerate(regions) if region.has_pseudo_class("focus-within") or region.has_focus), None
+    )
+    regions[0 if at is None else (at + by) % len(regions)].focus()
+
+
+def _is_in_sight(widget: Widget) -> bool:
+    return widget.focusable and all(node.display for node in widget.ancestors_with_self if isinstance(node, Widget))

@@ -1,0 +1,63 @@
+"""The text field of the composer: it sorts keys into text and what is not text, and leaves the rest of the screen its own."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+NEW_LINE = ("ctrl+j", "shift+enter", "alt+enter")
+STEER = ("ctrl+s", "ctrl+enter")
+_ELSEWHERE = frozenset(("f6", "f7", "ctrl+k", "pageup", "pagedown"))
+"""Keys of a text field that mean something else on this screen."""
+
+
+class Prompt(TextArea, inherit_bindings=False):
+    """The text itself. It only sorts keys; what they do is the composer's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        binding
+        for binding in TextArea.BINDINGS
+        if isinstance(binding, Binding) and not _ELSEWHERE.intersection(binding.key.split(","))
+    ]
+
+    class Pressed(Message):
+        """A key that is not text."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Pasted(Message):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    is_choosing = False
+    """A list of suggestions is open: arrows and Tab are its own."""
+
+    @property
+    def is_blank(self) -> bool:
+        return self.text == ""
+
+    async def _on_key(self, event: events.Key) -> None:
+        key = event.key
+        taken = key in ("enter", *STEER, *NEW_LINE)
+        taken = taken or (self.is_choosing and key in ("up", "down", "tab", "escape"))
+        taken = taken or (key == "up" and self.is_blank)
+        if taken:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Pressed(key))
+        elif not key.startswith("alt+"):
+            await super()._on_key(event)
+        else:
+            # Alt with a letter is a key, whatever letter it carries.
+            event.prevent_default()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        if not self.read_only:
+            self.post_message(self.Pasted(event.text))
