@@ -1,0 +1,11 @@
+#!/bin/sh
+# Takes the pictures of the documentation: plays every shot of tests/browser/gallery in a real Chromium against a real
+# server, and keeps what changed in docs/pictures. Arguments go to pytest: `scripts/pictures.sh -k approval`.
+set -eu
+cd "$(dirname "$0")/.."
+
+scripts/chromium.sh || { echo "Pictures need Chromium." >&2; exit 1; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/test_gallery.py -q "$@"
+.venv/bin/python -m tests.browser.gallery.publish "$folder"

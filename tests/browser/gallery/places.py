@@ -1,0 +1,223 @@
+"""Pictures of everything around a conversation: coming in, lists, settings, and the screens beside it."""
+
+import re
+from typing import Any
+
+from playwright.async_api import expect
+
+from tests.browser.gallery.asking import many_wait
+from tests.browser.gallery.harbour import Harbour
+from tests.browser.gallery.shots import ALL, BOTH, HANDY, shot
+from tests.browser.gallery.talking import fixed_tides
+from tests.browser.screens import SIGNED_OUT
+from tests.browser.visitor import Visitor
+from tests.provider.script import Gate, Status
+
+IN = "Coming in"
+LISTS = "Finding conversations"
+CHOICES = "Choices"
+BESIDE = "Beside the conversations"
+
+
+@shot(IN, "Sign in with the printed link, or with a token.", ALL)
+async def sign_in(harbour: Harbour) -> Visitor:
+    harbour.visitors.complaints.expect(SIGNED_OUT)
+    visitor = await harbour.stranger()
+    await visitor.go()
+    await expect(visitor.page.get_by_label("Access token")).to_be_visible()
+    return visitor
+
+
+@shot(IN, "A token that is not this server's.")
+async def sign_in_refused(harbour: Harbour) -> Visitor:
+    visitor = await sign_in(harbour)
+    await visitor.page.get_by_label("Access token").fill("not-the-token")
+    await visitor.page.get_by_label("Access token").press("Enter")
+    await expect(visitor.page.get_by_role("alert")).to_contain_text("token")
+    return visitor
+
+
+@shot(IN, "Home: what to work on, with whom, and where.", ALL)
+async def home(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go()
+    await expect(visitor.page.get_by_role("button", name="Agent: ")).to_be_visible()
+    await expect(visitor.list).to_contain_text("Sum up last week")
+    return visitor
+
+
+@shot(IN, "Who shall answer: the agents of this server, with what they are good for.", HANDY)
+async def home_agents(harbour: Harbour) -> Visitor:
+    visitor = await home(harbour)
+    await visitor.page.get_by_role("button", name="Agent: ").click()
+    await expect(visitor.page.get_by_role("menu")).to_contain_text("Reviewer")
+    return visitor
+
+
+@shot(IN, "Where it shall work: any folder of the server, walked to or typed.")
+async def home_folder(harbour: Harbour) -> Visitor:
+    visitor = await home(harbour)
+    await visitor.page.get_by_role("combobox", name="Folder").fill(str(harbour.folder))
+    await visitor.page.get_by_role("button", name="Choose a folder").click()
+    await expect(visitor.page.get_by_role("dialog")).to_contain_text("website")
+    return visitor
+
+
+# -- lists
+
+
+@shot(LISTS, "The list: what waits for you comes first, then what is at work; a dot marks what you have not seen.", ALL)
+async def conversations(harbour: Harbour) -> Visitor:
+    await many_wait(harbour)
+    harbour.says("I look through the log", Gate(name="log"))
+    await harbour.begin("Count the boats of last week", project="lights")
+    await harbour.provider.gates.reached("log")
+    harbour.says(fault=Status(status=403, message="This key has no credit left."))
+    await harbour.rests(await harbour.begin("Translate the landing page", project="website"))
+    visitor = await home(harbour)
+    await visitor.show_list()
+    await expect(visitor.list).to_contain_text("failed")
+    return visitor
+
+
+@shot(LISTS, "Search over all conversations, with the words in their place.", HANDY)
+async def search(harbour: Harbour) -> Visitor:
+    visitor = await home(harbour)
+    await visitor.show_list()
+    await visitor.search_field.fill("lamp")
+    await expect(visitor.page.locator("mark").first).to_be_visible()
+    return visitor
+
+
+@shot(LISTS, "What can be done with a conversation from the list.")
+async def list_menu(harbour: Harbour) -> Visitor:
+    visitor = await home(harbour)
+    row = visitor.list.get_by_role("listitem").filter(has_text="Sum up last week").first
+    await row.hover()
+    await row.get_by_role("button", name=re.compile("^Actions for")).click()
+    await expect(visitor.page.get_by_role("menu")).to_be_visible()
+    return visitor
+
+
+@shot(LISTS, "Find in this conversation.")
+async def find(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.press("Control+f")
+    await visitor.page.get_by_role("textbox", name="Find in conversation").fill("leap")
+    await expect(visitor.page.get_by_role("search", name="Find", exact=True)).to_contain_text(re.compile(r"\d of \d"))
+    return visitor
+
+
+@shot(LISTS, "Every command by name, and every conversation (Ctrl+K).", ALL)
+async def palette(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.press("Control+k")
+    await expect(visitor.page.get_by_role("dialog")).to_be_visible()
+    return visitor
+
+
+@shot(LISTS, "Every key (?).", BOTH)
+async def keys(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.log.focus()
+    await visitor.press("?")
+    await expect(visitor.page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    return visitor
+
+
+@shot(LISTS, "An address that leads nowhere says so, and where to go.")
+async def missing(harbour: Harbour) -> Visitor:
+    harbour.visitors.complaints.expect("status of 404")
+    visitor = await harbour.ada()
+    await visitor.go("/c/nowhere")
+    await expect(visitor.page.get_by_text("There is no such conversation")).to_be_visible()
+    return visitor
+
+
+# -- choices
+
+
+@shot(CHOICES, "What runs without asking is chosen for each conversation.", HANDY)
+async def modes(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.page.get_by_role("button", name="Mode: ").click()
+    await expect(visitor.page.get_by_role("menu")).to_be_visible()
+    return visitor
+
+
+@shot(CHOICES, "Plan mode: the agent looks around and changes nothing; the banner stays as long as it holds.")
+async def plan_mode(harbour: Harbour) -> Visitor:
+    visitor = await modes(harbour)
+    await visitor.page.get_by_role("menuitemradio", name="Plan only").click()
+    await expect(visitor.page.get_by_role("note")).to_be_visible()
+    return visitor
+
+
+@shot(CHOICES, "Settings of a conversation: agent, model, answers, limits, and what is always allowed in it.", ALL)
+async def settings(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.page.get_by_role("button", name="Agent: ").click()
+    await visitor.page.get_by_role("menuitem", name="Model and settings").click()
+    await expect(visitor.page.get_by_role("dialog", name="Conversation settings")).to_be_visible()
+    return visitor
+
+
+# -- beside
+
+
+@shot(BESIDE, "The agents of this server. Each is a Markdown file that can be changed here or with an editor.", ALL)
+async def agents(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/agents")
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Reads what others wrote")
+    return visitor
+
+
+@shot(BESIDE, "One agent: who it is, what it may do, what it costs at most.", HANDY)
+async def agent(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/agents/builder")
+    await expect(visitor.page.get_by_role("textbox", name="Name")).to_have_value("Builder")
+    return visitor
+
+
+@shot(BESIDE, "What can run agents here: installed or not, logged in or not, what to do, and a try.", ALL)
+async def backends(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/backends")
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Codex")
+    return visitor
+
+
+@shot(BESIDE, "A mission: what a folder's agents go on with by themselves, how often, and for how much.", ALL)
+async def missions(harbour: Harbour) -> Visitor:
+    body: dict[str, Any] = {
+        "project": harbour.project("tides"),
+        "text": "Keep the tide tables right: compare each new month with the almanac and mend what is off.",
+        "agents": ["reviewer"],
+        "budget_usd": 5,
+    }
+    answer = await harbour.http.put("/api/projects/mission", json=body)
+    assert answer.is_success, answer.text
+    visitor = await harbour.ada()
+    await visitor.go("/missions")
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Keep the tide tables right")
+    return visitor
+
+
+@shot(BESIDE, "The files of a conversation's folder, to be mentioned in your message.")
+async def files(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    await visitor.press("Control+k")
+    await visitor.page.keyboard.type("project files")
+    await visitor.press("Enter")
+    await expect(visitor.page.get_by_text("test_tide.py").last).to_be_visible()
+    return visitor
+
+
+@shot(BESIDE, "What runs on the server for conversations.")
+async def processes(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/processes")
+    await expect(visitor.page.get_by_role("heading", name="Nothing runs")).to_be_visible()
+    return visitor
