@@ -1,7 +1,10 @@
-// A chosen theme holds before the first paint. A file of its own, because nothing inline may run.
+// Chosen looks hold before the first paint. A file of its own, because nothing inline may run.
 try {
+  const { dataset } = document.documentElement;
   const theme = localStorage.getItem("palaver.theme");
-  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  if (theme === "light" || theme === "dark") dataset.theme = theme;
+  if (localStorage.getItem("palaver.density") === "compact") dataset.density = "compact";
+  if (localStorage.getItem("palaver.motion") === "less") dataset.motion = "less";
 } catch {
-  // No storage: the system's theme it is.
+  // No storage: the usual looks it is.
 }

@@ -203,6 +203,7 @@ export const later = {
     noteSend: "Deny and tell",
     cancel: "Cancel",
     resolving: "Sending your answer …",
+    tooSoon: "This had only just come, so your press was not taken for an answer. Press again.",
     failed: "Your answer did not arrive. Try again.",
     sandbox: (words: string) => `Sandbox: ${words.replace(": ", ", ")}`,
     expires: (time: string) => `expires in ${time}`,
@@ -234,6 +235,16 @@ export const later = {
     save: "Save",
     cancel: "Cancel",
     image: (n: number) => count(n, "image"),
+    then: (what: string) => `Then: ${what}`,
+    does: {
+      truncate: (n: number) => `truncate from message ${n}`,
+      retry: (n: number) => `try again from message ${n}`,
+      edit: "edit a message",
+      remove: "remove a message",
+      regenerate: "answer again",
+      restore: "bring in messages from elsewhere",
+      other: "change the history",
+    },
   },
 
   planRequest: {

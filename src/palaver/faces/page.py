@@ -17,7 +17,20 @@ IMMUTABLE = b"public, max-age=31536000, immutable"
 REVALIDATE = b"no-cache"
 
 SCREENS = frozenset(
-    {"c", "backends", "processes", "import", "waiting", "agents", "missions", "files", "conversations", "device", "inspect"}
+    {
+        "c",
+        "backends",
+        "processes",
+        "import",
+        "waiting",
+        "agents",
+        "missions",
+        "files",
+        "conversations",
+        "device",
+        "inspect",
+        "settings",
+    }
 )
 """The first words of the page's addresses: a conversation's, and those of web/src/view/screens.ts."""
 

@@ -76,8 +76,20 @@ export interface Advance {
   skipped_lines?: number;
 }
 
+/** An engine takes half a minute for a sentence at most. */
+const SPEECH_TIMEOUT_MS = 40_000;
+
 /** A model may have to be loaded, and a program to be started, before the one short answer. */
 const TRIAL_TIMEOUT_MS = 180_000;
+
+/** A yes that outlives its conversation. `match` null: every call of the tool. */
+export interface StandingGrant {
+  id: string;
+  tool: string;
+  match: string | null;
+  agent: string | null;
+  project: string | null;
+}
 
 export class LaterApi extends HttpApi {
   backends(): Promise<BackendEntry[]> {
@@ -133,6 +145,31 @@ export class LaterApi extends HttpApi {
   /** `hash` says which bytes are meant; null takes the trust back. */
   trustAgent(project: string, agent: string, hash: string | null): Promise<Listed> {
     return this.call("POST", "/api/agents/trust", { body: { project, agent, hash } });
+  }
+
+  // -- what is always allowed
+
+  grants(): Promise<{ items: StandingGrant[]; problem: string | null }> {
+    return this.call("GET", "/api/grants");
+  }
+
+  removeGrant(id: string): Promise<void> {
+    return this.call("DELETE", `/api/grants/${encodeURIComponent(id)}`);
+  }
+
+  /** A sentence as sound; null when the server has no voice. */
+  async speech(text: string, signal: AbortSignal): Promise<ArrayBuffer | null> {
+    const { fetch: fetcher } = this;
+    const answer = await fetcher("/api/speech", {
+      method: "POST",
+      headers: { "palaver-client": this.client, "content-type": "application/json" },
+      credentials: "same-origin",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(SPEECH_TIMEOUT_MS)]),
+      body: JSON.stringify({ text }),
+    });
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new ApiError(answer.status, asWireError(answer.status, parsed(await answer.text())));
+    return answer.arrayBuffer();
   }
 
   // -- projects

@@ -26,6 +26,7 @@ const parts = {
   home: () => import("./home/Home"),
   mission: () => import("./missions/MissionDialog"),
   tree: () => import("./files/TreeDialog"),
+  speaker: () => import("./speech/Speaker"),
   share: () => import("./share/Share"),
 };
 
@@ -50,6 +51,7 @@ export const Home = lazy(parts.home);
 export const MissionDialog = lazy(parts.mission);
 export const TreeDialog = lazy(parts.tree);
 export const Share = lazy(parts.share);
+export const Speaker = lazy(parts.speaker);
 export const SignIn = lazy(() => import("./signin/SignIn"));
 
 // Safari has no idle callback; a moment after the first picture is idle enough.

@@ -28,6 +28,7 @@ export const screens = {
   waiting: screen(text.screens.waiting, () => import("./waiting/Waiting")),
   agents: screen(text.screens.agents, () => import("./agents/Agents")),
   missions: screen(text.screens.missions, () => import("./missions/Missions")),
+  settings: screen(text.screens.settings, () => import("./settings/DeviceSettings")),
   files: screen(text.screens.files, () => import("./files/Files")),
   conversations: screen(text.screens.conversations, () => import("./browse/Browse")),
   device: screen(text.screens.device, () => import("./device/Device")),

@@ -1,10 +1,11 @@
 /** The box people write in: grows with its text, takes images, says what is wrong before anything is sent. */
 
-import { useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
+import { useEffect, useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
 import { bytes, text } from "../../text";
 import { Icon } from "../controls/Icon";
-import { isTyping } from "../keys";
+import { isMac, isTyping } from "../keys";
 import type { Attachments } from "./attachments";
+import type { Edit } from "./format";
 import { useAutoGrow } from "./grow";
 
 // The server's bound on a message.
@@ -45,8 +46,17 @@ export function ComposerBox(props: ComposerBoxProps) {
   const canSend = hasContent && tooLong === null && !attachments.busy;
   const notice = tooLong ?? attachments.refusal ?? props.notice ?? null;
 
+  const format = useFormat();
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
     if (event.nativeEvent.isComposing || props.onKey?.(event, canSend)) return;
+    const command = isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+    const press = { key: event.key, code: event.code, command, shift: event.shiftKey };
+    const edit = event.altKey ? null : format.current?.editOf(selectionOf(event.currentTarget), press);
+    if (edit) {
+      event.preventDefault();
+      put(event.currentTarget, edit);
+      return;
+    }
     if (event.key === "Enter" && !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       if (canSend) onSend();
@@ -92,6 +102,11 @@ export function ComposerBox(props: ComposerBoxProps) {
         onKeyDown={onKeyDown}
         onPaste={(event) => {
           const files = [...event.clipboardData.files];
+          const link = files.length > 0 ? null : format.current?.linked(selectionOf(event.currentTarget), event.clipboardData.getData("text/plain"));
+          if (link) {
+            event.preventDefault();
+            put(event.currentTarget, link);
+          }
           if (files.length === 0) return;
           event.preventDefault();
           attachments.add(files);
@@ -129,6 +144,29 @@ export function ComposerBox(props: ComposerBoxProps) {
       </div>
     </div>
   );
+}
+
+/** The keys that write markdown come after the first picture: whoever is faster writes the marks by hand. */
+function useFormat() {
+  const format = useRef<typeof import("./format") | null>(null);
+  useEffect(() => {
+    import("./format").then(
+      (loaded) => (format.current = loaded),
+      () => undefined,
+    );
+  }, []);
+  return format;
+}
+
+function selectionOf({ value, selectionStart: start, selectionEnd: end }: HTMLTextAreaElement) {
+  return { value, start, end };
+}
+
+/** As if it had been typed, so that it can be taken back. */
+function put(field: HTMLTextAreaElement, { from, to, text: words, start, end }: Edit): void {
+  field.setSelectionRange(from, to);
+  document.execCommand(words === "" ? "delete" : "insertText", false, words);
+  field.setSelectionRange(start, end);
 }
 
 /** Bytes on the wire. Counting is only worth it near the bound: a character is at most four bytes. */

@@ -10,8 +10,9 @@ import { PlanLine } from "../dock/PlanLine";
 import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { ProcessStrip, QueueStrip, RequestDock, SubagentStrip } from "../later";
+import { ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
 import type { Place } from "../route";
+import { useReadsAloud } from "../speech/setting";
 import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
@@ -76,6 +77,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
   const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
+  const aloud = useReadsAloud();
   const stop = useStop(id);
 
   useEffect(() => onAsked("find", () => setFinding(true)), []);
@@ -109,6 +111,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
                 {hasRequests && <RequestDock id={id} />}
                 {hasTree && <SubagentStrip id={id} />}
                 {hasProcesses && <ProcessStrip id={id} />}
+                {aloud && <Speaker id={id} />}
                 <QueueStrip id={id} />
               </Suspense>
               <Composer id={id} onStop={stop} />

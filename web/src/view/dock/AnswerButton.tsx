@@ -10,10 +10,12 @@ interface AnswerButtonProps {
   /** The digit that does the same, with Alt; none where the keys are meant for another request. */
   digit: 1 | 2 | 3 | false;
   onClick: () => void;
+  /** Pressed before it heard. */
+  onTooSoon: () => void;
   children: ReactNode;
 }
 
-export function AnswerButton({ hearing, primary = false, digit, onClick, children }: AnswerButtonProps) {
+export function AnswerButton({ hearing, primary = false, digit, onClick, onTooSoon, children }: AnswerButtonProps) {
   return (
     <button
       type="button"
@@ -21,7 +23,7 @@ export function AnswerButton({ hearing, primary = false, digit, onClick, childre
       // While it is too new it can be focused: whoever tabs to it must not lose the way.
       aria-disabled={hearing === "deaf" || undefined}
       disabled={hearing === "sending"}
-      onClick={hearing === "open" ? onClick : undefined}
+      onClick={hearing === "open" ? onClick : onTooSoon}
     >
       {children}{" "}
       {digit && (

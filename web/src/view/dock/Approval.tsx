@@ -20,7 +20,7 @@ const WIDTH: Record<Scope, number> = { once: 0, conversation: 1, agent: 2, proje
 
 type Stage = "choosing" | "always" | "noting";
 
-export function Approval({ request, agent, hearing, keyed, reply }: RequestProps) {
+export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: RequestProps) {
   const [stage, setStage] = useState<Stage>("choosing");
   const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
   const [narrowest] = wider;
@@ -53,7 +53,7 @@ export function Approval({ request, agent, hearing, keyed, reply }: RequestProps
       </h2>
       <Exactly request={request} />
       <p className="request-meta">
-        {request.risk && <span className="is-wait">{request.risk}</span>}
+        {request.risk && <span className="is-wait">{visible(request.risk)}</span>}
         {request.sandbox && <span>{later.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
@@ -75,19 +75,20 @@ export function Approval({ request, agent, hearing, keyed, reply }: RequestProps
       )}
       {stage === "choosing" && (
         <div className="request-bar">
-          <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={() => reply({ verdict: "allow", scope: "once" })}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow", scope: "once" })}>
             {later.approval.once}
           </AnswerButton>
           {narrowest && (
             <AnswerButton
               digit={keyed && 2}
               hearing={hearing}
+              onTooSoon={onTooSoon}
               onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
             >
               {isPlain ? later.approval.scope[narrowest] : later.approval.always}
             </AnswerButton>
           )}
-          <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
+          <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny" })}>
             {later.approval.deny}
           </AnswerButton>
           <Menu label={later.approval.more} actions={more} disabled={hearing !== "open"}>
@@ -166,9 +167,9 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
 /** The exact thing: a diff, or the command as it will run with its hidden characters made visible. */
 function Exactly({ request }: { request: Request }) {
   const { preview, tool, input } = request;
-  if (preview !== null && isUnified(preview)) return <DiffView label={request.title ?? ""} lines={parseUnified(preview)} />;
+  if (preview !== null && isUnified(preview)) return <DiffView label={visible(request.title ?? "")} lines={parseUnified(preview)} />;
   const diff = preview === null && tool !== null ? diffOfCall(tool, input) : null;
-  if (diff) return <DiffView label={diff.path} lines={diff.lines} />;
+  if (diff) return <DiffView label={visible(diff.path)} lines={diff.lines} />;
   const exact = preview ?? argument(input, "command", "cmd", "url") ?? JSON.stringify(input, null, 2);
   return (
     <pre className="request-exact" tabIndex={0} aria-label={later.approval.input}>

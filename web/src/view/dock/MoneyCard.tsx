@@ -7,7 +7,7 @@ import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
 
-export function MoneyCard({ request, hearing, keyed, reply }: RequestProps) {
+export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: RequestProps) {
   const onDigit = useCallback(
     (digit: string) => {
       if (digit === "1") reply({ verdict: "allow" });
@@ -31,10 +31,10 @@ export function MoneyCard({ request, hearing, keyed, reply }: RequestProps) {
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       <div className="request-bar">
-        <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={() => reply({ verdict: "allow" })}>
+        <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow" })}>
           {later.approval.spendYes}
         </AnswerButton>
-        <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny" })}>
+        <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny" })}>
           {later.approval.spendNo}
         </AnswerButton>
       </div>

@@ -3,6 +3,7 @@
 import type { PlanItem } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
+import { plainly } from "../controls/visible";
 import { useDisclosed, usePicked } from "../store";
 
 export function PlanLine({ id }: { id: string }) {
@@ -23,7 +24,7 @@ export function PlanLine({ id }: { id: string }) {
           <Icon name="plan" />
         </span>
         <span className="tool-verb">{text.plan.heading}</span>
-        <span className="tool-object">{current?.title ?? plan.summary}</span>
+        <span className="tool-object">{plainly(current?.title ?? plan.summary)}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
@@ -43,9 +44,9 @@ export function PlanItems({ items }: { items: readonly PlanItem[] }) {
         <li key={at} className={`plan-item is-${item.status}`}>
           <Icon name={ICONS[item.status]} />
           <span>
-            <span className="plan-title">{item.title}</span>
+            <span className="plan-title">{plainly(item.title)}</span>
             <span className="sr-only">, {text.plan.item[item.status]}</span>
-            {item.description && <span className="plan-more">{item.description}</span>}
+            {item.description && <span className="plan-more">{plainly(item.description)}</span>}
           </span>
         </li>
       ))}

@@ -5,6 +5,7 @@ import { text } from "../../text";
 import { later } from "../../text.later";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
+import { plainly } from "../controls/visible";
 import { usePicked, useStore } from "../store";
 import { Markdown } from "../transcript/Markdown";
 import { AnswerButton } from "./AnswerButton";
@@ -16,7 +17,7 @@ import { useAnswerKeys, type RequestProps } from "./RequestCard";
 /** How a plan may be carried out. Wider modes are chosen beside the message box, not in passing. */
 const GOING_ON = ["ask", "accept_edits"] as const;
 
-export function PlanRequest({ id, request, agent, hearing, keyed, reply }: RequestProps) {
+export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSoon }: RequestProps) {
   const [revising, setRevising] = useState(false);
   const [mode, setMode] = useState<(typeof GOING_ON)[number]>("ask");
   const store = useStore();
@@ -49,10 +50,10 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply }: Reque
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
       <div className="request-scroll" tabIndex={0} role="group" aria-label={text.plan.heading}>
-        {plan && <p className="plan-summary">{plan.summary}</p>}
+        {plan && <p className="plan-summary">{plainly(plan.summary)}</p>}
         {plan && plan.items.length > 0 && <PlanItems items={plan.items} />}
         {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}
-        {!plan && request.preview && <p className="plan-summary">{request.preview}</p>}
+        {!plan && request.preview && <p className="plan-summary">{plainly(request.preview)}</p>}
       </div>
       {resting && !revising && (
         <fieldset className="choice-line">
@@ -74,13 +75,13 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply }: Reque
         />
       ) : (
         <div className="request-bar">
-          <AnswerButton primary digit={keyed && 1} hearing={hearing} onClick={approve}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={approve}>
             {later.planRequest.approve}
           </AnswerButton>
-          <AnswerButton digit={keyed && 2} hearing={hearing} onClick={() => setRevising(true)}>
+          <AnswerButton digit={keyed && 2} hearing={hearing} onTooSoon={onTooSoon} onClick={() => setRevising(true)}>
             {later.planRequest.revise}
           </AnswerButton>
-          <AnswerButton digit={keyed && 3} hearing={hearing} onClick={() => reply({ verdict: "deny", then: "stop" })}>
+          <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny", then: "stop" })}>
             {later.planRequest.reject}
           </AnswerButton>
         </div>

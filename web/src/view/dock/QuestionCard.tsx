@@ -4,6 +4,7 @@ import { useId, useState } from "react";
 import type { Question } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
+import { visible } from "../controls/visible";
 import { Expiry } from "./Approval";
 import type { RequestProps } from "./RequestCard";
 
@@ -94,8 +95,8 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
   return (
     <fieldset className="question">
       <legend>
-        {question.header && <span className="question-header">{question.header}</span>}
-        {question.question}
+        {question.header && <span className="question-header">{visible(question.header)}</span>}
+        {visible(question.question)}
         {many && <span className="hint"> {later.question.many}</span>}
       </legend>
       {question.options.map((option) => (
@@ -107,9 +108,9 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
             onChange={(event) => toggle(option.label, event.target.checked)}
           />
           <span>
-            <span className="option-label">{option.label}</span>
-            {option.description && <span className="option-more">{option.description}</span>}
-            {option.preview && <span className="option-more mono">{option.preview}</span>}
+            <span className="option-label">{visible(option.label)}</span>
+            {option.description && <span className="option-more">{visible(option.description)}</span>}
+            {option.preview && <span className="option-more mono">{visible(option.preview)}</span>}
           </span>
         </label>
       ))}

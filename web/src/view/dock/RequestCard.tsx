@@ -41,6 +41,8 @@ export interface RequestProps {
   /** Whether the keys that answer are meant for this one: of several in sight, one. */
   keyed: boolean;
   reply: (reply: Reply) => void;
+  /** Somebody pressed before it heard: it says so. */
+  onTooSoon: () => void;
 }
 
 interface RequestCardProps {
@@ -52,14 +54,15 @@ interface RequestCardProps {
 }
 
 export function RequestCard({ id, request, agent, keyed = true }: RequestCardProps) {
-  const { hearing, failed, reply } = useReply(id, request, keyed);
-  const props: RequestProps = { id, request, agent, hearing, keyed, reply };
+  const { hearing, failed, missed, onTooSoon, reply } = useReply(id, request, keyed);
+  const props: RequestProps = { id, request, agent, hearing, keyed, reply, onTooSoon };
   return (
     <>
       {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
       {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
+      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{later.approval.tooSoon}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}
@@ -76,12 +79,12 @@ export function labelOf({ kind, tool }: Request): string {
 
 /** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
 function useReply(id: string, request: Request, keyed: boolean) {
-  const { hearing, failed, send } = useAnswer(id, keyed);
+  const { hearing, failed, missed, onTooSoon, send } = useAnswer(id, keyed);
   const reply = useCallback(
     (answer: Reply) => send({ type: "resolve_request", request: request.id, ...answer }),
     [send, request.id],
   );
-  return { hearing, failed, reply };
+  return { hearing, failed, missed, onTooSoon, reply };
 }
 
 /** Sends one answer, once it hears, and says why it was refused. Whenever the keys become its own it is deaf anew. */
@@ -89,6 +92,8 @@ export function useAnswer(id: string, keyed = true) {
   const store = useStore();
   const [hearing, setHearing] = useState<Hearing>("deaf");
   const [failed, setFailed] = useState<string | null>(null);
+  const [missed, setMissed] = useState(false);
+  const onTooSoon = useCallback(() => setMissed(true), []);
   useEffect(() => {
     setHearing((now) => (now === "sending" ? now : "deaf"));
     const timer = setTimeout(() => setHearing((now) => (now === "sending" ? now : "open")), DEAF_MS);
@@ -97,6 +102,7 @@ export function useAnswer(id: string, keyed = true) {
 
   const send = useCallback(
     (body: CommandBody) => {
+      if (hearing === "deaf") setMissed(true);
       if (hearing !== "open") return;
       // Whoever answered with a focused button would be left nowhere once the card is gone.
       if (document.activeElement?.matches(".dock .request :focus-visible")) ask("compose");
@@ -115,7 +121,7 @@ export function useAnswer(id: string, keyed = true) {
     },
     [store, id, hearing],
   );
-  return { hearing, failed, send };
+  return { hearing, failed, missed, onTooSoon, send };
 }
 
 /** Alt with a digit answers, by its place on the keyboard: with Alt held, a Mac types other signs. */

@@ -17,7 +17,7 @@ interface TogetherProps {
 }
 
 export function Together({ id, requests, shown, onShow }: TogetherProps) {
-  const { hearing, failed, send } = useAnswer(id);
+  const { hearing, failed, missed, send } = useAnswer(id);
   const decide = (accepted: boolean): void => {
     const decisions = requests.map((request) => ({ call: request.call ?? "", accepted }));
     send({ type: "decide_tools", decisions, accepted, then: "continue" });
@@ -62,6 +62,7 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           {later.approval.denyAll}
         </button>
       </div>
+      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{later.approval.tooSoon}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}

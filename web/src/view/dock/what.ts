@@ -9,7 +9,7 @@ import { kindOf, objectOf } from "../tools/say";
 /** What an approval would allow: "run a command", "change a file: src/x.py". */
 export function whatOf(request: Request): string {
   const { kinds } = later.approval;
-  if (request.tool === null) return request.title ?? text.tool.unknown;
+  if (request.tool === null) return visible(request.title ?? text.tool.unknown);
   const kind = kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
     const object = visible(objectOf(request.tool, request.input));
@@ -23,10 +23,10 @@ export function whatOf(request: Request): string {
 export function whatIs(request: Request, agent: string): string {
   switch (request.kind) {
     case "approval":
-      if (request.tool === null) return request.title ?? later.approval.spendLabel;
+      if (request.tool === null) return visible(request.title ?? later.approval.spendLabel);
       return request.title ? `${agent}: ${visible(request.title)}` : later.approval.asks(agent, whatOf(request));
     case "question":
-      return `${agent}: ${request.questions[0]?.question ?? later.question.label}`;
+      return `${agent}: ${visible(request.questions[0]?.question ?? later.question.label)}`;
     case "plan":
       return later.planRequest.asks(agent);
   }

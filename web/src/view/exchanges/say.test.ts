@@ -14,6 +14,7 @@ const SENT: Exchange = {
   hops: 1,
   started_at: 1,
   finished_at: null,
+  tool_call_count: null,
 };
 
 const block = (fields: Partial<ToolBlock>): ToolBlock => ({ type: "tool", call: "x", input: {}, output: "", ...fields }) as ToolBlock;

@@ -2,7 +2,7 @@
 
 import { Suspense, useId, useRef, useState, type PointerEvent } from "react";
 import type { State } from "../../protocol/events.gen";
-import { money, text } from "../../text";
+import { money, percent, text } from "../../text";
 import { FilesDialog, MeterBox } from "../later";
 import { usePicked } from "../store";
 
@@ -47,7 +47,7 @@ export function Meter({ id: conversation }: { id: string }) {
         ref={button}
         type="button"
         className={cost > 0 ? `meter has-cost ${tone}` : `icon-button meter ${tone}`}
-        aria-label={text.join(text.header.context, cost > 0 && money(cost))}
+        aria-label={text.join(text.header.context, share > 0 && percent(share), cost > 0 && money(cost))}
         popoverTarget={id}
         onPointerEnter={pointed(true)}
         onPointerLeave={pointed(false)}

@@ -8,6 +8,7 @@ import { copyText } from "../controls/Copy";
 import { ask, commandKey } from "../keys";
 import { goTo } from "../route";
 import { screens } from "../screens";
+import { readAloud, readsAloud } from "../speech/setting";
 import { usePick, usePicked, useStore } from "../store";
 import { chooseTheme, THEMES } from "../theme";
 
@@ -36,6 +37,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       ...Object.entries(screens).filter(([word]) => word !== "inspect").map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
       ...THEMES.map((theme) => ({ name: text.commands.theme(theme), run: () => chooseTheme(theme) })),
       { name: text.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
+      { name: text.commands.aloud(readsAloud()), run: () => readAloud(!readsAloud()) },
       { name: text.commands.keys, key: "?", run: actions.showKeys },
       ...(signedIn ? [{ name: text.commands.signOut, run: () => void store.signOut() }] : []),
     ];

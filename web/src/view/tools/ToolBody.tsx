@@ -27,7 +27,7 @@ export default function ToolBody({ block, kind }: ToolBodyProps) {
   return (
     <div className="tool-body">
       <Subject block={block} kind={kind} />
-      {block.error && block.error.message !== block.output && <p className="tool-error">{block.error.message}</p>}
+      {block.error && block.error.message !== block.output && <p className="tool-error">{visible(block.error.message)}</p>}
       <Footer block={block} />
     </div>
   );
@@ -86,7 +86,7 @@ function Asked({ block }: { block: ToolBlock }) {
     <dl className="asked">
       {questions.map(({ question }, at) => (
         <div key={at}>
-          <dt>{question}</dt>
+          <dt>{visible(question)}</dt>
           <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || block.output}</dd>
         </div>
       ))}

@@ -5,6 +5,7 @@ import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
 import { ToolBody, WorkRow } from "../later";
+import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { usePlanIsOpen } from "./plans";
@@ -66,7 +67,7 @@ export function PlainToolRow({ place, block }: ToolRowProps) {
 function lastOutput(block: ToolBlock): string {
   const tail = block.output.slice(-400).trimEnd();
   const line = tail.slice(tail.lastIndexOf("\n") + 1);
-  return line.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/.*\r/, "");
+  return visible(line.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/.*\r/, ""));
 }
 
 export function nameOfTool(block: ToolBlock): string {

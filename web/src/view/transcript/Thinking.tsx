@@ -4,6 +4,7 @@ import type { ThinkingRow } from "../../model/rows";
 import { elapsed, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
+import { plainly } from "../controls/visible";
 import { useDisclosed } from "../store";
 
 export function Thinking({ row }: { row: ThinkingRow }) {
@@ -21,11 +22,11 @@ export function Thinking({ row }: { row: ThinkingRow }) {
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
-        <span className="tool-result">{!open && <span className="tool-peek">{live ? lastLine(block.text) : ""}</span>}</span>
+        <span className="tool-result">{!open && <span className="tool-peek">{live ? plainly(lastLine(block.text)) : ""}</span>}</span>
       </button>
       {open && (
         <div className="tool-body">
-          <p className="thinking-text">{block.redacted && block.text === "" ? text.thinking.redactedBody : block.text}</p>
+          <p className="thinking-text">{block.redacted && block.text === "" ? text.thinking.redactedBody : plainly(block.text)}</p>
         </div>
       )}
     </div>
