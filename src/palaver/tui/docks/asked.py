@@ -5,7 +5,7 @@ Called by the request dock and its cards, and by the inbox. The same words as th
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,24 +38,35 @@ class Asked:
     """No turn runs there: an approved plan begins one, in a mode that can be chosen."""
 
 
-def asked_of(state: State, below: Sequence[WaitingRequest] = ()) -> list[Asked]:
+def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[str, str] | None = None) -> list[Asked]:
     """All that waits here, and in the subagents that work for this conversation: approvals, questions, plans; oldest first."""
+    names = names or {}
     own = [
         Asked(
             state.conversation,
             request,
-            visible(request.agent or state.agent),
+            visible(named(request.agent or state.agent, names)),
             is_editable=_is_editable(state, request),
             is_resting=state.turn is None,
         )
         for request in open_requests(state)
     ]
     theirs = [
-        Asked(item.conversation, item.request, words.Approval.for_this(visible(item.agent)), is_resting=False)
+        Asked(
+            item.conversation,
+            item.request,
+            words.Approval.for_this(visible(named(item.agent, names))),
+            is_resting=False,
+        )
         for item in below
         if item.conversation != state.conversation
     ]
     return sorted([*own, *theirs], key=lambda asked: (_ORDER[asked.request.kind], asked.request.ts))
+
+
+def named(agent: str, names: Mapping[str, str]) -> str:
+    """An agent by its name, or by its id while nobody told the name."""
+    return names.get(agent, agent)
 
 
 def _is_editable(state: State, request: Request) -> bool:

@@ -33,8 +33,8 @@ Hearing = Literal["deaf", "open", "sending"]
 class RequestCard(Vertical, can_focus=True):
     DEFAULT_CSS = """
     RequestCard {
-        height: auto; padding: 0 1; border-left: thick $wait; background: $wait-soft; color: $ink;
-        &:focus-within { border-left: outer $wait; }
+        height: auto; padding: 0 1; border-left: outer $wait; background: $wait-soft; color: $ink;
+        &:focus-within { border-left: thick $wait; }
         .top { height: auto; layout: horizontal; }
         .heading { width: 1fr; text-style: bold; }
         .place { width: auto; color: $ink-soft; padding-left: 2; }
@@ -132,13 +132,17 @@ class RequestCard(Vertical, can_focus=True):
     def listen_anew(self) -> None:
         """The keys became its own just now."""
         self._heard_from_s = self.clock.monotonic_s() + DEAF_S
-        if self.is_mounted:
+        if self._is_drawn:
             self.set_timer(DEAF_S * 1.05, self.retell)
             self.retell()
 
+    @property
+    def _is_drawn(self) -> bool:
+        return self.is_attached and bool(self.query(".note"))
+
     def retell(self) -> None:
         """Bring everything up to date that is not written once for ever."""
-        if not self.is_mounted:
+        if not self._is_drawn:
             return
         self.query_one(".place", Static).update(Content(self.place))
         meta = self.query_one(".meta", Static)
@@ -154,17 +158,14 @@ class RequestCard(Vertical, can_focus=True):
 
     def _keys(self) -> list[Key]:
         if not self.query_one(".form").display:
-            inside = self.has_focus_within
-            more = self.more_choices() if inside else [Key("F6", words.Approval.MORE, self.focus)]
+            more = self.more_choices()
+            if not self.has_focus_within and (more or self.query_one(".body", VerticalScroll).max_scroll_y > 0):
+                more = [Key("F6", words.Approval.MORE, self.focus)]
             return [*self.choices(), *more]
         return self.stage_keys()
 
     def stage_keys(self) -> list[Key]:
         return [Key("Esc", words.Approval.BACK, self.action_back)]
-
-    @property
-    def has_focus_within(self) -> bool:
-        return self.has_pseudo_class("focus-within")
 
     def on_descendant_focus(self) -> None:
         self.retell()
@@ -209,7 +210,7 @@ class RequestCard(Vertical, can_focus=True):
     async def close_stage(self) -> None:
         form = self.query_one(".form")
         form.display = False
-        had_focus = form.has_pseudo_class("focus-within")
+        had_focus = form.has_focus_within
         await form.remove_children()
         if had_focus:
             self.focus()
@@ -217,7 +218,7 @@ class RequestCard(Vertical, can_focus=True):
 
     @property
     def has_stage(self) -> bool:
-        return self.is_mounted and self.query_one(".form").display
+        return self._is_drawn and self.query_one(".form").display
 
     # -- keys of someone who is in it
 

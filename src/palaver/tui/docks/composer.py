@@ -100,7 +100,7 @@ class Composer(Vertical):
                 placeholder=words.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
             )
         yield Static(classes="notice")
-        yield KeyLine(classes="hints")
+        yield KeyLine(is_quiet=True, has_one_line=True, classes="hints")
 
     def on_mount(self) -> None:
         self.retell()
@@ -173,7 +173,7 @@ class Composer(Vertical):
         self.prompt.move_cursor(self.prompt.document.end)
 
     def retell(self) -> None:
-        if not self.is_mounted:
+        if not self.query(KeyLine):
             return
         busy = self._state.turn is not None
         self.prompt.placeholder = words.Composer.PLACEHOLDER_BUSY if busy else words.Composer.PLACEHOLDER

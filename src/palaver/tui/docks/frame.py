@@ -2,6 +2,7 @@
 
     docks.show(state, below)          after every change of the view; `below`: what subagents ask (`client.requests()`)
     docks.show_connection(connection) whenever that changes; mount a `ConnectionLine` at the top edge and tell it too
+    docks.name_agents(names)          once the agents are known
     docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
     docks.leave()                     before another conversation is shown
@@ -11,7 +12,7 @@
 The order above the prompt is approval, question, plan, queue. Nothing here takes the focus by itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -64,7 +65,7 @@ class Docks(Vertical):
 
     def show(self, state: State, below: Sequence[WaitingRequest] = ()) -> None:
         self._told = (state, below)
-        if not self.is_mounted:
+        if not self.query(Composer):
             return
         self.query_one(RequestDock).show(state, below)
         self.query_one(PlanLine).show(state)
@@ -74,9 +75,15 @@ class Docks(Vertical):
 
     def show_connection(self, connection: Connection) -> None:
         self._connection = connection
-        if self.is_mounted:
+        if self.query(Composer):
             self.query_one(ActivityLine).connected(connection.is_open)
             self.composer.show_connection(connection)
+
+    def name_agents(self, names: Mapping[str, str]) -> None:
+        """How agents are called, by their ids."""
+        self.query_one(RequestDock).names = names
+        if self._told is not None:
+            self.show(*self._told)
 
     def answer(self, digit: Digit) -> None:
         self.query_one(RequestDock).answer(digit)
@@ -131,9 +138,7 @@ def next_region(screen: Screen[object], by: int = 1) -> None:
     regions: list[Widget] = [widget for widget in screen.query(".region") if _is_in_sight(widget)]
     if not regions:
         return
-    at = next(
-        (at for at, region in enumerate(regions) if region.has_pseudo_class("focus-within") or region.has_focus), None
-    )
+    at = next((at for at, region in enumerate(regions) if region.has_focus_within), None)
     regions[0 if at is None else (at + by) % len(regions)].focus()
 
 

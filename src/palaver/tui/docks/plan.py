@@ -105,7 +105,7 @@ class PlanLine(Static, can_focus=True):
 
     DEFAULT_CSS = """
     PlanLine {
-        height: auto; max-height: 30vh; padding: 0 1; color: $ink-soft; border-left: thick $line-strong;
+        height: auto; max-height: 30vh; padding: 0 1; color: $ink-soft; border-left: outer $line-strong;
         &:focus { border-left: thick $live; }
     }
     """

@@ -45,7 +45,7 @@ def whose(item: QueueItem) -> str | None:
 class QueueStrip(Vertical, can_focus=True):
     DEFAULT_CSS = """
     QueueStrip {
-        height: auto; padding: 0 1; color: $ink-soft; border-left: thick $line-strong;
+        height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong;
         &:focus { border-left: thick $live; }
         .items { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
         .undo { height: auto; }
@@ -117,7 +117,7 @@ class QueueStrip(Vertical, can_focus=True):
         self.display = bool(self._queue) or self._removed is not None
         if had_focus and not self.display:
             self.post_message(self.Left())
-        if not self.is_mounted:
+        if not self.query(KeyLine):
             return
         self.query_one(".items", Static).update(self._lines())
         self.query_one(".items").display = bool(self._queue)

@@ -4,7 +4,7 @@ Mounted once; told with `show(state)` after every change. It never takes the foc
 by nobody says so for a moment; the transcript says it for ever.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -42,7 +42,7 @@ def card_for(asked: Asked, clock: Clock) -> RequestCard:
 class RequestDock(Vertical):
     DEFAULT_CSS = """
     RequestDock { height: auto; }
-    RequestDock > .over { height: auto; padding: 0 1; color: $ink-soft; border-left: thick $line-strong; }
+    RequestDock > .over { height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong; }
     """
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -55,6 +55,8 @@ class RequestDock(Vertical):
         self._shown: str | None = None
         self._ours: set[str] = set()
         self._over_until_s = 0.0
+        self.names: Mapping[str, str] = {}
+        """Of agents, by their ids."""
         self.display = False
 
     def compose(self) -> ComposeResult:
@@ -74,7 +76,7 @@ class RequestDock(Vertical):
         if state.conversation != self._conversation:
             self._leave()
             self._conversation = state.conversation
-        self._asked = asked_of(state, below)
+        self._asked = asked_of(state, below, self.names)
         self._tell_ends(state)
         self._draw()
 
