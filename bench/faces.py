@@ -17,6 +17,8 @@ from bench.table import Row
 
 SUBSCRIBERS = 100
 GOAL = 1.5
+ROUNDS = 2
+"""Of all faces one after the other. Another program on the machine can only make one of them dearer."""
 
 
 async def _socket(port: int, token: str, count: int) -> Counter:
@@ -47,8 +49,14 @@ FACES: dict[str, Join] = {
 
 
 def measure() -> list[Row]:
-    native = asyncio.run(cost("palaver", SUBSCRIBERS, partial(readers)))
-    return [_row(face, asyncio.run(cost("palaver", SUBSCRIBERS, join)), native) for face, join in FACES.items()]
+    joins: dict[str, Join] = {"native": partial(readers), **FACES}
+    rounds = [{name: _cost(join) for name, join in joins.items()} for _ in range(ROUNDS)]
+    best = {name: min(costs[name] for costs in rounds) for name in joins}
+    return [_row(face, best[face], best["native"]) for face in FACES]
+
+
+def _cost(join: Join) -> float:
+    return asyncio.run(cost("palaver", SUBSCRIBERS, join))
 
 
 def _row(face: str, ours: float, native: float) -> Row:

@@ -55,7 +55,8 @@ class FramedSockets(WebSocketsSansIOProtocol):
         if message["type"] != EXTENSION:
             await super().send(message)
             return
-        await self.writable.wait()
+        if not self.writable.is_set():
+            await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
         self.transport.write(message["body"])

@@ -47,20 +47,15 @@ class Behind:
 class Piece(Generic[F]):
     """Frames that wait at one place: the same object for every reader who stands there."""
 
-    __slots__ = ("_made", "begin", "frames")
+    __slots__ = ("_made", "begin", "body", "end", "frames")
 
     def __init__(self, begin: int, frames: Sequence[F]) -> None:
         self.begin = begin
+        self.end = begin + len(frames)
         self.frames = frames
+        self.body = b"".join([frame.body for frame in frames])
+        """All of them."""
         self._made: dict[Hashable, Any] = {}
-
-    @property
-    def end(self) -> int:
-        return self.begin + len(self.frames)
-
-    @property
-    def body(self) -> bytes:
-        return self.once(None, _joined)
 
     def once(self, key: Hashable, make: Callable[[Sequence[F]], R]) -> R:
         """What `make` makes of the frames: once for all readers who want the same."""
@@ -69,10 +64,6 @@ class Piece(Generic[F]):
         except KeyError:
             known = self._made[key] = make(self.frames)
         return known
-
-
-def _joined(frames: Sequence[Encoded]) -> bytes:
-    return b"".join([frame.body for frame in frames])
 
 
 class Ring(Generic[F]):
@@ -84,19 +75,17 @@ class Ring(Generic[F]):
         self._over: PalaverError | None = None
         self.begin = 0
         """The place of the oldest frame that is kept: how many were said before it."""
+        self.end = 0
+        """The place of what is said next."""
         self.size_bytes = 0
         self.beats = 0
-
-    @property
-    def end(self) -> int:
-        """The place of what is said next."""
-        return self.begin + len(self._frames)
 
     # -- saying
 
     def say(self, frames: Sequence[F]) -> F | None:
         """The newest of those that had to go, if any. Readers are woken by `wake`: many things said wake them once."""
         self._frames += frames
+        self.end += len(frames)
         self.size_bytes += sum([len(frame.body) for frame in frames])
         gone = 0
         while self.size_bytes > self._limit_bytes and gone < len(self._frames) - 1:
@@ -111,12 +100,13 @@ class Ring(Generic[F]):
 
     def forget(self) -> None:
         """Nothing that was said counts any more: whoever had not read all of it is behind."""
-        self.begin, self._frames, self.size_bytes, self._piece = self.end, [], 0, None
+        self.begin, self._frames, self.size_bytes = self.end, [], 0
+        self._piece = None
 
     def start_over(self) -> None:
         """As `forget`, and whoever had read all of it is behind too."""
         self.forget()
-        self.begin += 1
+        self.begin = self.end = self.end + 1
 
     def wake(self) -> None:
         waiting, self._waiting = self._waiting, []

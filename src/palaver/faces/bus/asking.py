@@ -11,8 +11,8 @@ from palaver.core.state import find_request
 from palaver.errors import CallerError, Gone, Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import FACE, BusRequest
-from palaver.faces.bus.pump import names_of
 from palaver.faces.bus.questions import answer_to, payload
+from palaver.faces.bus.views import names_of
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.schema.base import Id
 from palaver.schema.commands import Answer, ResolveRequest

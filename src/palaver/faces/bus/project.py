@@ -8,6 +8,7 @@ whenever the reading began. A turn is told as `message`, `token` (thinking), `ac
 import re
 from typing import assert_never
 
+from palaver.core.queue import words_of
 from palaver.core.state import find_call, find_request, tools_of_turn
 from palaver.faces.bus.activity import at_rest, changed, doing
 from palaver.faces.bus.frames import STRIDE, Json, Told
@@ -128,10 +129,8 @@ def _message(state: State, message: str) -> Message | None:
 def _said(event: Event, before: State, after: State, agent: str | None) -> list[Told]:
     """What is told of an event, but for the agent's status."""
     match event:
-        case TextDelta():
-            return [Told("token", text=event.text)]
-        case ThinkingDelta():
-            return [_thought(event.text)]
+        case TextDelta() | ThinkingDelta():
+            return said_of_fragment(event)
         case ToolOutputDelta():
             return _progress(event, before)
 
@@ -139,7 +138,8 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
             return _added(event, agent or event.agent or after.agent)
         case QueueAdded():
             announced = _announced(event.item, event.content, event, event.agent or after.agent)
-            return [*([announced] if event.trigger == "message" else []), _queue(after)]
+            is_message = event.trigger == "message" and event.command is None
+            return [*([announced] if is_message else []), _queue(after)]
         case QueueEdited():
             return [*_edited(event, after), _queue(after)]
         case QueueRemoved():
@@ -227,6 +227,10 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
             assert_never(event)
 
 
+def said_of_fragment(event: TextDelta | ThinkingDelta) -> list[Told]:
+    return [_thought(event.text) if isinstance(event, ThinkingDelta) else Told("token", text=event.text)]
+
+
 # -- words
 
 
@@ -274,7 +278,7 @@ def _queued(item: QueueItem, after: State) -> Json:
         "id": item.id,
         "agent_id": item.agent or after.agent,
         "session_id": after.conversation,
-        "preview": " ".join(plain_text(item.content).split())[:PREVIEW_CHARS],
+        "preview": " ".join(words_of(item).split())[:PREVIEW_CHARS],
         "timestamp": item.ts,
     }
 

@@ -15,22 +15,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 
 from palaver.clock import Clock
-from palaver.conversation.loading import with_tail
-from palaver.core.evolve import evolve, fold
 from palaver.errors import LogError
 from palaver.faces.bus.frames import Frame, Source, number_of, numbered, position_of, resync
-from palaver.faces.bus.project import project
+from palaver.faces.bus.project import project, said_of_fragment
+from palaver.faces.bus.views import View, names_of, view_at
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.faces.ring import Beat, Behind, Piece, Reader, Ring
 from palaver.feed.feed import HEARTBEAT_S, Feed
-from palaver.log.base import EventLog, Line, Segment, lines_after
+from palaver.log.base import EventLog, Line, Segment
 from palaver.log.base import numbered as numbered_lines
 from palaver.schema.events import (
     AgentOverridden,
@@ -40,11 +37,13 @@ from palaver.schema.events import (
     MissionCleared,
     MissionSet,
     MissionTriggered,
+    TextDelta,
+    ThinkingDelta,
     TurnStarted,
     UnknownEvent,
     decode_event,
 )
-from palaver.schema.view import Message, State
+from palaver.schema.view import State
 
 logger = structlog.get_logger(__name__)
 
@@ -55,15 +54,10 @@ REACH = 20_000
 """Events behind the head from which the ring is made anew for a cursor; beyond it a resync is kinder."""
 VIEWS = 256
 """Conversations whose view is kept; one that speaks again after so many others is read anew."""
-TAIL = 200
-"""Messages of a view. What happens concerns the last ones."""
 GAPS = 10_000
 """Remembered stretches of dropped fragments: more than the ring ever spans."""
 AGAIN_S = 1.0
 """After a failure of the log."""
-
-_state = msgspec.json.Decoder(State)
-_message = msgspec.json.Decoder(Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +79,12 @@ class Choice:
 EVERYTHING = Choice()
 
 
-@dataclass(slots=True)
-class _View:
-    state: State
-    projects: tuple[str, ...]
-    position: int = -1
-    """Of the last event that was folded in here."""
-
-
 class Bus:
     def __init__(self, log: EventLog, feed: Feed, clock: Clock) -> None:
         self._log = log
         self._feed = feed
         self._clock = clock
-        self._views: OrderedDict[str, _View] = OrderedDict()
+        self._views: OrderedDict[str, View] = OrderedDict()
         self._ring = Ring[Frame](RING_BYTES)
         self._floor: int | None = None
         """The ring holds everything after this number. None: nothing was read yet."""
@@ -213,7 +199,7 @@ class Bus:
                 await asyncio.sleep(0)
                 try:
                     while await self._look():
-                        self._ring.wake()
+                        pass
                     await woken
                 except LogError as failure:
                     logger.warning("the bus waits: the log cannot be read", reason=failure.message)
@@ -234,11 +220,12 @@ class Bus:
             self._ring.beat()
 
     async def _look(self) -> bool:
-        """Tell what was committed since; whether there was anything."""
+        """Tell what was committed since; whether there is more."""
         found = await self._log.read_all(self._pos, READ_BYTES)
         for conversation, segment in found:
             await self._tell(conversation, segment)
-        return bool(found)
+        self._ring.wake()
+        return bool(found) and self._pos < await self._log.position()
 
     async def _tell(self, conversation: str, segment: Segment) -> None:
         lines = numbered_lines(segment)
@@ -260,8 +247,8 @@ class Bus:
         """Fragments of what is finished are gone: the whole of it follows, or the rest of what was told of it here."""
         view = self._views.get(conversation)
         self._passing.setdefault(conversation, view.position if view else -1)
-        if view is not None and view.state.seq + 1 >= compacted.first:
-            view.state = evolve(view.state, compacted)
+        if view is not None and view.seq + 1 >= compacted.first:
+            view.folded(compacted)
         self._pos = position
 
     def _passed(self, conversation: str, position: int) -> None:
@@ -276,9 +263,12 @@ class Bus:
         if isinstance(event, MissionSet | MissionCleared | MissionTriggered | AgentOverridden):
             return self._of_project(conversation, event, position)
         view = await self._view(conversation, event.seq - 1)
-        before, after = view.state, evolve(view.state, event)
         view.position = position
-        view.state = after if len(after.messages) <= 2 * TAIL else with_tail(after, TAIL)
+        if isinstance(event, TextDelta | ThinkingDelta) and view.grows(event):
+            told = said_of_fragment(event)
+            return numbered(told, Source(position, event.id, event.ts, conversation, view.agent, view.projects))
+        before = view.state
+        after = view.folded(event)
         if after.project != before.project:
             view.projects = await names_of(after.project)
         answers = agents.get(event.turn) if isinstance(event, MessageAdded) else None
@@ -304,12 +294,12 @@ class Bus:
 
     # -- views
 
-    async def _view(self, conversation: str, seq: int) -> _View:
+    async def _view(self, conversation: str, seq: int) -> View:
         view = self._views.get(conversation)
-        if view is None or view.state.seq != seq:
+        if view is None or view.seq != seq:
             # A gap would be one of fragments that were compacted meanwhile: the view is read as it was.
             state = await view_at(self._log, conversation, seq)
-            view = _View(state, await names_of(state.project))
+            view = View(state, await names_of(state.project))
             self._views[conversation] = view
             while len(self._views) > VIEWS:
                 self._views.popitem(last=False)
@@ -321,38 +311,6 @@ def _chosen(piece: Piece[Frame], cursor: int, choice: Choice) -> bytes:
     if piece.frames[0].seq <= cursor:
         return choice.of([frame for frame in piece.frames if frame.seq > cursor])
     return piece.body if choice is EVERYTHING else piece.once(choice, choice.of)
-
-
-async def view_at(log: EventLog, conversation: str, seq: int) -> State:
-    """The view as it was at a seq, with its last messages: from the snapshot, or from the beginning where that is newer."""
-    state = State()
-    if seq == 0:
-        return state
-    snapshot = await log.load_snapshot(conversation, TAIL)
-    if snapshot is not None and snapshot.seq <= seq:
-        messages = tuple(_message.decode(stored.body) for stored in snapshot.messages)
-        head = _state.decode(snapshot.head)
-        state = replace(head, messages=messages, offset=head.offset - len(messages))
-    while state.seq < seq and (segments := await log.read(conversation, state.seq, READ_BYTES)):
-        for segment in segments:
-            events = (decode_event(line) for line in lines_after(segment, state.seq))
-            state = fold(state, [event for event in events if event.seq <= seq])
-            if segment.last >= seq:
-                return state
-    return state
-
-
-async def names_of(project: str | None) -> tuple[str, ...]:
-    """How a folder may be called: as it was given, and where that leads."""
-    return await asyncio.to_thread(_names, project) if project else ()
-
-
-def _names(project: str) -> tuple[str, ...]:
-    given = project.rstrip("/") or "/"
-    try:
-        return tuple(dict.fromkeys((given, str(Path(given).resolve()))))
-    except (OSError, RuntimeError, ValueError):
-        return (given,)  # No folder has such a name.
 
 
 def _decoded(line: Line) -> Event:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from palaver.agents.runs import Runs
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import FACE, BusRequest
-from palaver.faces.bus.pump import names_of
+from palaver.faces.bus.views import names_of
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.log.base import Run
 from palaver.schema.view import ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock

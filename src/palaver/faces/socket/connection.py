@@ -38,7 +38,7 @@ from palaver.faces.socket.asked import (
 from palaver.faces.socket.bulletin import News
 from palaver.faces.socket.carrying_out import carry_out
 from palaver.faces.socket.live import SocketFace
-from palaver.faces.socket.pieces import but_for, heard, look
+from palaver.faces.socket.pieces import but_for, look
 from palaver.faces.socket.project import FACE, encoded
 from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.schema.base import Origin
@@ -69,7 +69,6 @@ class Connection:
         self._server = server
         self._face = face
         self._writes = Hanging(socket.send)
-        self._writing = asyncio.Lock()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         self._hello: Hello | None = None
         self._takes_frames = EXTENSION in (socket.scope.get("extensions") or {})
@@ -174,11 +173,9 @@ class Connection:
             async with (
                 self._face.live.following(session) as following,
                 self._face.speech.listening(session) as spoken,
-                aclosing(self._lines(session, after, following)) as lines,
                 self._passing_on_speech(spoken),
             ):
-                async for line in lines:
-                    await self._write(line)
+                await self._told(session, after, following)
         except PalaverError as refusal:
             await self._say(**_error(refusal), sessionId=session)
         except Exception as failure:  # noqa: BLE001 - the border: one broken subscription must not end the others
@@ -199,45 +196,42 @@ class Connection:
             passing.cancel()
             await asyncio.wait({passing})
 
-    async def _lines(self, session: str, after: Cursor | None, following: Following) -> AsyncGenerator[bytes, None]:
+    async def _told(self, session: str, after: Cursor | None, following: Following) -> None:
         seen = following.state.seq
         # Without a cursor it begins now.
         given = seen if after is None else after
         cursor = await cursor_of(self._server.log, session, given, seen)
-        yield _subscribed(session, seen, reset=cursor.reset)
-        async with aclosing(self._replayed(session, cursor.after, seen)) as pieces:
-            async for lines in pieces:
-                yield lines
+        await self._write(_subscribed(session, seen, reset=cursor.reset))
+        await self._replay(session, cursor.after, seen)
         lagging = False
         while True:
             item = await following.next()
             match item:
                 case Beat():
-                    continue
+                    pass
                 case Behind():
                     if not lagging:
-                        yield _resync(session, seen, item.missed)
+                        await self._write(_resync(session, seen, item.missed))
                     # Still so while it is told what it missed: that is the same falling behind.
                     lagging = True
                     following.begin_anew()
-                    since, seen, is_whole = seen, following.state.seq, False
+                    since, seen = seen, following.state.seq
+                    await self._replay(session, since, seen)
                 case _:
+                    lagging = False
                     known = look(item)
-                    since, seen, is_whole, lagging = seen, known.last, not known.has_gap, False
-                    if is_whole and (lines := heard(item, self._client)):
-                        yield lines
-            if not is_whole:
-                # Something of it was not said live, or no longer: all of it is read from the log instead.
-                async with aclosing(self._replayed(session, since, seen)) as pieces:
-                    async for lines in pieces:
-                        yield lines
+                    since, seen = seen, known.last
+                    if known.has_gap:
+                        await self._replay(session, since, seen)
+                    elif lines := but_for(self._client, item.frames) if known.has_sender else item.body:
+                        await self._write(lines)
 
-    async def _replayed(self, session: str, after: int, until: int) -> AsyncGenerator[bytes, None]:
-        """What the log has of a stretch: before this reader came, or when it was too slow."""
+    async def _replay(self, session: str, after: int, until: int) -> None:
+        """What was not said live, or no longer is: before this reader came, or when it was too slow. The log has it."""
         async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
             async for frames in pieces:
                 if lines := but_for(self._client, frames):
-                    yield lines
+                    await self._write(lines)
 
     async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:
         async with aclosing(news) as all_news:
@@ -253,16 +247,15 @@ class Connection:
     # -- out
 
     async def _write(self, frames: bytes) -> None:
-        """Waits while the client is slow, and whoever else has something for it waits too."""
-        async with self._writing:
-            try:
-                if self._takes_frames:
-                    await self._writes.send({"type": EXTENSION, "body": frames})
-                    return
-                for text in payloads(frames):
-                    await self._writes.send({"type": "websocket.send", "text": text.decode(), "bytes": None})
-            except (WebSocketDisconnect, OSError):
-                return  # The reader meets the same end and says so.
+        """Waits while the client is slow. Frames are whole, so that those of others may come between them."""
+        try:
+            if self._takes_frames:
+                await self._writes.send({"type": EXTENSION, "body": frames})
+                return
+            for text in payloads(frames):
+                await self._writes.send({"type": "websocket.send", "text": text.decode(), "bytes": None})
+        except (WebSocketDisconnect, OSError):
+            return  # The reader meets the same end and says so.
 
     async def _say(self, **fields: object) -> None:
         await self._write(encoded(fields))

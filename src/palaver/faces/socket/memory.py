@@ -81,7 +81,7 @@ def memory_of(state: State, streamed_chars: Mapping[str, int] | None = None) -> 
     memory = Memory(
         turn=state.turn.id if state.turn else None,
         requests={known.id: known for known in open_requests(state)},
-        waiting=state.queue,
+        waiting=tuple(item for item in state.queue if item.command is None),
         exchanges={
             known.id: known.callback
             for known in state.exchanges

@@ -58,8 +58,10 @@ def _images(event: MessageAdded) -> list[str]:
 
 def in_queue(event: QueueAdded | QueueEdited | QueueRemoved, memory: Memory) -> Said:
     match event:
-        case QueueAdded():
+        case QueueAdded(command=None):
             memory.waiting = queue.added(memory.waiting, event)
+        case QueueAdded():
+            return ()  # No message: a command of another face that waits for its turn.
         case QueueEdited():
             memory.waiting = queue.edited(memory.waiting, event)
         case QueueRemoved():

@@ -33,10 +33,6 @@ def _looked_at(frames: Sequence[Told]) -> Look:
     )
 
 
-def heard(piece: Piece[Told], client: str) -> bytes:
-    return but_for(client, piece.frames) if look(piece).has_sender else piece.body
-
-
 def but_for(client: str, frames: Sequence[Told]) -> bytes:
     """Nobody is told what it said itself over this very connection."""
     return b"".join([frame.body for frame in frames if client not in frame.about])

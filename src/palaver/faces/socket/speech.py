@@ -8,7 +8,7 @@ import asyncio
 import re
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -147,21 +147,22 @@ class Speech:
                 item = await following.next()
                 match item:
                     case Beat():
-                        continue
+                        pass
                     case Behind():
                         texts.clear()
                         following.begin_anew()
-                        continue
                     case _:
-                        frames = (frame for told in item.frames for frame in _of_interest(told.body))
-                for frame in frames:
-                    if "outputMode" in frame:
-                        speaking = frame["outputMode"] in SPOKEN
-                    elif frame["type"] == "output_cancelled":
-                        texts.clear()
-                        known.hush()
-                    elif speaking and "block" in frame:
-                        self._say(frame, texts, known)
+                        for text in (text for told in item.frames for text in payloads(told.body)):
+                            if not text.startswith(_HEARD if speaking else _HEARD_IN_SILENCE):
+                                continue
+                            frame = msgspec.json.decode(text)
+                            if "outputMode" in frame:
+                                speaking = frame["outputMode"] in SPOKEN
+                            elif frame["type"] == "output_cancelled":
+                                texts.clear()
+                                known.hush()
+                            elif "block" in frame:
+                                self._say(frame, texts, known)
 
     def _say(self, frame: Mapping[str, Any], texts: dict[tuple[str, int], Sentences], known: _Session) -> None:
         place = (frame["responseId"], frame["block"])
@@ -216,10 +217,5 @@ class Speech:
         )
 
 
-_INTERESTING = tuple(
-    b'{"type":"%s"' % kind for kind in (b"text_delta", b"text_done", b"output_cancelled", b"session_updated")
-)
-
-
-def _of_interest(body: bytes) -> Iterator[dict[str, Any]]:
-    return (msgspec.json.decode(text) for text in payloads(body) if text.startswith(_INTERESTING))
+_HEARD_IN_SILENCE = tuple(b'{"type":"%s"' % kind for kind in (b"output_cancelled", b"session_updated"))
+_HEARD = (*_HEARD_IN_SILENCE, b'{"type":"text_delta"', b'{"type":"text_done"')

@@ -13,7 +13,8 @@ from palaver.core.evolve import fold
 from palaver.faces.bus import pump
 from palaver.faces.bus.frames import number_of, position_of
 from palaver.faces.bus.project import project
-from palaver.faces.bus.pump import Bus, Choice, view_at
+from palaver.faces.bus.pump import Bus, Choice
+from palaver.faces.bus.views import view_at
 from palaver.faces.event_stream import BEHIND_COMMENT
 from palaver.feed.feed import Feed
 from palaver.log.base import Append
