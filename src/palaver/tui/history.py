@@ -72,7 +72,7 @@ class Transcript(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "next_row", "next block", show=False),
         Binding("k", "previous_row", "previous block", show=False),
-        Binding("o", "toggle", "open or close", show=False),
+        Binding("o", "toggle_row", "open or close", show=False),
         Binding("enter", "choose", "open", show=False),
         Binding("g", "to_end", "end", show=False),
         Binding("G", "to_start", "start", show=False),
@@ -161,13 +161,13 @@ class Transcript(ScrollView, can_focus=True):
 
     def go_to_message(self, message: str) -> bool:
         """Whether it is at hand."""
-        for place, row in enumerate(self._rows):
+        for row in self._rows:
             if row.key == message or row.key.startswith(f"{message}:") or _holds(row, message):
                 self.following = False
                 self._cursor = row.key
                 self._settle((row.key, 0))
                 self.post_message(self.Moved(following=False, new_count=self.new_count))
-                return place >= 0
+                return True
         return False
 
     def chosen_row(self) -> Row | None:
@@ -386,7 +386,7 @@ class Transcript(ScrollView, can_focus=True):
         elif bottom > y + height:
             self.scroll_to(y=bottom - height, animate=False)
 
-    def action_toggle(self) -> None:
+    def action_toggle_row(self) -> None:
         row = self.chosen_row() or self._last_openable()
         if row is not None:
             self.toggle(row.key)

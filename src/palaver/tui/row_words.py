@@ -32,6 +32,7 @@ LOADING_OLDER = "Loading older messages …"
 OLDER_FAILED = "Older messages could not be loaded. Press Home to try again."
 EMPTY = "No messages yet."
 NEW = "New since you left"
+NOT_AT_HAND = "That message is not here any more."
 PARTLY = "Only the beginning is at hand; the whole text is kept on the server."
 
 
@@ -226,3 +227,25 @@ NO_TITLE = "New conversation"
 
 def context_share(percent: str, window: int) -> str:
     return f"{percent} of {tokens(window)}"
+
+
+# -- the app itself
+
+COPIED = "Copied."
+TOO_MUCH_WAITS = "Too many messages wait to be sent. Wait until the connection is back."
+SERVER_STAYED = "The server did not end in time and may still run; “palaver serve” says so when you start it again."
+LEAVE_HEADING = "Leave Palaver?"
+LEAVE_KEEP = "keep the server running"
+LEAVE_STOP = "stop it"
+LEAVE_STAY = "stay here"
+
+
+def leave_body(at_work: int) -> str:
+    lead = "The server was started for this terminal."
+    if at_work:
+        return f"{lead} {count(at_work, 'conversation')} at work would be interrupted when it stops."
+    return f"{lead} Nothing is at work now."
+
+
+def stumbled(kind: str) -> str:
+    return f"Something went wrong here ({kind}). Nothing is lost: the conversation is on the server."

@@ -1,0 +1,90 @@
+"""`palaver tui`: talk in the terminal. Finds the server, or starts one in the background, and hands over to the app.
+
+Reads the environment for it: where the data lies, which server, which theme the terminal suits. Needs the extra `[tui]`,
+and says so.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from palaver.cli.connection import complain, data_directory, failed, read_token, server_address
+from palaver.cli.exits import Exit
+from palaver.clock import SystemClock
+from palaver.errors import ConfigurationError, PalaverError
+
+if TYPE_CHECKING:
+    from palaver.tui.start import StartedServer
+
+MISSING = "The terminal UI is not installed. Install it with: pip install 'palaver[tui]'"
+
+
+def tui(
+    conversation: Annotated[str | None, typer.Argument(help="Open this conversation instead of the latest.")] = None,
+    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
+    theme: Annotated[
+        Literal["auto", "dark", "light"] | None, typer.Option(help="Colours. [default: as chosen last, else auto]")
+    ] = None,
+    keep_server: Annotated[
+        bool, typer.Option("--keep-server", help="A server started here goes on when you leave, unasked.")
+    ] = False,
+) -> None:
+    """Talk in the terminal. Starts a server in the background when none runs.
+
+    Leaving asks whether a server that was started so shall go on; closing the terminal leaves it running.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        complain("The terminal UI needs a terminal. In scripts and pipes use `palaver send`.")
+        raise typer.Exit(Exit.FAILED)
+    try:
+        import textual  # noqa: F401
+    except ImportError:
+        complain(MISSING)
+        raise typer.Exit(Exit.FAILED) from None
+    try:
+        asyncio.run(_run(conversation, url, data_directory(data), theme, keep_server))
+    except PalaverError as failure:
+        raise failed(failure) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+async def _run(conversation: str | None, url: str | None, directory: Path, theme: str | None, keep: bool) -> None:
+    from palaver.client.client import Client
+    from palaver.tui.app import PalaverApp
+    from palaver.tui.remembered import Remembered
+    from palaver.tui.theme import DARK_NAME, LIGHT_NAME, suits
+
+    address, started = await _server(directory, url)
+    remembered = Remembered(directory / "terminal.json")
+    chosen = {"dark": DARK_NAME, "light": LIGHT_NAME, None: remembered.theme}.get(theme)
+    async with Client.connect(address, read_token(directory)) as client:
+        app = PalaverApp(
+            client,
+            SystemClock(),
+            conversation=conversation,
+            remembered=remembered,
+            theme=chosen or suits(os.environ.get("COLORFGBG")),
+            stop_server=started.stop if started and not keep else None,
+        )
+        await app.run_async()
+
+
+async def _server(directory: Path, url: str | None) -> "tuple[str, StartedServer | None]":
+    """Where the server is. One that was named must be there; else one is started."""
+    from palaver.tui.start import is_served, start_server
+
+    address = server_address(directory, url)
+    if await is_served(address):
+        return address, None
+    if url or os.environ.get("PALAVER_URL"):
+        raise ConfigurationError(f"No Palaver answers at {address}. Start it there, or leave out --url.")
+    print("Starting the server …", file=sys.stderr)
+    command = [sys.executable, "-m", "palaver", "serve", "--no-open", "--data", str(directory)]
+    started = await start_server(command, directory / "server.log", lambda: server_address(directory, None))
+    return started.url, started

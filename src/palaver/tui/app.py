@@ -1,0 +1,302 @@
+"""The terminal UI as a whole: one conversation on the screen, others behind a key. Carries out what docks and screens want.
+
+Started by `palaver tui` with a connected client. Every intent ends here and becomes a command, a request to read, or a
+screen; a refusal goes back to the one who asked, or is said in one line. Knows the native face alone.
+"""
+
+from collections.abc import Awaitable, Callable
+from subprocess import SubprocessError
+from typing import ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.worker import Worker, WorkerState
+
+from palaver.client.client import Client
+from palaver.clock import Clock
+from palaver.errors import PalaverError
+from palaver.schema.commands import (
+    Branch,
+    CreateConversation,
+    Interrupt,
+    Regenerate,
+    SendMessage,
+    UpdateConversation,
+)
+from palaver.tui import row_words, words
+from palaver.tui.conversation import ConversationScreen
+from palaver.tui.intents import (
+    Act,
+    ActionName,
+    Begin,
+    Copy,
+    JumpTo,
+    OpenConversation,
+    Order,
+    Refused,
+    Say,
+    Send,
+    ViewAt,
+)
+from palaver.tui.keys import tell_alt_from_letters
+from palaver.tui.leaving import Leaving
+from palaver.tui.moments import state_at
+from palaver.tui.outbox import Outbox
+from palaver.tui.remembered import Remembered
+from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
+
+SAVE_S = 5.0
+"""How often what was read is written down."""
+
+
+class PalaverApp(App[None]):
+    TITLE = words.NAME
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False, priority=True)]
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        conversation: str | None = None,
+        remembered: Remembered | None = None,
+        theme: str = DARK_NAME,
+        stop_server: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`stop_server`: there when the server was started for this terminal and may end with it."""
+        super().__init__()
+        self.client = client
+        self.clock = clock
+        self.remembered = remembered or Remembered(None)
+        self.outbox = Outbox(client, clock, self._pending_changed)
+        self._first = conversation
+        self._first_theme = theme
+        self._stop_server = stop_server
+        self.main = ConversationScreen(client, clock, self.outbox, words.start_of_day, self.remembered.mark)
+
+    # -- beginning and end
+
+    async def on_mount(self) -> None:
+        tell_alt_from_letters()
+        self.register_theme(DARK_THEME)
+        self.register_theme(LIGHT_THEME)
+        self.theme = self._first_theme
+        await self.push_screen(self.main)
+        self.run_worker(self.outbox.run(), group="outbox", exit_on_error=False)
+        self.run_worker(self._begin(), group="begin", exit_on_error=False)
+        self.set_interval(SAVE_S, self.remembered.save)
+
+    async def _begin(self) -> None:
+        """The conversation that was named, else the latest; the agents' names beside it."""
+        try:
+            conversation = self._first or await self._latest()
+        except PalaverError as failure:
+            self.say(failure.message, is_trouble=True)
+            conversation = self.remembered.last_conversation
+        if conversation:
+            self.open_conversation(conversation)
+        else:
+            self.main.close()
+        await self._name_agents()
+
+    async def _latest(self) -> str | None:
+        last = self.remembered.last_conversation
+        found = await self.client.conversations(50)
+        ids = [listing.id for listing in found if not listing.deleted]
+        return last if last in ids else next(iter(ids), None)
+
+    async def _name_agents(self) -> None:
+        try:
+            agents = await self.client.agents()
+        except PalaverError:
+            return  # Names are a comfort; ids will do.
+        self.main.name_agents({agent.id: agent.name for agent in agents})
+
+    async def action_quit(self) -> None:
+        self.remembered.save()
+        self.main.docks.leave()
+        if self._stop_server is None:
+            self.exit()
+            return
+        await self.push_screen(Leaving(await self._at_work()), self._leave)
+
+    async def _at_work(self) -> int:
+        try:
+            return sum(listing.turn is not None for listing in await self.client.conversations(200))
+        except PalaverError:
+            return 0
+
+    def _leave(self, choice: str | None) -> None:
+        if choice == "keep":
+            self.exit()
+        elif choice == "stop" and self._stop_server is not None:
+            self.run_worker(self._stop_and_exit(self._stop_server), group="leave", exit_on_error=False)
+
+    async def _stop_and_exit(self, stop: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await stop()
+        except (SubprocessError, OSError):
+            self.exit(message=row_words.SERVER_STAYED)
+        else:
+            self.exit()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A defect in the background is said, not swallowed, and does not take the screen down."""
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.log.error(event.worker.error)
+            self.say(row_words.stumbled(type(event.worker.error).__name__), is_trouble=True)
+
+    # -- where to look
+
+    def open_conversation(self, conversation: str, at: tuple[str, int] | None = None) -> None:
+        while self.screen is not self.main and self.main in self.screen_stack:
+            _ = self.pop_screen()
+        self.main.open(conversation, self.remembered.seen_seq(conversation), at)
+
+    @on(OpenConversation)
+    def _open(self, intent: OpenConversation) -> None:
+        intent.stop()
+        at = (intent.message, intent.seq) if intent.message and intent.seq is not None else None
+        if at and intent.conversation == self.main.conversation:
+            self.main.jump(*at)
+        else:
+            self.open_conversation(intent.conversation, at)
+
+    @on(JumpTo)
+    def _jump(self, intent: JumpTo) -> None:
+        intent.stop()
+        self.main.jump(intent.message, intent.seq)
+
+    @on(ViewAt)
+    def _view_at(self, intent: ViewAt) -> None:
+        intent.stop()
+        if intent.seq is None:
+            self.main.show_past(None)
+        else:
+            self.run_worker(self._look_back(intent.seq), group="past", exclusive=True, exit_on_error=False)
+
+    async def _look_back(self, seq: int) -> None:
+        try:
+            self.main.show_past(await state_at(self.client, self.main.conversation, seq))
+        except PalaverError as refusal:
+            self.say(refusal.message, is_trouble=True)
+
+    # -- commands
+
+    @on(Send)
+    def _send(self, intent: Send) -> None:
+        intent.stop()
+        if not intent.conversation:
+            self.run_worker(self._create(CreateConversation(message=intent.content), intent.refused), group="create")
+        elif not self.outbox.add(intent) and intent.refused is not None:
+            intent.refused(row_words.TOO_MUCH_WAITS)
+        self.main.transcript.go_to_end()
+
+    @on(Order)
+    def _order(self, intent: Order) -> None:
+        intent.stop()
+        self.run_worker(self._carry_out(intent), group="orders", exit_on_error=False)
+
+    async def _carry_out(self, intent: Order) -> None:
+        try:
+            accepted = await self.client.command(intent.conversation, intent.command)
+        except PalaverError as refusal:
+            if not intent.quiet:
+                self._refuse(intent.refused, refusal.message)
+            return
+        if intent.accepted is not None:
+            intent.accepted(accepted)
+
+    @on(Begin)
+    def _begin_another(self, intent: Begin) -> None:
+        intent.stop()
+        self.run_worker(self._create(intent.body, intent.refused), group="create", exit_on_error=False)
+
+    async def _create(self, body: CreateConversation, refused: Refused | None) -> None:
+        try:
+            created = await self.client.create(body)
+        except PalaverError as refusal:
+            self._refuse(refused, refusal.message)
+            return
+        self.open_conversation(created.conversation)
+
+    def _refuse(self, refused: Refused | None, sentence: str) -> None:
+        if refused is not None:
+            refused(sentence)
+        else:
+            self.say(sentence, is_trouble=True)
+
+    def _pending_changed(self) -> None:
+        if self.main.is_mounted:
+            self.main.pending_changed()
+
+    # -- words for the person
+
+    def say(self, sentence: str, *, is_trouble: bool = False) -> None:
+        self.notify(words.said(sentence), severity="error" if is_trouble else "information", markup=False)
+
+    @on(Say)
+    def _say(self, intent: Say) -> None:
+        intent.stop()
+        self.say(intent.words, is_trouble=intent.is_trouble)
+
+    @on(Copy)
+    def _copy(self, intent: Copy) -> None:
+        intent.stop()
+        self.copy_to_clipboard(intent.text)
+        self.say(row_words.COPIED)
+
+    # -- actions by name
+
+    @on(Act)
+    def _act(self, intent: Act) -> None:
+        intent.stop()
+        self.act(intent.action)
+
+    def act(self, action: ActionName) -> None:
+        main, conversation = self.main, self.main.conversation
+        match action:
+            case "stop":
+                main.docks.stopping()
+                self._command(Interrupt())
+            case "continue":
+                self._command(SendMessage(content=row_words.CONTINUE_MESSAGE))
+            case "regenerate":
+                self._command(Regenerate())
+            case "archive":
+                self._command(UpdateConversation(archived=True))
+            case "unarchive":
+                self._command(UpdateConversation(archived=False))
+            case "branch":
+                body = CreateConversation(branch=Branch(conversation=conversation))
+                self.run_worker(self._create(body, None), group="create", exit_on_error=False)
+            case "end":
+                main.transcript.go_to_end()
+            case "start":
+                main.transcript.action_to_start()
+            case "plan":
+                main.docks.open_plan()
+            case "queue":
+                main.docks.focus_queue()
+            case "theme":
+                self.theme = LIGHT_NAME if self.theme == DARK_NAME else DARK_NAME
+                self.remembered.choose_theme(self.theme)
+            case "copy_id":
+                self.post_message(Copy(conversation))
+            case "copy_answer":
+                self.post_message(Copy(main.last_answer()))
+            case "next_region" | "previous_region":
+                main.action_region(1 if action == "next_region" else -1)
+            case "quit":
+                self.run_worker(self.action_quit(), group="quit", exit_on_error=False)
+            case _:
+                self._open_screen(action)
+
+    def _command(self, command: Interrupt | SendMessage | Regenerate | UpdateConversation) -> None:
+        if self.main.conversation:
+            self.post_message(Order(self.main.conversation, command))
+
+    def _open_screen(self, action: ActionName) -> None:
+        """The screens that are opened by name."""

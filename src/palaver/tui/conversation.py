@@ -1,0 +1,420 @@
+"""The main screen: one conversation. Header, connection line, transcript, subagents beside it, docks and composer below.
+
+Shown by the app, which carries out what is wanted here and tells it which conversation to open. It follows that one
+conversation, makes rows of its view at the beat of the live turn, and gives every part what it shows. It calls the client to
+read only; whatever changes something goes to the app as an intent.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from palaver.client.client import Client, WaitingRequest
+from palaver.clock import Clock
+from palaver.errors import PalaverError
+from palaver.schema.view import Listing, State, TextBlock
+from palaver.tui import row_words, words
+from palaver.tui.connection import Connection
+from palaver.tui.docks.activity import ConnectionLine
+from palaver.tui.docks.frame import Docks, next_region
+from palaver.tui.family import Family, members_of
+from palaver.tui.following import Following
+from palaver.tui.header import Header
+from palaver.tui.history import Transcript
+from palaver.tui.intents import Act, Copy, OpenConversation, Say
+from palaver.tui.keys import ANSWER_BINDINGS, Digit
+from palaver.tui.live import Beat
+from palaver.tui.outbox import Entry, Outbox
+from palaver.tui.rowbook import RowBook
+from palaver.tui.rows import (
+    EdgeRow,
+    ErrorRow,
+    GroupRow,
+    InterruptedRow,
+    NoteRow,
+    PendingRow,
+    Row,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
+
+WIDE_COLUMNS = 120
+"""From here on subagents have a place of their own."""
+FAMILY_S = 2.0
+"""How often subagents are looked at while some are at work."""
+MOST_PAGES = 100
+"""Older pages loaded at most to reach a message that was jumped to."""
+
+
+class Pill(Static):
+    """How much is new below. A key and a click bring one there."""
+
+    DEFAULT_CSS = """
+    Pill { layer: above; dock: bottom; height: 1; width: auto; padding: 0 1; background: $live; color: $paper; }
+    """
+
+    def on_click(self) -> None:
+        self.post_message(Act("end"))
+
+
+class Body(Horizontal):
+    DEFAULT_CSS = """
+    Body { height: 1fr; min-height: 3; layers: below above; }
+    """
+
+
+class ConversationScreen(Screen[None]):
+    DEFAULT_CSS = """
+    ConversationScreen { layout: vertical; background: $paper; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *ANSWER_BINDINGS,
+        Binding("escape", "escape", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("f6", "region(1)", show=False),
+        Binding("shift+f6", "region(-1)", show=False),
+        Binding("ctrl+k", "act('palette')", show=False, priority=True),
+        Binding("ctrl+f", "act('find')", show=False, priority=True),
+        Binding("ctrl+l", "act('list')", show=False, priority=True),
+        Binding("ctrl+n", "act('new')", show=False, priority=True),
+        Binding("ctrl+r", "go_on", show=False, priority=True),
+        Binding("f1,question_mark", "act('keys')", show=False),
+        Binding("i", "write", show=False),
+    ]
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        outbox: Outbox,
+        day_of: Callable[[int], int],
+        seen: Callable[[str, int], None],
+    ) -> None:
+        """`seen` is told how far a conversation was read here."""
+        super().__init__()
+        self._client = client
+        self._clock = clock
+        self._outbox = outbox
+        self._day_of = day_of
+        self._seen = seen
+        self._beat = Beat(self._flush)
+        self._following: Following | None = None
+        self._book: RowBook | None = None
+        self._rows: tuple[Row, ...] = ()
+        self._edge: EdgeRow | None = None
+        self._is_older = False
+        self._names: dict[str, str] = {}
+        self._listings: tuple[Listing, ...] = ()
+        self._below: tuple[WaitingRequest, ...] = ()
+        self._past: State | None = None
+        self._wanted: tuple[str, int] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Header()
+        yield ConnectionLine(self._clock)
+        with Body():
+            yield Transcript(id="transcript")
+            yield Family()
+            yield Pill()
+        yield Docks(self._clock)
+
+    def on_mount(self) -> None:
+        self.query_one(Transcript).add_class("region")
+        self.query_one(Pill).display = False
+        self.query_one(Docks).focus_composer()
+        self.set_interval(FAMILY_S, self._look_at_family)
+
+    def on_unmount(self) -> None:
+        self._beat.end()
+
+    # -- which conversation
+
+    @property
+    def conversation(self) -> str:
+        return self._following.conversation if self._following else ""
+
+    @property
+    def state(self) -> State:
+        """What is shown: the conversation as it is, or as it was."""
+        return self._past or (self._following.state if self._following else None) or State()
+
+    @property
+    def following(self) -> Following | None:
+        return self._following
+
+    @property
+    def docks(self) -> Docks:
+        return self.query_one(Docks)
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    def open(self, conversation: str, seen_seq: int | None, at: tuple[str, int] | None = None) -> None:
+        """`at` is a message and its seq."""
+        if self._following is not None:
+            self.docks.leave()
+        self.transcript.open_another()
+        self._past, self._wanted, self._edge, self._rows = None, at, None, ()
+        self._listings, self._below = (), ()
+        self._book = RowBook(self._day_of, seen_seq)
+        self._following = Following(self._client, conversation, self._clock, self._beat.news, self._connection)
+        self.run_worker(self._following.run(), group="following", exclusive=True, exit_on_error=False)
+        self.docks.composer.read_only("")
+        self.docks.focus_composer()
+
+    def close(self) -> None:
+        """No conversation: what is written begins a new one."""
+        self.workers.cancel_group(self, "following")
+        self.transcript.open_another()
+        self._following, self._book, self._past, self._rows = None, None, None, ()
+        self._connection(Connection("open"))
+        self._flush()
+        self.docks.focus_composer()
+
+    def name_agents(self, names: Mapping[str, str]) -> None:
+        self._names = dict(names)
+        self._flush()
+
+    def show_past(self, state: State | None) -> None:
+        """An earlier moment instead of now; None: now again."""
+        self._past = state
+        self._book = RowBook(self._day_of)
+        self.docks.composer.read_only(words.Composer.PAST if state else "")
+        self._flush()
+
+    def pending_changed(self) -> None:
+        self._beat.news()
+
+    # -- showing
+
+    def _connection(self, connection: Connection) -> None:
+        if self.is_mounted:
+            self.query_one(ConnectionLine).show(connection)
+            self.docks.show_connection(connection)
+            if connection.kind == "gone":
+                self._beat.news()
+
+    def _flush(self) -> None:
+        """Everything that shows the view gets the newest one."""
+        if not self.is_mounted:
+            return
+        state = self.state
+        self._show_rows(state)
+        self.query_one(Header).show(state, self._name_of(state.turn.agent if state.turn else state.agent))
+        self.docks.show(state, self._below)
+        self._show_family(state)
+        if self._following is not None and self._past is None and state.seq:
+            self._seen(state.conversation, state.seq)
+        if self._wanted is not None and state.seq:
+            self.run_worker(self._reach(*self._wanted), group="reach", exclusive=True, exit_on_error=False)
+            self._wanted = None
+
+    def _name_of(self, agent: str) -> str:
+        return self._names.get(agent, agent) if self._following else ""
+
+    def _show_rows(self, state: State) -> None:
+        rows = self._book.rows(state) if self._book and state.seq else ()
+        pending = [] if self._past else self._outbox.entries(state.conversation, state.seq)
+        edge = self._edge_row(state)
+        shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry) for entry in pending))
+        self.transcript.show(shown, now_ms=self._clock.now_ms(), names=self._names, is_older=self._is_older)
+        self._is_older = False
+        self._rows = shown
+
+    def _edge_row(self, state: State) -> EdgeRow | None:
+        if not state.seq:
+            return None
+        known = self._edge
+        kind = "more" if state.offset else "start"
+        if known is None or (known.state != kind and not (known.state in ("loading", "failed") and kind == "more")):
+            self._edge = EdgeRow(key="edge", seq=0, ts=0, state="more" if state.offset else "start")
+        return self._edge
+
+    def _set_edge(self, edge: EdgeRow) -> None:
+        self._edge = edge
+        self._flush()
+
+    # -- what is above
+
+    @on(Transcript.OlderWanted)
+    def _want_older(self, event: Transcript.OlderWanted) -> None:
+        event.stop()
+        if self.state.offset and self._past is None and self._following is not None:
+            self.run_worker(self._load_older(self._following), group="older", exclusive=False, exit_on_error=False)
+
+    async def _load_older(self, following: Following) -> bool:
+        try:
+            self._is_older = True
+            return await following.load_older()
+        except PalaverError:
+            self._set_edge(EdgeRow(key="edge", seq=0, ts=0, state="failed"))
+            return False
+
+    async def _reach(self, message: str, seq: int) -> None:
+        """Loads older pages until a message is at hand, and goes there."""
+        following = self._following
+        for _ in range(MOST_PAGES):
+            state = self.state
+            if following is None or not state.offset or not state.messages or state.messages[0].seq <= seq:
+                break
+            if not await self._load_older(following):
+                break
+        self._flush()
+        if not self.transcript.go_to_message(message):
+            self.post_message(Say(row_words.NOT_AT_HAND, is_trouble=True))
+        else:
+            self.transcript.focus()
+
+    def jump(self, message: str, seq: int) -> None:
+        self.run_worker(self._reach(message, seq), group="reach", exclusive=True, exit_on_error=False)
+
+    # -- subagents
+
+    def _show_family(self, state: State) -> None:
+        waiting = frozenset(asked.conversation for asked in self._below)
+        members = members_of(state, self._listings, waiting)
+        self.query_one(Family).show(members, self._names, has_room=self.size.width >= WIDE_COLUMNS)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._show_family(self.state)
+
+    def _look_at_family(self) -> None:
+        if any(child.status == "running" for child in self.state.subagents) or self._below:
+            self.run_worker(self._ask_family(self.conversation), group="family", exclusive=True, exit_on_error=False)
+
+    async def _ask_family(self, conversation: str) -> None:
+        root = self.state.parent.root if self.state.parent else conversation
+        try:
+            listings = await self._client.conversations(200, root=root)
+            asked = await self._client.requests()
+        except PalaverError:
+            return  # The connection line says it.
+        if conversation != self.conversation:
+            return
+        mine = {child.conversation for child in self.state.subagents}
+        below = _below(conversation, listings) | mine
+        self._listings = tuple(listings)
+        self._below = tuple(one for one in asked if one.conversation in below)
+        self._flush()
+
+    # -- where the reader is
+
+    @on(Transcript.Moved)
+    def _moved(self, event: Transcript.Moved) -> None:
+        event.stop()
+        pill = self.query_one(Pill)
+        pill.display = not event.following
+        pill.update(Content(f"↓ {row_words.new_below(event.new_count)}"))
+
+    @on(Transcript.Chosen)
+    def _chosen(self, event: Transcript.Chosen) -> None:
+        """Enter goes deeper: into another conversation, on with what was stopped, else it opens the row."""
+        event.stop()
+        match event.row:
+            case ToolRow(child=child) if child is not None:
+                self.post_message(OpenConversation(child.conversation))
+            case ToolRow(exchange=exchange) if exchange is not None and exchange.conversation:
+                self.post_message(OpenConversation(exchange.conversation))
+            case InterruptedRow(is_last=True):
+                self.post_message(Act("continue"))
+            case ErrorRow(is_last=True):
+                self.post_message(Act("regenerate"))
+            case row:
+                self.transcript.toggle(row.key)
+
+    @on(Transcript.CopyWanted)
+    def _copy(self, event: Transcript.CopyWanted) -> None:
+        event.stop()
+        if text := text_of(event.row):
+            self.post_message(Copy(text))
+
+    # -- keys
+
+    def action_answer(self, digit: Digit) -> None:
+        self.docks.answer(digit)
+
+    def action_act(self, name: str) -> None:
+        self.post_message(Act(name))  # type: ignore[arg-type]
+
+    def action_region(self, by: int) -> None:
+        next_region(self, by)  # type: ignore[arg-type]
+
+    def action_page(self, by: int) -> None:
+        if by < 0:
+            self.transcript.action_page_up()
+        else:
+            self.transcript.action_page_down()
+
+    def action_write(self) -> None:
+        self.docks.focus_composer()
+
+    def action_escape(self) -> None:
+        """Closes the top layer, else interrupts."""
+        if self.docks.escape():
+            return
+        if self._past is not None:
+            self.show_past(None)
+        elif self.state.turn is not None:
+            self.post_message(Act("stop"))
+        elif not self.docks.composer.prompt.has_focus:
+            self.docks.focus_composer()
+
+    def action_go_on(self) -> None:
+        """Continue what was interrupted, try again what failed."""
+        outcome = self.state.last_turn.outcome if self.state.last_turn else None
+        if self.state.turn is None and outcome in ("interrupted", "limited"):
+            self.post_message(Act("continue"))
+        elif self.state.turn is None and outcome == "failed":
+            self.post_message(Act("regenerate"))
+
+    def last_answer(self) -> str:
+        """What the agent said last, to be copied."""
+        for message in reversed(self.state.messages):
+            if message.role == "assistant":
+                text = "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+                if text:
+                    return text
+        return ""
+
+
+def text_of(row: Row) -> str:
+    """What is copied of a row."""
+    match row:
+        case UserRow() | NoteRow():
+            return row.text
+        case TextRow() | ThinkingRow():
+            return row.block.text
+        case ToolRow():
+            return row.block.output or row.block.input_text
+        case GroupRow():
+            return "\n".join(text_of(member) for member in row.members)
+        case ErrorRow():
+            return row.error.message
+        case _:
+            return ""
+
+
+def _below(conversation: str, listings: list[Listing]) -> set[str]:
+    """All that began from a conversation, at any depth."""
+    found = {conversation}
+    while True:
+        more = {listing.id for listing in listings if listing.parent in found} - found
+        if not more:
+            return found - {conversation}
+        found |= more
+
+
+def _pending_row(entry: Entry) -> PendingRow:
+    state = "offline" if entry.state == "offline" else "sending"
+    return PendingRow(key=f"pending:{entry.id}", seq=0, ts=entry.ts, text=entry.text, state=state)  # type: ignore[arg-type]

@@ -1,0 +1,61 @@
+"""What this terminal remembers between two starts: how far each conversation was read, and the theme.
+
+A small file beside the rest of a person's Palaver. Losing it loses nothing but "new since you left"; what cannot be read or
+written is passed over.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+KEPT = 500
+"""Whoever opened more conversations than this has long seen the oldest."""
+
+
+class _Kept(Struct):
+    seen: dict[str, int] = {}
+    theme: str | None = None
+    last: str | None = None
+
+
+class Remembered:
+    def __init__(self, path: Path | None) -> None:
+        """None: nothing outlives this run."""
+        self._path = path
+        self._kept = _Kept()
+        if path is not None:
+            with suppress(OSError, msgspec.MsgspecError):
+                self._kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+
+    @property
+    def theme(self) -> str | None:
+        return self._kept.theme
+
+    def choose_theme(self, theme: str) -> None:
+        self._kept.theme = theme
+        self.save()
+
+    @property
+    def last_conversation(self) -> str | None:
+        return self._kept.last
+
+    def seen_seq(self, conversation: str) -> int | None:
+        """How far it was read here; None: never opened here."""
+        return self._kept.seen.get(conversation)
+
+    def mark(self, conversation: str, seq: int) -> None:
+        """Kept in memory until `save`: it changes with every event."""
+        self._kept.seen.pop(conversation, None)
+        self._kept.seen[conversation] = seq
+        self._kept.last = conversation
+
+    def save(self) -> None:
+        if self._path is None:
+            return
+        for conversation in list(self._kept.seen)[:-KEPT]:
+            del self._kept.seen[conversation]
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_bytes(msgspec.json.encode(self._kept))
