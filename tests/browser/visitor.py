@@ -157,6 +157,8 @@ class Visitors:
     async def stranger(self, url: str, size: tuple[int, int] = DESKTOP, **options: Any) -> Visitor:
         """Not signed in."""
         width, height = size
+        # A worker would answer for the server, also after a new build; only tests that are about it want one.
+        options.setdefault("service_workers", "block")
         context = await self.browser.new_context(
             viewport={"width": width, "height": height}, locale="en-GB", timezone_id="UTC", **options
         )

@@ -2,6 +2,13 @@
 
 import { count, number } from "./text";
 
+const secondFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** To the second: many events share a minute. */
+export function clockSeconds(ts: number): string {
+  return secondFormat.format(ts);
+}
+
 export const inspector = {
   name: "Event inspector",
   lead: (title: string) => `Log of ${title}`,

@@ -8,7 +8,7 @@ import type { Accepted, Command, Listing, State } from "../src/protocol/events.g
 import { readEvent } from "../src/protocol/guards";
 import type { ClientLine } from "../src/protocol/wire";
 import { type Api, ApiError } from "../src/transport/api";
-import type { KeyValue, Ports, SocketLike } from "../src/transport/ports";
+import type { KeyValue, OfflineCopy, Ports, SocketLike } from "../src/transport/ports";
 
 export class FakeSocket implements SocketLike {
   onopen: (() => void) | null = null;
@@ -84,6 +84,9 @@ export class World implements Ports {
   random = (): number => 0.5;
   newId = (): string => `id-${++this.ids}`;
   isOnline = (): boolean => this.online;
+  /** What was last seen on this device. */
+  copy: OfflineCopy | null = null;
+  offlineCopy = (): Promise<OfflineCopy | null> => Promise.resolve(this.copy);
   dayOf = (ts: number): number => ts - (ts % 86_400_000);
   frame = (run: () => void): (() => void) => this.after(0, run);
 

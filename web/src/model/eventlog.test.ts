@@ -74,5 +74,6 @@ test("lines that cannot be read are passed over, unknown types are kept", () => 
 test("an event in a few words", () => {
   expect(gistOf('{"type":"text.delta","text":"two\\nlines"}')).toBe("two lines");
   expect(gistOf('{"type":"turn.finished","outcome":"failed"}')).toBe("failed");
+  expect(gistOf('{"type":"message.added","content":[{"type":"text","text":"Hello"},{"type":"image"}]}')).toBe('Hello {"type":"image"}');
   expect(gistOf('{"type":"x"}')).toBe("");
 });

@@ -148,6 +148,13 @@ const TELLING = ["text", "content", "title", "name", "command", "tool", "outcome
 
 const GIST_CHARS = 160;
 
+/** Content is a list of parts; what they say is what counts. */
+function inWords(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return JSON.stringify(value);
+  return value.map((part) => (typeof part?.text === "string" ? part.text : JSON.stringify(part))).join(" ");
+}
+
 /** An event in a few words, for a line of a list. */
 export function gistOf(line: string): string {
   let raw: unknown;
@@ -158,6 +165,6 @@ export function gistOf(line: string): string {
   }
   const fields = raw as Record<string, unknown>;
   const found = TELLING.map((name) => fields[name]).filter((value) => value != null && value !== "");
-  const words = found.slice(0, 2).map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+  const words = found.slice(0, 2).map(inWords);
   return words.join(" · ").replace(/\s+/g, " ").slice(0, GIST_CHARS);
 }

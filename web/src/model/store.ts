@@ -268,7 +268,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
     if (this.copy !== null) {
       this.conversations.clear();
       this.list.clear();
+      this.dirtyList = true;
       this.dropCopy();
+      this.flush();
     }
     this.feed.signOut();
     this.publish({ session: { phase: "signed_out", session: null, error } });

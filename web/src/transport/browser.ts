@@ -53,6 +53,7 @@ export function browserPorts(options: { version?: string } = {}): Ports {
       };
     },
     dayOf: (ts) => new Date(ts).setHours(0, 0, 0, 0),
+    offlineCopy: () => import("../offline/copy").then(({ readCopy }) => readCopy()).catch(() => null),
     tab: keyValue(() => sessionStorage),
     device,
   };

@@ -4,7 +4,18 @@
  * `browser.ts` fills it in the page; tests fill it with fakes.
  */
 
+import type { Listing, State } from "../protocol/events.gen";
+import type { AgentEntry, Session } from "../protocol/wire";
 import type { Api } from "./api";
+
+/** What was last seen on this device, for when the server does not answer. */
+export interface OfflineCopy {
+  readonly savedAt: number;
+  readonly session: Session;
+  readonly agents: readonly AgentEntry[];
+  readonly rows: readonly Listing[];
+  state(conversation: string): Promise<State | null>;
+}
 
 export interface KeyValue {
   get(key: string): string | null;
@@ -47,6 +58,8 @@ export interface Ports extends Timers {
   onHide(run: () => void): () => void;
   /** Midnight before this moment in the reader's time zone. */
   dayOf(ts: number): number;
+  /** Null: there is none. */
+  offlineCopy(): Promise<OfflineCopy | null>;
   /** Survives a reload of this tab. */
   readonly tab: KeyValue;
   /** Shared by all tabs of this browser. */

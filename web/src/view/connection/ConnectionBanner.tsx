@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import type { Connection } from "../../transport/connection";
-import { clock, text } from "../../text";
+import { clock, dayAndClock, text } from "../../text";
 import { useSeconds } from "../controls/now";
 import { usePick, useStore } from "../store";
 
@@ -13,9 +13,24 @@ const FAREWELL_MS = 4000;
 
 export function ConnectionBanner() {
   const connection = usePick((snapshot) => snapshot.connection);
+  const copiedAt = usePick((snapshot) => snapshot.copiedAt);
   const shown = useShown(connection);
+  if (copiedAt !== null) return <CopyBanner copiedAt={copiedAt} />;
   if (!shown) return null;
   return <Banner connection={connection} />;
+}
+
+/** What is shown is not the server's word: said at once, as long as it is so. */
+function CopyBanner({ copiedAt }: { copiedAt: number }) {
+  const store = useStore();
+  return (
+    <div className="banner is-trouble is-fixed" role="status">
+      <span className="tabular">{text.connection.copy(dayAndClock(copiedAt, Date.now()))}</span>
+      <button type="button" className="link-button" onClick={() => store.reconnectNow()}>
+        {text.connection.now}
+      </button>
+    </div>
+  );
 }
 
 /** Trouble is shown once it lasts; its end is shown only to those who saw the trouble. */

@@ -2,7 +2,7 @@
  * The clock the page shows durations with: one timer for everybody who looks at it, none while nobody does.
  */
 
-import { useSyncExternalStore } from "react";
+import { createContext, use, useSyncExternalStore } from "react";
 
 class Ticker {
   #listeners = new Set<() => void>();
@@ -40,9 +40,14 @@ class Ticker {
 const seconds = new Ticker(1000);
 const minutes = new Ticker(30_000);
 
+/** A moment that stands still, where the past is looked at. */
+export const MomentContext = createContext<number | null>(null);
+
 /** Now, renewed every second. */
 export function useSeconds(): number {
-  return useSyncExternalStore(seconds.subscribe, seconds.now);
+  const moment = use(MomentContext);
+  const now = useSyncExternalStore(seconds.subscribe, seconds.now);
+  return moment ?? now;
 }
 
 /** Now, renewed twice a minute. */

@@ -5,8 +5,8 @@
 
 import { useDeferredValue, useEffect, useMemo, useState, type ReactNode } from "react";
 import type { Entry, EventLog } from "../../model/eventlog";
-import { clock, exactTime, text } from "../../text";
-import { inspector as words } from "../../text.inspector";
+import { exactTime, text } from "../../text";
+import { clockSeconds, inspector as words } from "../../text.inspector";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { useIsNarrow } from "../controls/narrow";
@@ -106,7 +106,7 @@ function Opened({ id, listShown, onShowList }: Omit<ScreenProps, "rest"> & { id:
           {(!narrow || shown === "log") && <LogList rows={rows} seq={seq} live={at === null} onChoose={setAt} />}
           {shown === "transcript" && (
             <div className="inspector-pane">
-              <Moment id={id} state={state} />
+              <Moment id={id} state={state} live={at === null} />
             </div>
           )}
           {shown === "state" && (
@@ -260,7 +260,7 @@ function Slider({ log, place, entry, live, onMove }: SliderProps) {
         value={Math.max(0, place)}
         disabled={last < 0}
         aria-label={words.slider}
-        aria-valuetext={entry ? words.moment(entry.seq, log.seq, entry.type, clock(entry.ts)) : words.noEvent}
+        aria-valuetext={entry ? words.moment(entry.seq, log.seq, entry.type, clockSeconds(entry.ts)) : words.noEvent}
         data-region-focus
         onChange={(event) => moveTo(Number(event.target.value))}
       />

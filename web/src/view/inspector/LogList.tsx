@@ -3,8 +3,8 @@
 import { memo, useEffect, useLayoutEffect, useRef, type KeyboardEvent } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { gistOf, type LogRow } from "../../model/eventlog";
-import { clock, exactTime, number } from "../../text";
-import { inspector as words } from "../../text.inspector";
+import { exactTime, number } from "../../text";
+import { clockSeconds, inspector as words } from "../../text.inspector";
 import { visible } from "../controls/visible";
 
 interface LogListProps {
@@ -107,7 +107,7 @@ const Line = memo(
       <div {...option} className={chosen ? "inspector-line chosen" : "inspector-line"}>
         <span className="inspector-seq tabular">{number(entry.seq)}</span>
         <time className="inspector-time tabular" title={exactTime(entry.ts)}>
-          {clock(entry.ts)}
+          {clockSeconds(entry.ts)}
         </time>
         <span className={`inspector-type is-${entry.type.split(".")[0]}`}>{visible(entry.type)}</span>
         <span className="inspector-gist ellipsis">{several > 1 ? words.standsFor(several) : visible(gistOf(entry.line))}</span>

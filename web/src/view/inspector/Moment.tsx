@@ -7,12 +7,20 @@ import type { State } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { inspector as words } from "../../text.inspector";
 import { ConversationIdContext } from "../conversation/scope";
+import { MomentContext } from "../controls/now";
 import { StoreContext, useStore } from "../store";
 import { PeekRow } from "../subagents/Peek";
 import { frozen, viewOf } from "./frozen";
 import "../../style/work.css";
 
-export function Moment({ id, state }: { id: string; state: State }) {
+interface MomentProps {
+  id: string;
+  state: State;
+  /** It is now, so what runs goes on. */
+  live: boolean;
+}
+
+export function Moment({ id, state, live }: MomentProps) {
   const store = useStore();
   const texts = useRef<MarkdownBook>(null);
   texts.current ??= new MarkdownBook();
@@ -31,27 +39,29 @@ export function Moment({ id, state }: { id: string; state: State }) {
 
   return (
     <StoreContext value={then}>
-      <ConversationIdContext value={id}>
-        <p className="inspector-summary tabular">
-          {text.join(
-            words.at(state.seq),
-            text.header.status[state.status],
-            words.messages(state.offset + state.messages.length),
-            state.queue.length > 0 && words.queued(state.queue.length),
-            open > 0 && words.requests(open),
-          )}
-        </p>
-        <section ref={scroller} className="peek inspector-moment" aria-label={words.panes.transcript} tabIndex={0} data-region>
-          {rows.length === 0 && <p className="hint">{words.nothing}</p>}
-          <Virtualizer ref={list} scrollRef={scroller} data={rows} bufferSize={800}>
-            {(row) => (
-              <div key={row.key} className="peek-row">
-                <PeekRow row={row} />
-              </div>
+      <MomentContext value={live ? null : state.updated_at}>
+        <ConversationIdContext value={id}>
+          <p className="inspector-summary tabular">
+            {text.join(
+              words.at(state.seq),
+              text.header.status[state.status],
+              words.messages(state.offset + state.messages.length),
+              state.queue.length > 0 && words.queued(state.queue.length),
+              open > 0 && words.requests(open),
             )}
-          </Virtualizer>
-        </section>
-      </ConversationIdContext>
+          </p>
+          <section ref={scroller} className="peek inspector-moment" aria-label={words.panes.transcript} tabIndex={0} data-region>
+            {rows.length === 0 && <p className="hint">{words.nothing}</p>}
+            <Virtualizer ref={list} scrollRef={scroller} data={rows} bufferSize={800}>
+              {(row) => (
+                <div key={row.key} className="peek-row">
+                  <PeekRow row={row} />
+                </div>
+              )}
+            </Virtualizer>
+          </section>
+        </ConversationIdContext>
+      </MomentContext>
     </StoreContext>
   );
 }

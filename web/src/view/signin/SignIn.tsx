@@ -1,7 +1,8 @@
 /** The door: checking, a token to paste, why it was refused, or that the server does not answer. */
 
-import { useState, type FormEvent } from "react";
+import { useEffect, useState, type FormEvent } from "react";
 import type { SessionState } from "../../model/store";
+import { clearCopy } from "../../offline/copy";
 import { said } from "../../text";
 import { later } from "../../text.later";
 import { Mark } from "../controls/Mark";
@@ -10,6 +11,10 @@ import { codeRefusal } from "./code";
 
 export default function SignIn({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
   const [asked, setAsked] = useState(false);
+  // Who is not known here any more has no copy here either.
+  useEffect(() => {
+    if (session.phase === "signed_out") clearCopy().catch(() => undefined);
+  }, [session.phase]);
   const showsForm = session.phase === "signed_out" || (session.phase === "checking" && asked);
   return (
     <main className="door">
