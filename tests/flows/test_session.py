@@ -66,6 +66,39 @@ async def test_owner_can_ask_for_another_code(server: Served) -> None:
     assert (made.status_code, answer.status_code) == (201, 200)
 
 
+async def test_code_with_a_role_gives_its_rights_alone_and_keeps_them_apart_after_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        port = int(server.host.rpartition(":")[2])
+        made = await server.http.post("/api/session/code?role=observer")
+        async with server.browser() as page:
+            session = await page.post("/api/session", json={"code": made.json()["code"]})
+            cookies = httpx.Cookies(page.cookies)
+        refused = await server.http.post("/api/session/code?role=king")
+
+    async with serving(tmp_path, port=port) as server, server.browser() as page:
+        page.cookies = cookies
+        read = await page.get("/api/conversations")
+        sent = await page.post("/api/conversations", json={})
+        asked = await page.post("/api/session/code")
+
+    assert (made.json()["role"], refused.status_code) == ("observer", 400)
+    assert (session.json()["user"], session.json()["role"], session.json()["roles"]) == ("owner", "observer", ["read"])
+    assert (read.status_code, sent.status_code, asked.status_code) == (200, 403, 403)
+
+
+async def test_cookie_whose_role_was_changed_by_hand_is_none(server: Served) -> None:
+    made = await server.http.post("/api/session/code?role=observer")
+    async with server.browser() as page:
+        await page.post("/api/session", json={"code": made.json()["code"]})
+        name, value = next(iter(page.cookies.items()))
+        headers = {"Cookie": f"{name}={value.replace('.observer.', '.owner.')}"}
+        page.cookies.clear()
+        answer = await page.get("/api/session", headers=headers)
+
+    assert ".observer." in value
+    assert answer.status_code == 401
+
+
 async def test_cookie_is_found_among_odd_ones_of_other_programs(server: Served) -> None:
     async with server.browser() as page:
         await page.post("/api/session", json={"token": server.token})

@@ -79,7 +79,7 @@ class Keys:
         self, token: str, clock: Clock, others: Iterable[KeyRecord] = (), signed_out: SignedOut | None = None
     ) -> None:
         self._clock = clock
-        self._codes: OrderedDict[str, float] = OrderedDict()
+        self._codes: OrderedDict[str, tuple[float, Kind]] = OrderedDict()
         self._signed_out = signed_out or SignedOut()
         self._holders: dict[str, tuple[str, Principal]] = {}
         self._cookie_key = b""
@@ -115,7 +115,10 @@ class Keys:
     # -- cookies
 
     def cookie_for(self, principal: Principal) -> str:
-        statement = f"{principal.key}.{secrets.token_urlsafe(16)}"
+        """Of a principal with fewer rights than its key's holder the cookie says so, under its signature."""
+        held = self._holders.get(principal.key)
+        lessened = f"{principal.kind}." if held and held[1].kind != principal.kind else ""
+        statement = f"{principal.key}.{lessened}{secrets.token_urlsafe(16)}"
         return f"{statement}.{self._signature(statement)}"
 
     def by_cookie(self, cookie: str) -> Principal | None:
@@ -124,8 +127,9 @@ class Keys:
             return None
         if token_hash(cookie) in self._signed_out:
             return None
-        held = self._holders.get(statement.partition(".")[0])
-        return held[1] if held else None
+        key, *lessened, _ = statement.split(".")
+        held = self._holders.get(key)
+        return _with_kind(held[1], lessened[0] if lessened else held[1].kind) if held else None
 
     def end(self, cookie: str) -> None:
         """Sign out: this cookie is void from now on. Rotating the token voids all of them."""
@@ -137,10 +141,10 @@ class Keys:
 
     # -- one-time codes
 
-    def new_code(self) -> str:
-        """Signs the owner in once, within a minute."""
+    def new_code(self, kind: Kind = "owner") -> str:
+        """Signs the owner in once, within a minute; with another kind, with its rights alone."""
         code = secrets.token_urlsafe(24)
-        self._codes[token_hash(code)] = self._clock.monotonic_s() + CODE_LIFE_S
+        self._codes[token_hash(code)] = (self._clock.monotonic_s() + CODE_LIFE_S, kind)
         while len(self._codes) > CODES_AT_ONCE:
             self._codes.popitem(last=False)
         return code
@@ -148,8 +152,16 @@ class Keys:
     def by_code(self, code: str) -> Principal | None:
         """Uses the code up."""
         # Looked up by hash: how far a guess got cannot be seen in the time it took.
-        until_s = self._codes.pop(token_hash(code), None)
-        return self._owner if until_s is not None and self._clock.monotonic_s() < until_s else None
+        until_s, kind = self._codes.pop(token_hash(code), (0.0, "owner"))
+        return _with_kind(self._owner, kind) if self._clock.monotonic_s() < until_s else None
+
+
+def _with_kind(principal: Principal, kind: str) -> Principal | None:
+    """The same person with these rights; nobody when they would be more."""
+    for known, roles in ROLES.items():
+        if known == kind and roles <= ROLES[principal.kind]:
+            return Principal(principal.name, known, principal.key)
+    return None
 
 
 class Failures:

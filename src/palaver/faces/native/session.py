@@ -8,13 +8,13 @@ from typing import Any
 
 from litestar import Request, Response, delete, get, post
 from litestar.datastructures import Cookie
-from litestar.params import JSONBody
+from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, Unauthorized
 from palaver.faces.body import JsonBody
 from palaver.faces.gate import cookie_name, cookie_of, peer_of
-from palaver.faces.keys import ROLES, Principal
+from palaver.faces.keys import CODE_LIFE_S, ROLES, Kind, Principal
 from palaver.faces.server import Server, needs
 from palaver.schema.base import Shown, Wire
 
@@ -49,6 +49,7 @@ class Session(Shown):
 class Code(Wire):
     code: str
     expires_in_s: int
+    role: Kind = "owner"
 
 
 @get("/api/health", operation_id="health", tags=["session"])
@@ -91,9 +92,9 @@ async def sign_out(request: Request[Principal, Principal, Any], server: Server) 
 
 
 @post("/api/session/code", status_code=201, guards=[needs("admin")], operation_id="new_sign_in_code", tags=["session"])
-async def new_code(server: Server) -> Code:
-    """A one-time code for another browser: open `/#code=…` within a minute."""
-    return Code(code=server.keys.new_code(), expires_in_s=60)
+async def new_code(server: Server, role: FromQuery[Kind] = "owner") -> Code:
+    """A one-time code for another browser: open `/#code=…` within a minute. `role`: what it may do there."""
+    return Code(code=server.keys.new_code(role), expires_in_s=int(CODE_LIFE_S), role=role)
 
 
 def _session(server: Server, principal: Principal) -> Session:
