@@ -1,0 +1,100 @@
+"""Every action by name, with its key and its /word, and which of them make sense now. Pure.
+
+Used by the palette, by the composer's /commands and by the key help. Carrying them out is the app's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from palaver.schema.view import State
+from palaver.tui.docks.completion import SlashCommand
+from palaver.tui.intents import ActionName
+from palaver.tui.words_screens import Actions
+
+KEYS: Final[Mapping[ActionName, str]] = {
+    "new": "Ctrl+N",
+    "list": "Ctrl+L",
+    "stop": "Esc",
+    "continue": "Ctrl+R",
+    "find": "Ctrl+F",
+    "end": "G",
+    "start": "Shift+G",
+    "palette": "Ctrl+K",
+    "keys": "F1",
+    "next_region": "F6",
+    "previous_region": "Shift+F6",
+    "quit": "Ctrl+Q",
+}
+
+_EVERYWHERE: Final[tuple[ActionName, ...]] = (
+    "new",
+    "list",
+    "waiting",
+    "search",
+    "agents",
+    "backends",
+    "theme",
+    "keys",
+    "next_region",
+    "previous_region",
+    "quit",
+)
+_HERE: Final[tuple[ActionName, ...]] = (
+    "find",
+    "files",
+    "mode",
+    "agent",
+    "rename",
+    "branch",
+    "inspector",
+    "end",
+    "start",
+    "copy_answer",
+    "copy_id",
+    "delete",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    name: ActionName
+    label: str
+    key: str = ""
+
+    @property
+    def word(self) -> str:
+        """As it is written after a slash."""
+        return self.name.replace("_", "-")
+
+
+def action(name: ActionName) -> Action:
+    return Action(name, Actions.LABELS[name], KEYS.get(name, ""))
+
+
+def actions_for(state: State | None) -> list[Action]:
+    """What can be done now; `state` is of the conversation that is shown, if one is."""
+    names: list[ActionName] = []
+    if state is not None and state.conversation:
+        names = [*_now(state), *_HERE]
+    return [action(name) for name in (*names, *_EVERYWHERE)]
+
+
+def _now(state: State) -> list[ActionName]:
+    names: list[ActionName] = []
+    outcome = state.last_turn.outcome if state.last_turn else None
+    if state.turn is not None:
+        names.append("stop")
+    elif outcome in ("interrupted", "limited"):
+        names.append("continue")
+    if state.turn is None and state.messages:
+        names.append("regenerate")
+    if state.plan is not None and state.plan.items:
+        names.append("plan")
+    if state.queue:
+        names.append("queue")
+    return [*names, "unarchive" if state.archived else "archive"]
+
+
+def slash_commands(state: State | None) -> list[SlashCommand]:
+    return [SlashCommand(one.word, one.label, one.name) for one in actions_for(state)]

@@ -1,0 +1,121 @@
+"""Every action with its key, and every conversation by its title: typed for, chosen, done. Opened by Ctrl+K."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from palaver.client.client import Client
+from palaver.schema.view import Listing, State
+from palaver.tui.docks.keyline import Key
+from palaver.tui.intents import Act, OpenConversation
+from palaver.tui.screens.actions import Action, actions_for
+from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
+from palaver.tui.screens.listing import title_of
+from palaver.tui.words_screens import OPEN, Palette
+
+CONVERSATIONS = 100
+SHOWN_CONVERSATIONS = 8
+WIDTH = 66
+"""Of a row, so that keys stand in one column."""
+
+
+def matching(query: str, text: str) -> bool:
+    """Every word of the query is somewhere in the text."""
+    held = text.lower()
+    return all(word in held for word in query.lower().split())
+
+
+class CommandPalette(Sheet):
+    LABEL = Palette.LABEL
+    SHAPE = "is-box"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+k", "close", show=False)]
+
+    def __init__(self, client: Client | None, state: State | None, names: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._client = client
+        self._actions: Sequence[Action] = actions_for(state)
+        self._here = state.conversation if state else ""
+        self._names = names or {}
+        self._listings: list[Listing] = []
+
+    def compose_body(self) -> ComposeResult:
+        yield Input(placeholder=Palette.PLACEHOLDER)
+        yield OptionList()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(OptionList).can_focus = False
+        self.query_one(Input).focus()
+        self.draw()
+        if self._client is not None:
+            self.read(self._load(self._client))
+
+    async def _load(self, client: Client) -> None:
+        self._listings = [one for one in await client.conversations(CONVERSATIONS) if one.id != self._here]
+        self.draw()
+
+    def draw(self) -> None:
+        query = self.query_one(Input).value.strip()
+        actions = [one for one in self._actions if matching(query, f"{one.label} {one.word} {one.key}")]
+        found = [one for one in self._listings if matching(query, title_of(one))][:SHOWN_CONVERSATIONS]
+        options = [Option(_action_row(one), id=f"action:{one.name}") for one in actions]
+        if found and (query or not options):
+            options += [heading(Palette.CONVERSATIONS)]
+            options += [Option(self._conversation_row(one), id=f"conversation:{one.id}") for one in found]
+        rows = self.query_one(OptionList)
+        rows.highlighted = None
+        fill(rows, options)
+        self.say("" if options else Palette.NONE)
+
+    def _conversation_row(self, listing: Listing) -> Content:
+        agent = self._names.get(listing.agent, listing.agent)
+        return Content.assemble((title_of(listing)[: WIDTH - 20], ""), (f"  {agent}", "$ink-faint"))
+
+    def keys(self) -> list[Key]:
+        return [Key("Enter", OPEN, self._take)]
+
+    def on_key(self, event: events.Key) -> None:
+        moves = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
+        if event.key in moves:
+            event.stop()
+            event.prevent_default()
+            getattr(self.query_one(OptionList), f"action_{moves[event.key]}")()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.draw()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._take()
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._take()
+
+    def _take(self) -> None:
+        kind, _, name = (chosen_id(self.query_one(OptionList)) or "").partition(":")
+        chosen = next((one for one in self._actions if one.name == name), None)
+        if kind == "conversation":
+            self.post_message(OpenConversation(name))
+        elif chosen is not None:
+            self.post_message(Act(chosen.name))
+        else:
+            return
+        self.action_close()
+
+
+def _action_row(action: Action) -> Content:
+    key = action.key or f"/{action.word}"
+    return Content.assemble(
+        (action.label.ljust(WIDTH - 14), ""), (key.rjust(12), "$ink-soft" if action.key else "$ink-faint")
+    )

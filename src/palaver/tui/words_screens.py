@@ -1,0 +1,304 @@
+"""The words of what opens over a conversation: lists, search, inspector, diffs, inbox, palette, key help, agents, backends.
+
+The rest is in `words`; the same words as the page's (`web/src/text.ts`, `text.later.ts`) where both have them.
+"""
+
+from typing import Final
+
+from palaver.tui.words import count, number
+
+CLOSE = "close"
+AGAIN = "try again"
+LOADING = "Looking …"
+OPEN = "open"
+COPY = "copy"
+COPIED = "Copied"
+
+
+class Listed:
+    LABEL = "Conversations"
+    GROUPS: Final = {
+        "waiting": "Waiting for you",
+        "active": "Active",
+        "today": "Today",
+        "older": "Older",
+        "archived": "Archived",
+    }
+    UNTITLED = "New conversation"
+    LOADING = "Loading conversations …"
+    FAILED = "The list could not be loaded."
+    EMPTY = (
+        "Nothing here yet. Press N and write a message to begin. Every conversation stays here, on every device, "
+        "whatever happens to this window."
+    )
+    FILTER = "Filter by title or words"
+    NEW = "new"
+    RENAME = "rename"
+    RENAME_LABEL = "New title"
+    ARCHIVE = "archive"
+    UNARCHIVE = "bring back"
+    DELETE = "delete"
+    DELETE_YES = "delete it"
+    CANCEL = "cancel"
+    BRANCH = "branch"
+    SHOW_ARCHIVED = "archived too"
+    HIDE_ARCHIVED = "hide archived"
+    FIND = "filter"
+    RUNNING = "working"
+    FAILED_TURN = "failed"
+    BRANCHED = "⑂"
+
+    @staticmethod
+    def none(query: str) -> str:
+        return f"Nothing matches “{query}”. Esc clears the filter; Ctrl+F searches every message."
+
+    @staticmethod
+    def waits(n: int) -> str:
+        return f"{n} requests wait for you" if n > 1 else "waits for you"
+
+    @staticmethod
+    def queued(n: int) -> str:
+        return f"{n} queued"
+
+    @staticmethod
+    def delete_asked(title: str) -> str:
+        return f"Delete “{title}”? It disappears from every device. What runs in it is stopped."
+
+
+class Fresh:
+    LABEL = "New conversation"
+    AGENT = "Agent"
+    FOLDER = "Folder"
+    FOLDER_HINT = "The folder the agent works in; empty: the server's own"
+    MODE = "Mode"
+    MESSAGE = "Describe the task"
+    BEGIN = "begin"
+    NEXT = "next field"
+    CREATING = "Starting …"
+    NO_AGENT = "No agent is ready. Run “palaver doctor” on the server: it says what is missing and how to get it."
+    FAILED = "The agents could not be loaded. The default one is used."
+    FOLDERS = "Folders you worked in"
+    NOT_READY = "not ready"
+
+
+class Search:
+    LABEL = "Search"
+    HERE = "in this conversation"
+    EVERYWHERE = "in all conversations"
+    PLACEHOLDER = "Words to look for"
+    SWITCH = "here or everywhere"
+    TYPE = "Type words to look for. They are looked for in every message, also in those not loaded yet."
+    SEARCHING = "Searching …"
+    FAILED = "The search did not work."
+    YOU = "You"
+    AGENT = "Agent"
+    OTHER = "Event"
+
+    @staticmethod
+    def hits(n: int, more: bool) -> str:
+        return f"{'At least ' if more else ''}{count(n, 'match', 'matches')}"
+
+    @staticmethod
+    def none(query: str) -> str:
+        return f"Nothing matches “{query}”. Try fewer words, or Tab to look elsewhere."
+
+
+class Inspector:
+    LABEL = "Events"
+    LEAD = "The log as it is: every event by its number."
+    FILTER = "Filter by type: text, tool., request …"
+    VIEW = "view at this event"
+    NOW = "view as it is now"
+    FILTERED = "filter"
+    LIVE = "live"
+    EMPTY = "No events yet."
+    GAP = "Earlier fragments were dropped once their text was whole. What follows is complete."
+
+    @staticmethod
+    def shown(n: int, of: int) -> str:
+        return f"{number(n)} of {count(of, 'event')}"
+
+    @staticmethod
+    def paused(seq: int) -> str:
+        return f"paused at event {number(seq)}"
+
+    @staticmethod
+    def none(query: str) -> str:
+        return f"No event's type holds “{query}”. Esc clears the filter."
+
+    @staticmethod
+    def view(status: str, messages: int, queue: int, requests: int) -> str:
+        return (
+            f"Then: {status}, {count(messages, 'message')}, {number(queue)} queued, {count(requests, 'open request')}"
+        )
+
+
+class Files:
+    LABEL = "Changed files"
+    EMPTY = "No files were changed in this conversation. When an agent edits one, it is listed here with its changes."
+    NONE = "The lines of this change are not at hand. Scroll up to the call that made it, then come back."
+    TOO_LARGE = "This change is too large to be shown here. The page of the server shows it."
+    KINDS: Final = {"created": "new", "modified": "", "deleted": "deleted", "renamed": "renamed"}
+    COPY = "copy as patch"
+    DIFF = "show its changes"
+    NEXT = "next change"
+
+    @staticmethod
+    def cut(n: int) -> str:
+        return f"… {count(n, 'more line')}; copy the patch to see all"
+
+
+class Waiting:
+    LABEL = "Waiting for you"
+    LEAD = "Everything that agents ask for, in all conversations, the oldest first."
+    LOADING = "Looking …"
+    FAILED = "What waits could not be loaded. Trying again …"
+    EMPTY = (
+        "Nothing waits for you. When an agent needs an approval or an answer, it is listed here, whichever conversation or "
+        "subagent it comes from."
+    )
+    ANSWERED = "Answered"
+    OPEN = "open its conversation"
+    SINCE_NOW = "asked just now"
+    CHOOSE = "choose"
+
+    @staticmethod
+    def since(time: str) -> str:
+        return f"asked {time} ago"
+
+
+class Palette:
+    LABEL = "Commands"
+    PLACEHOLDER = "Type a command or a conversation"
+    NONE = "Nothing matches."
+    COMMANDS = "Commands"
+    CONVERSATIONS = "Conversations"
+
+
+class Actions:
+    LABELS: Final = {
+        "new": "New conversation",
+        "list": "Show or hide the list",
+        "stop": "Stop the agent",
+        "continue": "Continue",
+        "regenerate": "Answer again",
+        "find": "Find in conversation",
+        "search": "Search all conversations",
+        "end": "Go to the end",
+        "start": "Go to the start",
+        "plan": "Open or close the plan",
+        "queue": "Go to the queued messages",
+        "files": "Changed files",
+        "inspector": "Events of this conversation",
+        "rename": "Rename conversation",
+        "branch": "Branch this conversation",
+        "archive": "Archive conversation",
+        "unarchive": "Bring conversation back",
+        "delete": "Delete conversation",
+        "mode": "Choose the mode",
+        "agent": "Choose the agent",
+        "waiting": "Waiting for you",
+        "agents": "Agents",
+        "backends": "Backends",
+        "palette": "All commands",
+        "keys": "Show keys",
+        "theme": "Theme: light or dark",
+        "copy_id": "Copy conversation id",
+        "copy_answer": "Copy the last answer",
+        "next_region": "Next region",
+        "previous_region": "Previous region",
+        "quit": "Quit",
+    }
+
+
+class Keys:
+    LABEL = "Keyboard"
+    WRITING = "Writing"
+    ANSWERING = "Answering"
+    MOVING = "Moving"
+    ANYWHERE = "Anywhere"
+    SEND = "Send, or queue while the agent works"
+    NEWLINE = "New line"
+    STEER = "Steer the running turn"
+    EDIT_QUEUED = "Edit the last queued message (in an empty box)"
+    ESCAPE = "Close what is on top, else stop the agent"
+    COMPLETE = "Take what is suggested for /command or @file"
+    ALLOW_ONCE = "Allow once, approve, go on"
+    ALLOW_SCOPE = "Allow for longer, revise"
+    DENY = "Deny, reject, skip"
+    INSIDE = "Into a request: note, edit, others"
+    REGIONS = "Next region"
+    REGIONS_BACK = "Previous region"
+    NEXT_BLOCK = "Next block"
+    PREVIOUS_BLOCK = "Previous block"
+    OPEN_BLOCK = "Open or close the block"
+    END = "To the end"
+    START = "To the start"
+    PAGE = "Scroll by pages"
+    WRITE = "Back to the message box"
+    HELP = "This list"
+
+
+class Agents:
+    LABEL = "Agents"
+    LEAD = "Who can answer here."
+    CURRENT = "answers here"
+    CHOOSE = "let it answer here"
+    NOT_READY = "not ready"
+    UNTRUSTED = "not trusted: the page of the server shows what it would be allowed"
+    EMPTY = "This server has no agents. Run “palaver doctor” on it: it says what is missing."
+    BACKENDS = "backends"
+
+
+class Backends:
+    LABEL = "Backends"
+    LEAD = "What can answer here. A try asks for one short answer; a provider may charge for it."
+    TRY = "try it"
+    AGAIN = "look again"
+    NONE = "This server has no backends."
+    STATES: Final = {
+        "ready": "Ready",
+        "missing": "Not installed",
+        "login": "Needs login",
+        "unready": "Not ready",
+        "testing": "Testing",
+        "failing": "Failing",
+    }
+    NO_AGENT = "No agent uses it, so there is none to try."
+    NO_REASON = "It gave no reason."
+    AGENTS = "agents"
+
+    @staticmethod
+    def used_by(names: str) -> str:
+        return f"used by {names}"
+
+    @staticmethod
+    def testing(agent: str) -> str:
+        return f"Testing {agent} …"
+
+    @staticmethod
+    def answered(time: str) -> str:
+        return f"Answered in {time}"
+
+    @staticmethod
+    def failed(why: str) -> str:
+        return f"It did not answer: {why}"
+
+    @staticmethod
+    def last_error(when: str, why: str) -> str:
+        return f"Last failure ({when}): {why}"
+
+
+class Choose:
+    MODE = "Mode of this conversation"
+    AGENT = "Who answers from now on"
+    TAKE = "choose"
+    FULL = "Give full access?"
+    FULL_BODY = (
+        "The agent will run any command and change any file it can reach, without asking. Use it only on a machine you "
+        "could lose."
+    )
+    FULL_YES = "give full access"
+    RENAME = "Title of this conversation"
+    SAVE = "save"
+    CANCEL = "cancel"
