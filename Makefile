@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test lint bench clean venv web
+.PHONY: help run test lint bench pictures clean venv web
 
 PYTHON := .venv/bin/python
 PACKAGES := .venv/.packages
@@ -17,7 +17,7 @@ WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 run: $(INSTALLED) $(PAGE) ## Start Palaver and open its page (PALAVER_HOST, PALAVER_PORT, PALAVER_DATA, PALAVER_NO_OPEN=1).
 	@scripts/model.sh
@@ -38,6 +38,9 @@ lint: $(INSTALLED) $(NODE_PACKAGES) ## Check style, types, layers and generated 
 
 bench: $(INSTALLED) $(PAGE) ## Measure the numbers we promise and print them as a table.
 	@$(PYTHON) -m bench
+
+pictures: $(INSTALLED) $(PAGE) ## Take the pictures of the documentation anew, in a real Chromium and a real terminal.
+	@scripts/pictures.sh
 
 clean: ## Remove everything the other targets made.
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

@@ -22,13 +22,17 @@ HARBOUR = Path(tempfile.gettempdir()) / "harbour"
 """Always the same: it is in the pictures."""
 
 
+MODEL_PORT = 8123
+"""Where the model listens is in the pictures too."""
+
+
 @pytest.fixture(scope="module")
 async def past(tmp_path_factory: pytest.TempPathFactory, chromium: object) -> AsyncIterator[Path]:
     """A data directory with a week in it, for every shot to begin with."""
     data = tmp_path_factory.mktemp("past") / "data"
     make_agents(data)
     make_projects(HARBOUR)
-    async with serving(ScriptedProvider(obedient=False)) as provider:
+    async with serving(ScriptedProvider(obedient=False), MODEL_PORT) as provider:
         nobody = Visitors(chromium)  # type: ignore[arg-type]
         async with harbour_serving(HARBOUR, data, provider, nobody) as harbour:
             await make_past(harbour)
@@ -41,7 +45,7 @@ async def harbour(past: Path, tmp_path: Path, visitors: Visitors) -> AsyncIterat
     make_projects(HARBOUR)
     shutil.copytree(past, tmp_path / "data")
     async with (
-        serving(ScriptedProvider(obedient=False)) as provider,
+        serving(ScriptedProvider(obedient=False), MODEL_PORT) as provider,
         harbour_serving(HARBOUR, tmp_path / "data", provider, visitors) as harbour,
     ):
         yield harbour

@@ -192,16 +192,16 @@ async def backends(harbour: Harbour) -> Visitor:
 @shot(BESIDE, "A mission: what a folder's agents go on with by themselves, how often, and for how much.", ALL)
 async def missions(harbour: Harbour) -> Visitor:
     body: dict[str, Any] = {
-        "project": harbour.project("tides"),
         "text": "Keep the tide tables right: compare each new month with the almanac and mend what is off.",
-        "agents": ["reviewer"],
+        "agents": [{"agent": "reviewer"}, {"agent": "builder", "idle_prompt": "Is a month missing?"}],
         "budget_usd": 5,
     }
-    answer = await harbour.http.put("/api/projects/mission", json=body)
+    answer = await harbour.http.put("/api/projects/mission", params={"project": harbour.project("tides")}, json=body)
     assert answer.is_success, answer.text
     visitor = await harbour.ada()
     await visitor.go("/missions")
-    await expect(visitor.page.get_by_role("main")).to_contain_text("Keep the tide tables right")
+    await visitor.page.get_by_role("main").get_by_role("link", name="tides").click()
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Look at what changed")
     return visitor
 
 

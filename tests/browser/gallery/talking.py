@@ -94,7 +94,8 @@ async def edit_and_resend(harbour: Harbour) -> Visitor:
     await at_the_end(visitor, "have no light.")
     mine = visitor.row(re.compile("^You, "))
     await mine.hover()
-    await mine.get_by_role("button", name="Edit and resend").click()
+    await mine.get_by_role("button", name="Message actions").click()
+    await visitor.page.get_by_role("menuitem", name="Edit and resend").click()
     box = visitor.page.get_by_role("textbox", name="Edit your message")
     await box.fill("Which buoys have no light, and since when?")
     return visitor
@@ -151,7 +152,7 @@ async def changes(harbour: Harbour) -> Visitor:
     await visitor.approval.get_by_role("button", name="Allow all 3").click()
     changed = visitor.row("Changed 2 files")
     await changed.get_by_role("button", name="Changed 2 files").click()
-    await changed.get_by_role("button", name=re.compile("src/horn.py")).click()
+    await changed.get_by_role("button", name="src/horn.py new").click()
     await visitor.rests()
     await changed.scroll_into_view_if_needed()
     await visitor.page.mouse.move(2, 2)
