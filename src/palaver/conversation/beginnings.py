@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from palaver.conversation.derived import listing_of
 from palaver.core import exchanges
 from palaver.core.evolve import fold
-from palaver.core.history import restored
 from palaver.core.params import checked
+from palaver.core.restoring import restored
 from palaver.core.settle import reap, settle, withdraw
 from palaver.core.state import find_message
 from palaver.errors import Invalid, NotFound
@@ -103,31 +103,45 @@ def begun(events: Sequence[KnownEvent]) -> Beginning:
 # -- a branch
 
 
-def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning:
-    """`source` holds all its messages. Raises NotFound for a message that is not among them."""
-    return begun(maker.numbered(branch_events(source, body, maker)))
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a branch takes along."""
+
+    messages: tuple[Message, ...]
+    title: str
+    agent: str
+    project: str | None
+    params: dict[str, Any]
+    parent: Parent
 
 
-def branch_events(source: State, body: CreateConversation, maker: Maker) -> list[tuple[KnownEvent, int]]:
-    """What says a conversation again up to a message, each with the time it was first said; 0: now."""
-    assert body.branch is not None
-    last = body.branch.message
+def branch_of(source: State, last: str | None) -> Copied:
+    """Of a conversation that holds all its messages, up to one. Raises NotFound for one that is not among them."""
     messages = source.messages if last is None else _up_to(source, last)
+    parent = Parent(
+        conversation=source.conversation,
+        kind="branch",
+        root=source.parent.root if source.parent else source.conversation,
+        message=last or (messages[-1].id if messages else None),
+    )
+    return Copied(messages, _branch_title(source.title), source.agent, source.project, source.params, parent)
+
+
+def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning:
+    """A conversation that says another again. Raises NotFound as above."""
+    assert body.branch is not None
+    copied = branch_of(source, body.branch.message)
     created = ConversationCreated(
         agent=body.agent or source.agent,
         project=body.project or source.project,
         params={**_inherited(source, body), **body.params},
-        parent=Parent(
-            conversation=source.conversation,
-            kind="branch",
-            root=source.parent.root if source.parent else source.conversation,
-            message=last or (messages[-1].id if messages else None),
-        ),
+        parent=copied.parent,
     )
-    title = body.title if body.title is not None else _branch_title(source.title)
+    title = body.title if body.title is not None else copied.title
     # Last and now: the copied messages keep the times at which they were said, the branch is as new as it is.
     named = ConversationUpdated(title=title or None, title_source="user" if body.title else "auto") if title else None
-    return [(maker.claimed(created), 0), *restored(messages, maker.new_id), (named or ConversationUpdated(), 0)]
+    said = restored(copied.messages, maker.new_id)
+    return begun(maker.numbered([(maker.claimed(created), 0), *said, (named or ConversationUpdated(), 0)]))
 
 
 def _inherited(source: State, body: CreateConversation) -> dict[str, Any]:

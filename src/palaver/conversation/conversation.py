@@ -57,7 +57,9 @@ from palaver.core import exchanges
 from palaver.core.decide import Already, Refusal, accepted, clears_context, decide
 from palaver.core.evolve import fold
 from palaver.core.facts import Facts, Runner
-from palaver.core.next import boundary_messages, next_items, next_turn, process_ended
+from palaver.core.going_on import going_on
+from palaver.core.history import NeedsAll
+from palaver.core.next import boundary_messages, next_items, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle, works_for_another, yielded
 from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
 from palaver.errors import (
@@ -76,15 +78,10 @@ from palaver.schema.base import Origin
 from palaver.schema.commands import (
     Accepted,
     Deliver,
-    EditMessage,
     Interrupt,
     Order,
-    Regenerate,
-    RemoveMessage,
-    RetryFrom,
     SendMessage,
     StopTurn,
-    TruncateMessages,
     UpdateConversation,
 )
 from palaver.schema.errors import WireError
@@ -299,7 +296,7 @@ class Conversation:
 
     async def _conclude(self, batch: Batch) -> bool:
         """False: nothing happened, for a command in it was taken by an earlier owner. That is known now; decide again."""
-        self._start_next(batch)
+        await self._go_on(batch)
         try:
             await self._commit(batch)
         except LogError as failure:
@@ -366,8 +363,8 @@ class Conversation:
             batch.answers.append((post, await self._claims.repeat(command, used, batch.events)))
             return
         self._check_agent(command)
-        rewrites = isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate)
-        if rewrites or clears_context(command):
+        at_rest = batch.state.turn is None
+        if (at_rest and isinstance(command, NeedsAll)) or clears_context(command):
             await self._load_whole(batch)
         decision = decide(batch.state, command, self._facts(batch.state, command, post.origin))
         match decision:
@@ -394,19 +391,22 @@ class Conversation:
             self._number(batch, [post.event])
             self._number(batch, yielded(batch.state, now=self._now()))
 
-    def _start_next(self, batch: Batch) -> None:
+    async def _go_on(self, batch: Batch) -> None:
+        """Carry out what waits until a turn runs or nothing is ready."""
         if batch.stopping or (self._unsettled and batch.state.turn):
             return
-        if items := next_items(batch.state):
+        while items := next_items(batch.state):
+            if items[0].command is not None:
+                await self._load_whole(batch)
             facts = self._facts_for(batch.state, items[0].agent or batch.state.agent, items[0].origin)
-            self._number(batch, next_turn(batch.state, facts))
+            self._number(batch, going_on(batch.state, facts))
 
     def _number(self, batch: Batch, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         now, new_id, seq = self._now(), self._around.ids.new, batch.state.seq
         numbered: list[KnownEvent] = []
         for event in exchanges.stamped(batch.state, events):
             seq += 1
-            numbered.append(replace(event, seq=seq, id=new_id(), ts=now, conversation=self.id))
+            numbered.append(replace(event, seq=seq, id=new_id(), ts=event.ts or now, conversation=self.id))
         if numbered:
             batch.state = fold(batch.state, numbered)
             batch.events.extend(numbered)

@@ -1,15 +1,12 @@
 """Fills a conversation that exists with what was said elsewhere: a branch, a trajectory, messages somebody brings.
 
-Called by faces whose clients open a conversation first and say afterwards what it begins with. All in one commit, while nobody
-owns it. What is brought is as little trusted as an import: see `beginnings.py`.
-
-A branch into a conversation that was made empty is recorded as its making anew: nothing had been said in it yet.
+Called by faces whose clients open a conversation first and say afterwards what it begins with. What fills an empty one is a
+command like any other, and waits like one while the agent works; what takes the place of all that was said is written while
+nobody owns the conversation. What is brought is as little trusted as an import: see `beginnings.py`.
 """
 
 import asyncio
-import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,38 +14,21 @@ from msgspec.structs import replace
 
 from palaver.clock import Clock, Ids
 from palaver.conversation.attachments import blocks_with_blobs
-from palaver.conversation.beginnings import Maker, branch_events, document_of, harmless
+from palaver.conversation.beginnings import Maker, branch_of, document_of, harmless
 from palaver.conversation.derived import listing_of
 from palaver.conversation.directory import Directory
 from palaver.conversation.fitting import fitted
 from palaver.conversation.loading import load_state, snapshot_of
 from palaver.conversation.transcripts import whole
 from palaver.core.evolve import fold
-from palaver.core.history import restored
-from palaver.core.state import message_count
+from palaver.core.restoring import Timed, said_again
 from palaver.errors import Conflict, NotFound
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, Claim, EventLog
-from palaver.schema.base import ID_PATTERN, Origin
-from palaver.schema.commands import Branch, CreateConversation
-from palaver.schema.events import (
-    AnswerFinished,
-    ConversationUpdated,
-    Event,
-    KnowledgeRecalled,
-    KnownEvent,
-    MessageAdded,
-    MessageTruncated,
-    encode_event,
-)
-from palaver.schema.view import Block, Message, State, ToolBlock
-
-_ID = re.compile(ID_PATTERN)
-_PLACEHOLDER = re.compile(r"message-\d+")
-"""What a document's reader calls a message that has no id."""
-
-Timed = list[tuple[KnownEvent, int]]
-"""Events, each with the time it was first said; 0: now."""
+from palaver.schema.base import Origin
+from palaver.schema.commands import Fill
+from palaver.schema.events import ConversationUpdated, Event, KnownEvent, MessageAdded, MessageTruncated, encode_event
+from palaver.schema.view import Message, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +40,28 @@ class Filling:
     ids: Ids
 
     async def branch(
-        self, conversation: str, source: str, last: str | None, claim: Claim, origin: Origin | None
+        self, conversation: str, source: str, last: str | None, asked: Fill, origin: Origin | None
     ) -> None:
-        """Everything of another conversation up to and including a message, under new ids."""
-        known = await self.directory.whole(source)
-        body = CreateConversation(branch=Branch(conversation=source, message=last))
-
-        def events(state: State, maker: Maker) -> Timed:
-            return branch_events(known, replace(body, params=state.params), maker)
-
-        await self._fill(conversation, claim, origin, events)
+        """Everything of another conversation up to and including a message, under new ids. `asked` says how."""
+        copied = branch_of(await self.directory.whole(source), last)
+        fill = replace(
+            asked,
+            messages=copied.messages,
+            new_ids=True,
+            title=copied.title,
+            agent=copied.agent,
+            project=copied.project,
+            params=copied.params,
+            parent=copied.parent,
+        )
+        await self.directory.command(conversation, fill, origin)
 
     async def restore(
-        self, conversation: str, messages: Sequence[Message], title: str, claim: Claim, origin: Origin | None
+        self, conversation: str, messages: Sequence[Message], title: str, asked: Fill, origin: Origin | None
     ) -> None:
-        brought = await self._with_blobs(messages)
-
-        def events(state: State, maker: Maker) -> Timed:
-            named = title and state.title_source == "none"
-            names: Timed = [(ConversationUpdated(title=title, title_source="auto"), 0)] if named else []
-            return [*_said_again(brought, maker), *names]
-
-        await self._fill(conversation, claim, origin, events)
+        """Messages somebody brings, under their own ids. `asked` says how."""
+        brought = tuple(await self._with_blobs(messages))
+        await self.directory.command(conversation, replace(asked, messages=brought, title=title), origin)
 
     async def rewrite(
         self,
@@ -101,41 +81,29 @@ class Filling:
             named = ConversationUpdated(
                 title=titled, title_source="user" if titled else None, params=harmless(params) or None
             )
-            return [*cut, *_said_again(brought, maker), (named, 0)]
+            return [*cut, *said_again(brought, maker.new_id), (named, 0)]
 
-        await self._fill(conversation, claim, origin, events, empty=False)
-
-    async def _with_blobs(self, messages: Sequence[Message]) -> list[Message]:
-        blobs = self.log.blobs
-        return [await fitted(await blocks_with_blobs(message, blobs), blobs) for message in messages]
-
-    async def _fill(
-        self,
-        conversation: str,
-        claim: Claim,
-        origin: Origin | None,
-        events: Callable[[State, Maker], Timed],
-        *,
-        empty: bool = True,
-    ) -> None:
         maker = Maker(conversation, claim, self.clock.now_ms(), self.ids.new, origin)
 
         async def work() -> None:
-            state = await self._resting(conversation, empty)
+            state = await self._resting(conversation)
             numbered = await asyncio.to_thread(lambda: maker.numbered(events(state, maker), state.seq))
             append = _appended(state, numbered, claim)
             await self.log.append(append)
             body = b"\n".join(append.lines) + b"\n"
             self.feed.publish(conversation, append.after + 1, append.after + len(append.lines), body)
-            if not empty:
-                # Rows of what is gone from the view would come back with the next page of history.
-                after = fold(state, numbered)
-                await self.log.save_snapshot(conversation, snapshot_of(after, 0, replace_all=True))
+            # Rows of what is gone from the view would come back with the next page of history.
+            after = fold(state, numbered)
+            await self.log.save_snapshot(conversation, snapshot_of(after, 0, replace_all=True))
 
         if not await self.directory.while_nobody_owns(conversation, work):
             raise Conflict("The agent is working. Stop it first, then change the history.")
 
-    async def _resting(self, conversation: str, empty: bool) -> State:
+    async def _with_blobs(self, messages: Sequence[Message]) -> list[Message]:
+        blobs = self.log.blobs
+        return [await fitted(await blocks_with_blobs(message, blobs), blobs) for message in messages]
+
+    async def _resting(self, conversation: str) -> State:
         async def view() -> State:
             loaded = await load_state(self.log, conversation)
             if loaded is None:
@@ -145,52 +113,12 @@ class Filling:
         state = await whole(self.log, conversation, view)
         if state.deleted:
             raise NotFound("This conversation was deleted.", conversation=conversation)
-        if state.turn is not None or state.queue or (empty and message_count(state)):
-            raise Conflict("Only an empty conversation can be filled from elsewhere.")
+        if state.turn is not None or state.queue:
+            raise Conflict("Something waits here. Let it be done first, or take it back.")
         return state
 
 
-def _said_again(messages: Sequence[Message], maker: Maker) -> Timed:
-    """Under the ids they came with, as far as those are ids and tell them apart; under new ones otherwise."""
-    said = [message for message in messages if message.status != "superseded"]
-    own = _unique([message.id for message in said if not _PLACEHOLDER.fullmatch(message.id)])
-    calls = _unique([block.call for message in said for block in message.blocks if isinstance(block, ToolBlock)])
-    events = restored(said, maker.new_id)
-    added = [event for event, _ in events if isinstance(event, MessageAdded)]
-    names = {new.message: old.id for new, old in zip(added, said, strict=True) if old.id in own}
-    blocks = {
-        new.message: _with_calls(new.blocks or (), old.blocks, calls) for new, old in zip(added, said, strict=True)
-    }
-
-    def named(event: KnownEvent) -> KnownEvent:
-        match event:
-            case MessageAdded():
-                return replace(event, message=names.get(event.message, event.message), blocks=blocks[event.message])
-            case KnowledgeRecalled() | AnswerFinished():
-                return replace(event, message=names.get(event.message or "", event.message))
-            case _:
-                return event
-
-    return [(named(event), ts) for event, ts in events]
-
-
-def _unique(ids: list[str]) -> set[str]:
-    seen = Counter(ids)
-    return {one for one in ids if seen[one] == 1 and _ID.fullmatch(one)}
-
-
-def _with_calls(new: Sequence[Block], old: Sequence[Block], calls: set[str]) -> tuple[Block, ...]:
-    return tuple(
-        replace(block, call=known.call)
-        if isinstance(block, ToolBlock) and isinstance(known, ToolBlock) and known.call in calls
-        else block
-        for block, known in zip(new, old, strict=True)
-    )
-
-
 def _appended(state: State, numbered: list[KnownEvent], claim: Claim) -> Append:
-    if not numbered:
-        raise Conflict("There was nothing to restore.")
     first = replace(numbered[0], client_request_id=claim.client_request_id, body_hash=claim.body_hash)
     events = [first, *numbered[1:]]
     known: Sequence[Event] = events

@@ -20,7 +20,7 @@ from palaver.context.handover import mark
 from palaver.conversation.beginnings import TITLE_LIMIT_CHARS, Beginning, Maker, Wishes, begun, document_of
 from palaver.conversation.derived import listing_of
 from palaver.core.evolve import fold
-from palaver.core.history import restored
+from palaver.core.restoring import restored
 from palaver.core.state import message_count
 from palaver.errors import Invalid
 from palaver.history.parts import DEPTH

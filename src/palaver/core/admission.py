@@ -30,6 +30,7 @@ class Admission:
 
 STARTS, QUEUES, APPLIES, NOTHING = Admission("starts"), Admission("queues"), Admission("applies"), Admission("nothing")
 AT_WORK = Admission("refused", "The agent is working. Stop it first, then change the history.")
+"""`queues` instead, for a command that says so (`when_busy`)."""
 NONE_WAITS = Admission("refused", "No tool waits for a decision.")
 NO_EDITOR = Admission("refused", "No tool waits for a result from the editor.")
 
@@ -56,6 +57,7 @@ ADMISSION: Mapping[type[Order], Mapping[Situation, Admission]] = {
     commands.RemoveMessage: _row(APPLIES, AT_WORK),
     commands.TruncateMessages: _row(APPLIES, AT_WORK),
     commands.RestoreMessages: _row(APPLIES, AT_WORK),
+    commands.Fill: _row(APPLIES, AT_WORK),
     commands.Interrupt: _row(NOTHING, APPLIES, waiting_at_rest=APPLIES),
     commands.StopTurn: _row(NOTHING, APPLIES),
     commands.YieldTurn: _row(NOTHING, APPLIES),
@@ -86,7 +88,9 @@ def situation(state: State) -> Situation:
 
 
 def admission(state: State, command: Order) -> Admission:
-    return ADMISSION[type(command)][situation(state)]
+    admitted = ADMISSION[type(command)][situation(state)]
+    patient = isinstance(command, commands.Rewriting) and command.when_busy == "queue"
+    return QUEUES if admitted is AT_WORK and patient else admitted
 
 
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {

@@ -80,6 +80,8 @@ def accepted(conversation: str, made: Sequence[KnownEvent], client_request_id: s
 
 def body_hash(command: Order) -> str:
     """What was asked, whatever its spelling on the wire: two bodies are the same when they mean the same."""
+    if isinstance(command, commands.Fill) and command.digest:
+        return command.digest
     plain = replace(command, client_request_id=None)
     if isinstance(plain, _SPOKEN) and isinstance(plain.content, str):
         plain = replace(plain, content=as_content(plain.content))
@@ -133,8 +135,10 @@ def _decide(state: State, command: Order, facts: Facts) -> Decision:
             | commands.RetryFrom()
             | commands.Regenerate()
             | commands.RestoreMessages()
+            | commands.Fill()
         ):
-            return rewrite(state, command, facts)
+            waits = command.when_busy == "queue" and not queue.starts(state)
+            return queue.let_wait(state, command, facts) if waits else rewrite(state, command, facts)
         case commands.UpdateConversation():
             return conversation.update(state, command)
         case commands.SetParams():

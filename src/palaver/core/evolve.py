@@ -204,6 +204,8 @@ class _Draft:
                     agent=event.agent or state.agent,
                     params=state.params if event.params is None else _merged(state.params, event.params),
                     archived=state.archived if event.archived is None else event.archived,
+                    project=event.project or state.project,
+                    parent=event.parent or state.parent,
                 )
             case ConversationDeleted():
                 self._set(deleted=True)

@@ -4,36 +4,41 @@ Called by decide. At rest only: a running agent must not have its past changed. 
 it asks for one of these; with only the tail at hand, what cannot be found is refused, never guessed.
 """
 
-from collections.abc import Callable, Iterable
-
 from msgspec.structs import replace
 
 from palaver.core.decision import Already, Decision, Refusal, unfit
 from palaver.core.facts import Facts
+from palaver.core.flat import index_of, place_at
 from palaver.core.next import started
-from palaver.core.settle import interrupted_result, supersede
+from palaver.core.restoring import restored, said_again
+from palaver.core.settle import supersede
 from palaver.core.state import OPEN_TOOL, find_message, message_count
 from palaver.schema.commands import (
     EditMessage,
+    Fill,
     Regenerate,
     RemoveMessage,
     RestoreMessages,
     RetryFrom,
+    Rewriting,
     TruncateMessages,
 )
 from palaver.schema.content import as_content
 from palaver.schema.events import (
-    AnswerFinished,
-    KnowledgeRecalled,
+    ConversationUpdated,
     KnownEvent,
     MessageAdded,
     MessageEdited,
     MessageRemoved,
     MessageTruncated,
 )
-from palaver.schema.view import Block, Message, State, TextBlock, ThinkingBlock, ToolBlock, Trigger
+from palaver.schema.view import Message, State, ToolBlock, Trigger
 
-Rewriting = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate | RestoreMessages
+NeedsAll = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate
+"""What needs the whole history at hand; the others want an empty one."""
+
+
+NOT_EMPTY = Refusal("conflict", "Only an empty conversation can be filled from elsewhere.")
 
 
 def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
@@ -41,10 +46,7 @@ def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
         case EditMessage():
             return _edit(state, command, facts)
         case RemoveMessage():
-            found = find_message(state, command.message)
-            if found is None:
-                return _not_found(state)
-            return [*_waits_in(state, found[1]), MessageRemoved(message=command.message, index=found[0])]
+            return _remove(state, command, facts)
         case TruncateMessages():
             return _truncate(state, command)
         case RetryFrom():
@@ -53,6 +55,8 @@ def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
             return _regenerate(state, facts)
         case RestoreMessages():
             return _restore(state, command, facts)
+        case Fill():
+            return _fill(state, command, facts)
 
 
 def _not_found(state: State) -> Refusal:
@@ -84,24 +88,47 @@ def _edit(state: State, command: EditMessage, facts: Facts) -> Decision:
     return [*supersede(state), edited, *cut(state, index + 1), started(facts.new_id(), trigger, facts)]
 
 
+def _remove(state: State, command: RemoveMessage, facts: Facts) -> Decision:
+    found = find_message(state, command.message)
+    if found is None:
+        return _not_found(state)
+    index, message = found
+    removed = MessageRemoved(message=message.id, index=index)
+    if not command.regenerate:
+        return [*_waits_in(state, message), removed]
+    left = replace(state, messages=tuple(known for known in state.messages if known is not message))
+    again = _regenerate(left, facts)
+    return [removed, *again] if isinstance(again, list) else again
+
+
+def _place(state: State, name: str, index: int, counted_flat: bool) -> int | Refusal:
+    place = place_at(index, state) if counted_flat else index
+    if place is None or not 0 <= place <= message_count(state):
+        last = index_of(len(state.messages), state) if counted_flat else message_count(state)
+        return Refusal("invalid", f"`{name}` lies between 0 and {last}.")
+    return place
+
+
 def _truncate(state: State, command: TruncateMessages) -> Decision:
-    if not 0 <= command.from_index <= message_count(state):
-        return Refusal("invalid", f"`from_index` lies between 0 and {message_count(state)}.")
-    if command.from_index == message_count(state):
+    place = _place(state, "from_index", command.from_index, command.flat)
+    if isinstance(place, Refusal):
+        return place
+    if place == message_count(state):
         return Already("There was nothing from that index on.")
-    return [*supersede(state), *cut(state, command.from_index)]
+    return [*supersede(state), *cut(state, place)]
 
 
 def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
-    if not 0 <= command.index <= message_count(state):
-        return Refusal("invalid", f"`index` lies between 0 and {message_count(state)}.")
+    place = _place(state, "index", command.index, command.flat)
+    if isinstance(place, Refusal):
+        return place
     content = as_content(command.content)
     if refusal := unfit(content):
         return refusal
     message, turn = facts.new_id(), facts.new_id()
     return [
         *supersede(state),
-        *cut(state, command.index),
+        *cut(state, place),
         MessageAdded(turn=turn, message=message, content=content),
         started(turn, Trigger(messages=(message,)), facts),
     ]
@@ -128,64 +155,27 @@ def cut(state: State, index: int) -> list[KnownEvent]:
 
 def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
     if message_count(state):
-        return Refusal("conflict", "Only an empty conversation can be filled from elsewhere.")
+        return NOT_EMPTY
     events = restored(command.messages, facts.new_id)
     return [event for event, _ in events] if events else Already("There was nothing to restore.")
 
 
-def restored(messages: Iterable[Message], new_id: Callable[[], str]) -> list[tuple[KnownEvent, int]]:
-    """The events that say messages from elsewhere again under new ids, each with the time it was first said."""
-    events: list[tuple[KnownEvent, int]] = []
-    for message in messages:
-        # A cut attempt was taken back where it was made; here nothing would say so.
-        if message.status != "superseded":
-            events.extend((event, message.ts) for event in _restored(message, new_id))
-    return events
-
-
-def _restored(message: Message, new_id: Callable[[], str]) -> list[KnownEvent]:
-    added = MessageAdded(
-        message=new_id(),
-        role=message.role,
-        blocks=tuple(_at_rest(block, new_id) for block in message.blocks),
-        agent=message.agent,
-        model=message.model,
-        hidden=message.hidden,
-        event_kind=message.event_kind,
-        data=message.data,
+def _fill(state: State, command: Fill, facts: Facts) -> Decision:
+    if message_count(state):
+        return NOT_EMPTY
+    say = restored if command.new_ids else said_again
+    said = [replace(event, ts=ts) for event, ts in say(command.messages, facts.new_id)]
+    framed = ConversationUpdated(
+        agent=command.agent,
+        project=command.project,
+        # What was chosen here counts more than what was chosen there.
+        params={name: value for name, value in command.params.items() if name not in state.params} or None,
+        parent=command.parent,
     )
-    events: list[KnownEvent] = [added]
-    if known := message.knowledge:
-        events.append(
-            KnowledgeRecalled(message=added.message, sources=known.sources, tokens=known.tokens, text=known.text)
-        )
-    under_way = message.status in ("streaming", "interrupted")
-    if message.role == "assistant" and (message.finish_reason or message.usage or under_way):
-        events.append(
-            AnswerFinished(
-                message=added.message,
-                finish_reason=message.finish_reason or ("interrupted" if under_way else "stop"),
-                usage=message.usage,
-                interrupted=under_way,
-            )
-        )
-    return events
-
-
-def _at_rest(block: Block, new_id: Callable[[], str]) -> Block:
-    """Nobody goes on with what was under way where the message comes from: text stays as it is, a call gets its result.
-
-    Calls get ids of their own: those of providers repeat, and no two calls here may be taken for one.
-    """
-    match block:
-        case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
-            return replace(block, status="interrupted")
-        case ToolBlock() if block.status in OPEN_TOOL:
-            result = interrupted_result(block, None)
-            return replace(
-                block, call=new_id(), status="interrupted", output=result.output, error=result.error, request=None
-            )
-        case ToolBlock():
-            return replace(block, call=new_id(), request=None)
-        case _:
-            return block
+    first = [] if framed == ConversationUpdated() else [framed]
+    if not said and not first:
+        return Refusal("conflict", "There was nothing to restore.")
+    titled = command.title if state.title_source == "none" else ""
+    named = ConversationUpdated(title=titled, title_source="auto") if titled else ConversationUpdated()
+    # Last and now: what is brought keeps the times at which it was said, the conversation is as new as it is.
+    return [*first, *said, named]

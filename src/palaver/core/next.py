@@ -1,6 +1,6 @@
 """What should run now: which queued messages begin a turn at rest, and which join the running one at a boundary.
 
-Called by the owner after every change. Pure: the same state always gives the same answer.
+Called after every change. Pure: the same state always gives the same answer. Queued commands are `going_on.py`.
 """
 
 from msgspec.structs import replace
@@ -15,13 +15,15 @@ EVENT_KINDS: dict[Waking, str] = {"callback": "agent_callback", "idle": "idle_pr
 
 
 def next_items(state: State) -> list[QueueItem]:
-    """The queued messages the next turn consumes: the first one ready, and those that agreed to share its turn."""
+    """What leaves the queue next: a command alone; or a message, with those that agreed to share its turn."""
     if state.turn is not None or state.deleted:
         return []
     ready = [item for item in state.queue if not item.held]
     if not ready:
         return []
     first, *rest = ready
+    if first.command is not None:
+        return [first]
     # A turn has one agent and one mode; a message meant for another never slips into it.
     fitting = [item for item in rest if (item.agent, item.mode) == (first.agent, first.mode)]
     if _joins_a_running_turn(first):
@@ -36,9 +38,9 @@ def next_items(state: State) -> list[QueueItem]:
 
 
 def next_turn(state: State, facts: Facts) -> list[KnownEvent]:
-    """The events that begin the next turn from the queue, or nothing."""
+    """The events that begin the next turn from the queue, or nothing. A command in front of it is not for here."""
     items = next_items(state)
-    if not items:
+    if not items or items[0].command is not None:
         return []
     turn = facts.new_id()
     delivered = [event for item in items for event in delivery(item, turn)]
@@ -76,7 +78,8 @@ def boundary_messages(state: State) -> list[KnownEvent]:
 
 def _joins_a_running_turn(item: QueueItem) -> bool:
     # What no person sent has a turn of its own, whoever moves it forward: its end is the answer that somebody waits for.
-    by_itself = item.exchange is not None or item.trigger != "message"
+    # And nothing changes the past of a running turn.
+    by_itself = item.exchange is not None or item.trigger != "message" or item.command is not None
     return not by_itself and (item.delivery == "boundary" or item.priority)
 
 

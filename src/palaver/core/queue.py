@@ -1,10 +1,14 @@
-"""The order of the queue: how an added or edited item takes its place in it.
+"""The order of the queue: how an added or edited item takes its place in it, and what an item says for itself.
 
-Called by evolve, and by decide for what need not wait. Pure: what runs, and when, is `next.py`.
+Called by evolve, by decide for what need not wait, and by faces. Pure: what runs, and when, is `next.py`.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
+from palaver.schema.content import plain_text
 from palaver.schema.events import QueueAdded, QueueEdited
 from palaver.schema.view import QueueItem
 
@@ -30,6 +34,7 @@ def waiting(event: QueueAdded) -> QueueItem:
         trigger=event.trigger,
         exchange=event.exchange,
         hops=event.hops,
+        command=event.command,
     )
 
 
@@ -61,3 +66,37 @@ def _placed(queue: Queue, item: QueueItem, before: str | None) -> Queue:
     elif before:
         at = next((place for place, known in enumerate(queue) if known.id == before), at)
     return (*queue[:at], item, *queue[at:])
+
+
+def words_of(item: QueueItem) -> str:
+    """What waits, in words: a message's own, or what a command will do."""
+    if item.command is None:
+        return plain_text(item.content)
+    does, said = _does(item.command), _said(item.command.get("content"))
+    return f"{does}: {said}" if said else does
+
+
+def _does(command: Mapping[str, Any]) -> str:
+    """People count messages from 1."""
+    match command:
+        case {"type": "truncate_messages", "from_index": int(index)}:
+            return f"Truncate from message {index + 1}"
+        case {"type": "retry_from", "index": int(index)}:
+            return f"Try again from message {index + 1}"
+        case _:
+            name = str(command.get("type"))
+            return _DOES.get(name, name.replace("_", " ").capitalize())
+
+
+def _said(content: Any) -> str:
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+_DOES = {
+    "edit_message": "Edit a message",
+    "remove_message": "Remove a message",
+    "regenerate": "Answer again",
+    "restore_messages": "Restore messages",
+    "fill": "Fill with messages from elsewhere",
+}

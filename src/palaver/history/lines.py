@@ -15,6 +15,8 @@ from palaver.history.parts import Json, decoded
 from palaver.schema.events import UnknownEvent, decode_event, encode_event
 
 FIRST_TYPE = "conversation.created"
+_FRAMES = frozenset({FIRST_TYPE, "conversation.updated"})
+"""Events that say where a conversation works and where it comes from."""
 LEFT_OUT = frozenset({"log.compacted"})
 """Stands for events that are gone. In a log without gaps there is nothing to stand for."""
 
@@ -62,13 +64,19 @@ def readdressed(events: Sequence[Json], conversation: str, project: str) -> list
         pointer = _POINTERS.get(event["type"])
         if pointer and isinstance(event.get(pointer), int):
             moved[pointer] = bisect_left(numbers, event[pointer]) + 1
-        if seq == 1:
-            moved["project"] = project
-            if isinstance(parent := event.get("parent"), dict) and parent.get("kind") == "subagent":
-                # Nobody here gave that task: a copy stands for itself, in the list like any other.
-                del moved["parent"]
+        if event["type"] in _FRAMES:
+            moved |= _framed(event, project)
         lines.append(_canonical(msgspec.json.encode(moved)))
     return lines
+
+
+def _framed(event: Json, project: str) -> Json:
+    """A file chooses no folder, wherever it names one. And nobody here gave a task that it says it works on: a copy stands
+    for itself, in the list like any other."""
+    parent = event.get("parent")
+    works = isinstance(parent, dict) and parent.get("kind") == "subagent"
+    named = event["type"] == FIRST_TYPE or event.get("project") is not None
+    return {"parent": None if works else parent, "project": project if named else None}
 
 
 def _canonical(line: bytes) -> bytes:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from palaver.schema.base import Delivery, Id, Scope, Then, Verdict, Wire
 from palaver.schema.content import Content
-from palaver.schema.view import Message, Stopped, Waking
+from palaver.schema.view import Message, Parent, Stopped, Waking
 
 
 class _Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
@@ -119,28 +119,46 @@ class DeleteConversation(_Command, tag="delete_conversation"):
     pass
 
 
-class EditMessage(_Command, tag="edit_message"):
+class _Rewriting(_Command, kw_only=True):
+    """Changes what was said, which is only done at rest.
+
+    `when_busy`: while the agent works it is refused, or it waits in the queue; what waited applies to the conversation as
+    it is by then, so an index counts the messages of that moment. `priority` only says where in the queue.
+    """
+
+    when_busy: Literal["refuse", "queue"] = "refuse"
+    priority: bool = False
+
+
+class EditMessage(_Rewriting, tag="edit_message"):
     message: Id
     content: str | Content
     regenerate: bool = False
 
 
-class RemoveMessage(_Command, tag="remove_message"):
+class RemoveMessage(_Rewriting, tag="remove_message"):
+    """`regenerate`: and answer the last message of a person again."""
+
     message: Id
+    regenerate: bool = False
 
 
-class TruncateMessages(_Command, tag="truncate_messages"):
+class TruncateMessages(_Rewriting, tag="truncate_messages"):
+    """`flat`: the index counts as OpenAI-shaped clients do, each result of a tool as a message of its own."""
+
     from_index: int
+    flat: bool = False
 
 
-class RetryFrom(_Command, tag="retry_from"):
-    """Drop everything from `index` on, send `content` there and generate."""
+class RetryFrom(_Rewriting, tag="retry_from"):
+    """Drop everything from `index` on, send `content` there and generate. `flat` as in truncating."""
 
     index: int
     content: str | Content
+    flat: bool = False
 
 
-class Regenerate(_Command, tag="regenerate"):
+class Regenerate(_Rewriting, tag="regenerate"):
     """Drop what follows the last user message and generate again."""
 
 
@@ -152,7 +170,7 @@ class ReturnToolResult(_Command, tag="return_tool_result"):
     failed: bool = False
 
 
-class RestoreMessages(_Command, tag="restore_messages"):
+class RestoreMessages(_Rewriting, tag="restore_messages"):
     """Fill an empty conversation with messages from a branch source, a trajectory or an import."""
 
     messages: tuple[Message, ...]
@@ -216,6 +234,23 @@ class ReturnExchange(_Command, tag="return_exchange"):
     tool_call_count: int | None = None
 
 
+class Fill(_Rewriting, tag="fill"):
+    """Fill an empty conversation with what was said elsewhere, at the times it was said there."""
+
+    messages: tuple[Message, ...]
+    new_ids: bool = False
+    """A copy of what stays where it is: nothing in it keeps its id."""
+    title: str = ""
+    agent: Id | None = None
+    project: str | None = None
+    params: dict[str, Any] = {}
+    parent: Parent | None = None
+    word: str = "restore_messages"
+    """What whoever asked calls it."""
+    digest: str = ""
+    """Of what was asked for: what was said elsewhere may read differently when it is asked for again."""
+
+
 class StopTurn(_Command, tag="stop_turn"):
     """Like `Interrupt`, for another reason than a person's wish."""
 
@@ -249,8 +284,11 @@ class AskFirst(_Command, tag="ask_first"):
     expires_at: int | None = None
 
 
-Order = Command | Deliver | ReturnExchange | StopTurn | PostAnswer | YieldTurn | AskFirst
+Order = Command | Deliver | ReturnExchange | Fill | StopTurn | PostAnswer | YieldTurn | AskFirst
 """All that the owner of a conversation takes."""
+
+Rewriting = EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate | RestoreMessages | Fill
+"""What changes the history."""
 
 
 class Accepted(Wire):

@@ -72,6 +72,9 @@ class ConversationUpdated(EventBase, tag="conversation.updated"):
     agent: str | None = None
     params: dict[str, Any] | None = None
     archived: bool | None = None
+    project: str | None = None
+    parent: Parent | None = None
+    """Where what it was filled with comes from."""
 
 
 class ConversationDeleted(EventBase, tag="conversation.deleted"):
@@ -90,6 +93,8 @@ class DraftCleared(EventBase, tag="draft.cleared"):
 
 
 class QueueAdded(EventBase, tag="queue.added"):
+    """A message waits; or a `command` that changes the history does, as it was sent, and `content` is empty."""
+
     item: str
     content: Content
     delivery: Delivery = "turn"
@@ -99,6 +104,7 @@ class QueueAdded(EventBase, tag="queue.added"):
     mode: str | None = None
     trigger: Waking = "message"
     hops: int = 0
+    command: dict[str, Any] | None = None
 
 
 class QueueEdited(EventBase, tag="queue.edited"):
@@ -113,6 +119,8 @@ class QueueEdited(EventBase, tag="queue.edited"):
 class QueueRemoved(EventBase, tag="queue.removed"):
     item: str
     reason: Literal["delivered", "cancelled"]
+    why: str | None = None
+    """Why a command that had waited could not be carried out."""
 
 
 # -- messages

@@ -1,10 +1,13 @@
-"""The queue: adding, editing, holding, moving, priority, delivery at a boundary and as a turn."""
+"""The queue: adding, editing, holding, moving, priority, delivery at a boundary and as a turn; commands that wait."""
 
 from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
+    ConversationUpdated,
     MessageAdded,
+    MessageRemoved,
+    MessageTruncated,
     QueueAdded,
     QueueEdited,
     QueueRemoved,
@@ -12,7 +15,7 @@ from palaver.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from palaver.schema.view import Trigger
+from palaver.schema.view import Parent, Trigger
 from tests.golden.record import BROWSER, Record
 
 
@@ -67,5 +70,53 @@ def queue() -> Record:
         QueueRemoved(item="c", reason="delivered", turn="t2"),
         MessageAdded(message="c", item="c", content=as_content("c"), turn="t2"),
         TurnStarted(turn="t2", agent="default", backend="scripted", trigger=Trigger(messages=("c",))),
+    )
+    return log
+
+
+def patient() -> Record:
+    """Commands that waited: carried out in order, one left out with its reason, and what a branch brought along."""
+    log = Record("patient")
+    log.created()
+    log.asked("m1", "Dig", "t1")
+    log.add(
+        QueueAdded(
+            item="a",
+            content=(),
+            command={"type": "truncate_messages", "from_index": 1, "flat": True},
+            origin=BROWSER,
+            client_request_id="cut",
+            body_hash="0b" * 16,
+        ),
+        QueueAdded(item="b", content=(), priority=True, command={"type": "remove_message", "message": "m2"}),
+        QueueAdded(item="c", content=(), command={"type": "retry_from", "index": 0, "content": "Dig deeper"}),
+        QueueEdited(item="c", version=2, held=True),
+    )
+    log.check()
+    log.add(
+        AnswerStarted(message="m2"),
+        TextFinished(message="m2", block=0, text="Dug."),
+        AnswerFinished(message="m2", finish_reason="stop"),
+        TurnFinished(outcome="completed"),
+        QueueRemoved(item="b", reason="delivered"),
+        MessageRemoved(message="m2", index=1),
+        QueueRemoved(item="a", reason="cancelled", why="`from_index` lies between 0 and 1."),
+        MessageAdded(
+            message="n1", role="event", event_kind="notice", content=as_content("“Truncate …” was left out."), turn=None
+        ),
+    )
+    log.check()
+    log.add(
+        MessageTruncated(index=0),
+        ConversationUpdated(
+            project="orchard", params={"mode": "plan"}, parent=Parent(conversation="p", kind="branch", root="r")
+        ),
+        MessageAdded(message="m3", content=as_content("Plant")),
+        ConversationUpdated(title="Planting (branch)", title_source="auto"),
+        QueueEdited(item="c", version=3, held=False),
+        QueueRemoved(item="c", reason="delivered"),
+        MessageTruncated(index=0),
+        MessageAdded(message="m4", content=as_content("Dig deeper"), turn="t2", client_request_id="cut"),
+        TurnStarted(turn="t2", agent="default", backend="scripted", trigger=Trigger(messages=("m4",))),
     )
     return log

@@ -23,6 +23,7 @@ from palaver.schema.commands import (
     Deliver,
     EditMessage,
     EditQueued,
+    Fill,
     Interrupt,
     Order,
     PostAnswer,
@@ -35,6 +36,7 @@ from palaver.schema.commands import (
     RetryFrom,
     ReturnExchange,
     ReturnToolResult,
+    Rewriting,
     SendMessage,
     SetDraft,
     SetParams,
@@ -71,6 +73,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.snapshots: list[tuple[int, bytes]] = []
         self.answered: dict[str, tuple[Order, Accepted]] = {}
         self.sent: list[str] = []
+        self.asked_for: list[str] = []
 
     @initialize(resumable=st.booleans(), branched=st.booleans())
     def begins(self, resumable: bool, branched: bool) -> None:
@@ -194,15 +197,25 @@ class CoreMachine(RuleBasedStateMachine):
     def _rewrites_history(self, data: st.DataObject) -> None:
         messages = [NOBODY, *(message.id for message in self.owner.whole().messages)]
         message, index = data.draw(st.sampled_from(messages)), data.draw(st.integers(-1, len(messages)))
-        commands: tuple[Command, ...] = (
+        commands: tuple[Rewriting, ...] = (
             EditMessage(message=message, content="edited", regenerate=data.draw(st.booleans())),
             RemoveMessage(message=message),
             TruncateMessages(from_index=index),
             RetryFrom(index=index, content="again"),
+            RemoveMessage(message=message, regenerate=True),
+            TruncateMessages(from_index=index, flat=True),
+            RetryFrom(index=index, content="again", flat=True),
             Regenerate(),
             RestoreMessages(messages=(_cut_answer(),)),
+            Fill(messages=(_cut_answer(),), new_ids=True, title="Theirs", word="branch_from_chat"),
         )
-        self._ask(data.draw(st.sampled_from(commands)), data, loaded=data.draw(st.booleans()))
+        command = data.draw(st.sampled_from(commands))
+        if data.draw(st.booleans()):
+            command = msgspec.structs.replace(command, when_busy="queue", priority=data.draw(st.booleans()))
+        answer = self._ask(command, data, loaded=data.draw(st.booleans()))
+        if isinstance(answer, Accepted) and answer.queued:
+            assert answer.id is not None
+            self.asked_for.append(answer.id)
 
     def _changes_the_conversation(self, data: st.DataObject) -> None:
         commands: tuple[Command, ...] = (
@@ -323,12 +336,15 @@ class CoreMachine(RuleBasedStateMachine):
         self.owner.restart(promises.read(start[1]) if start else None)
 
     def _crashes_after_accepting(self, data: st.DataObject) -> None:
-        """The message is on disk, and nothing came after it."""
-        answer = self.owner.ask(SendMessage(content="last words"), drained=False)
+        """What was asked is on disk, and nothing came after it."""
+        words = SendMessage(content="last words")
+        commands: tuple[Order, ...] = (words, Regenerate(when_busy="queue"))
+        command = data.draw(st.sampled_from(commands))
+        answer = self.owner.ask(command, drained=False)
         self.owner.restart()
-        if isinstance(answer, Accepted):
+        if isinstance(answer, Accepted) and (command is words or answer.queued):
             assert answer.id is not None
-            self.sent.append(answer.id)
+            (self.sent if command is words else self.asked_for).append(answer.id)
 
     @rule(kept=st.integers(1, 8))
     def keeps_a_snapshot(self, kept: int) -> None:
@@ -375,6 +391,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert owner.state.turn is None, "I11: it does not come to rest"
         self.promises_hold()
         promises.accepted_messages_are_kept(owner.log, owner.state, self.sent)
+        promises.queued_commands_end_once(owner.log, owner.state, self.asked_for)
 
     def _ask(self, command: Order, data: st.DataObject, *, loaded: bool = True) -> Accepted | Refusal | Already:
         if data.draw(st.booleans()):

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, decide, evolve, exchanges, history, next, requests, settle
+from palaver.core import blocks, decide, evolve, exchanges, next, requests, restoring, settle
 from palaver.core.deciding import requests as resolving
 from palaver.schema.commands import Command
 from palaver.schema.events import (
@@ -99,6 +99,13 @@ def _boundary_messages_wait_for_ever(real: Real) -> Real:
         return [item for item in real(state) if item.delivery == "turn" and not item.priority]
 
     return next_items
+
+
+def _commands_join_a_running_turn(real: Real) -> Real:
+    def joins(item: QueueItem) -> bool:
+        return item.command is not None or bool(real(item))
+
+    return joins
 
 
 def _history_changes_under_a_running_agent(real: Real) -> Real:
@@ -197,10 +204,11 @@ MUTATIONS = (
     Mutation("commands leave no mark", decide, "_stamped", _commands_leave_no_mark, "I9"),
     Mutation("delivered and still queued", next, "delivery", _delivered_and_still_queued, "I10|I11"),
     Mutation("boundary messages wait for ever", next, "next_items", _boundary_messages_wait_for_ever, "I11"),
+    Mutation("commands join a running turn", next, "_joins_a_running_turn", _commands_join_a_running_turn, "I10"),
     Mutation("history changes under an agent", decide, "admission", _history_changes_under_a_running_agent, "I12"),
     Mutation("turns end with calls open", settle, "finish", _turns_end_with_calls_open, "I13"),
     Mutation("calls are left open", settle, "_close_tools", _calls_are_left_open, "I13"),
-    Mutation("restored calls are left open", history, "_at_rest", _restored_calls_are_left_open, "I13"),
+    Mutation("restored calls are left open", restoring, "_at_rest", _restored_calls_are_left_open, "I13"),
     Mutation("calls start over", blocks, "waiting", _calls_start_over, "I13|I14"),
     Mutation("every request looks open", resolving, "find_request", _every_request_looks_open, "I16"),
     Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),

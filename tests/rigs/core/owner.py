@@ -16,19 +16,11 @@ from palaver.core import next as coming
 from palaver.core import settle as settling
 from palaver.core.exchanges import stamped
 from palaver.core.facts import Facts, Runner
+from palaver.core.going_on import going_on
+from palaver.core.history import NeedsAll
 from palaver.core.state import find_request
 from palaver.schema.base import Origin
-from palaver.schema.commands import (
-    Accepted,
-    Deliver,
-    EditMessage,
-    Order,
-    Regenerate,
-    RemoveMessage,
-    RetryFrom,
-    SendMessage,
-    TruncateMessages,
-)
+from palaver.schema.commands import Accepted, Deliver, Order, SendMessage
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     ConversationCreated,
@@ -63,7 +55,7 @@ class Owner:
             if used[0].body_hash != deciding.body_hash(command):
                 return deciding.Refusal("conflict", "used for another command")
             return deciding.accepted("c", self.log[used[0].seq - 1 : used[-1].seq], request_id)
-        if loaded and isinstance(command, EditMessage | RemoveMessage | TruncateMessages | RetryFrom | Regenerate):
+        if loaded and self.state.turn is None and isinstance(command, NeedsAll):
             self.state = self.whole()
         agent = command.agent if isinstance(command, SendMessage | Deliver) else None
         decision = deciding.decide(self.state, command, self.facts(agent))
@@ -123,9 +115,10 @@ class Owner:
     # -- how it works
 
     def drain(self) -> None:
-        items = coming.next_items(self.state)
-        if items:
-            self.commit(coming.next_turn(self.state, self.facts(items[0].agent, items[0].origin)))
+        while items := coming.next_items(self.state):
+            if items[0].command is not None:
+                self.state = self.whole()
+            self.commit(going_on(self.state, self.facts(items[0].agent, items[0].origin)))
 
     def commit(self, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         """Numbered, stored as bytes, read back: the state is what a reader of the log would see."""

@@ -87,6 +87,7 @@ def _as_the_log_compacts(log: Log) -> list[KnownEvent]:
 
 def messages_are_consumed_once(log: Log) -> None:
     """Each message of a person waits, was withdrawn, or entered the transcript in the one turn that consumed it."""
+    asked_for = {event.item for event in log if isinstance(event, QueueAdded) and event.command is not None}
     queued = {event.item for event in log if isinstance(event, QueueAdded)}
     left = Counter(event.item for event in log if isinstance(event, QueueRemoved))
     delivered = {event.item for event in log if isinstance(event, QueueRemoved) and event.reason == "delivered"}
@@ -94,7 +95,7 @@ def messages_are_consumed_once(log: Log) -> None:
     assert all(count == 1 for count in left.values()), "I10: an item left the queue twice"
     assert left.keys() <= queued, "I10: an item left the queue that was never in it"
     assert all(count == 1 for count in added.values()), "I10: a message was added twice"
-    assert added.keys() & queued == delivered, "I10: delivered and added do not agree"
+    assert added.keys() & queued == delivered - asked_for, "I10: delivered and added do not agree"
     consumed = Counter(
         message
         for event in log
@@ -124,6 +125,26 @@ def accepted_messages_are_kept(log: Log, state: State, accepted: Sequence[str]) 
     for message in accepted:
         places = [message in added, message in withdrawn, message in waiting]
         assert sum(places) == 1, f"I8: an accepted message is in {sum(places)} places"
+
+
+def queued_commands_end_once(log: Log, state: State, accepted: Sequence[str]) -> None:
+    """Each waits, was taken back, or left the queue once: carried out at rest, or with the reason why not."""
+    left = Counter(event.item for event in log if isinstance(event, QueueRemoved))
+    waiting = {item.id for item in state.queue}
+    for item in accepted:
+        assert left[item] + (item in waiting) == 1, f"I8: a queued command is in {left[item]} places"
+    asked_for = {event.item for event in log if isinstance(event, QueueAdded) and event.command is not None}
+    active: str | None = None
+    for event in log:
+        match event:
+            case TurnStarted():
+                active = event.turn
+            case TurnFinished() | TurnInterrupted():
+                active = None
+            case QueueRemoved(reason="delivered") if event.item in asked_for:
+                assert active is None, "I12: history changed under a running agent"
+            case _:
+                pass
 
 
 def nothing_stands_idle(state: State) -> None:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from palaver.backends.base import Turn
+from palaver.conversation.derived import claims_of
 from palaver.core.evolve import fold
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
-from palaver.schema.commands import ResolveRequest, SendMessage, SetDraft, TruncateMessages
+from palaver.schema.commands import ResolveRequest, RetryFrom, SendMessage, SetDraft, TruncateMessages
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -17,6 +18,8 @@ from palaver.schema.events import (
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    UnknownEvent,
+    decode_event,
 )
 from palaver.schema.view import State, ToolBlock
 from tests.unit.conversation.house import House, Puppet, open_house, says, says_until, soon
@@ -30,7 +33,8 @@ async def crashed_copy(log: MemoryLog, conversation: str) -> MemoryLog:
     cursor = 0
     while segments := await log.read(conversation, cursor):
         lines = [line for segment in segments for line in segment.body.splitlines()]
-        await copy.append(Append(conversation, cursor, lines, listing))
+        known = [event for event in map(decode_event, lines) if not isinstance(event, UnknownEvent)]
+        await copy.append(Append(conversation, cursor, lines, listing, claims=claims_of(known)))
         cursor = segments[-1].last
     return copy
 
@@ -50,6 +54,48 @@ async def test_turn_cut_by_a_crash_is_settled_and_the_queue_goes_on() -> None:
         assert texts(state.messages) == ["one", "half", "two", "ok"]
         assert state.messages[1].status == "interrupted"
         assert len(house.puppet.turns) == 1
+
+
+async def test_command_that_waited_is_carried_out_once_after_a_crash() -> None:
+    log = MemoryLog()
+    async with open_house(log) as house:
+        started = asyncio.Event()
+        house.puppet.scripts = [says("ok"), says_until(asyncio.Event(), "half", started)]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="one"))
+        await house.at_rest(conversation)
+        await house.do(conversation, SendMessage(content="two"))
+        await soon(started.wait())
+        cut = TruncateMessages(from_index=1, when_busy="queue", client_request_id="cut")
+        answer = await house.do(conversation, cut)
+        assert answer.queued
+        again = RetryFrom(index=1, content="three", when_busy="queue", client_request_id="again")
+        await house.do(conversation, again)
+        left = await crashed_copy(log, conversation)
+    async with open_house(left) as house:
+        state = await house.at_rest(conversation)
+        assert texts(state.messages) == ["one", "three", "ok"]
+        assert (await house.do(conversation, cut)).id == answer.id
+        done = await crashed_copy(left, conversation)
+    async with open_house(done) as house:
+        state = await house.at_rest(conversation)
+        assert texts(state.messages) == ["one", "three", "ok"]
+        assert house.puppet.turns == []
+
+
+async def test_command_that_waited_counts_all_messages_of_a_long_conversation() -> None:
+    async with open_house() as house:
+        conversation = await house_with_history(house, 130)
+        assert await house.directory.let_rest(0.0) == 1
+        started, gate = asyncio.Event(), asyncio.Event()
+        house.puppet.scripts = [says_until(gate, "half", started)]
+        await house.do(conversation, SendMessage(content="more"))
+        await soon(started.wait())
+        await house.do(conversation, TruncateMessages(from_index=1, when_busy="queue"))
+        gate.set()
+        state = await house.at_rest(conversation)
+        assert (state.offset, len(state.messages)) == (0, 1)
+        assert await house.directory.messages(conversation, state.seq, 10) == list(state.messages)
 
 
 def asks_then_runs(ran: list[str], asked: asyncio.Event | None = None) -> Puppet:

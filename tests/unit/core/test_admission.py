@@ -6,40 +6,13 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from msgspec.structs import replace
 
-from palaver.core.admission import ADMISSION, SITUATIONS, TRANSITIONS, Situation, situation
+from palaver.core.admission import ADMISSION, IN_TURN, SITUATIONS, TRANSITIONS, Situation, admission, situation
 from palaver.core.decide import Already, Decision, Refusal, decide
 from palaver.core.evolve import evolve
-from palaver.schema.commands import (
-    Answer,
-    AskFirst,
-    ClearDraft,
-    DecideTools,
-    DeleteConversation,
-    Deliver,
-    EditMessage,
-    EditQueued,
-    Interrupt,
-    Order,
-    PostAnswer,
-    Regenerate,
-    RemoveGrant,
-    RemoveMessage,
-    RemoveQueued,
-    ResolveRequest,
-    RestoreMessages,
-    RetryFrom,
-    ReturnExchange,
-    ReturnToolResult,
-    SendMessage,
-    SetDraft,
-    SetParams,
-    StopProcess,
-    StopTurn,
-    TruncateMessages,
-    UpdateConversation,
-    YieldTurn,
-)
+from palaver.schema import commands
+from palaver.schema.commands import Answer, DeleteConversation, Order, Rewriting
 from palaver.schema.content import as_content
 from palaver.schema.events import (
     DraftSet,
@@ -58,32 +31,35 @@ from tests.rigs.core.machine import CoreMachine
 from tests.unit.core.stage import after, asked, began, called, facts, said, wondered
 
 COMMANDS: dict[type[Order], Order] = {
-    SendMessage: SendMessage(content="Hello"),
-    EditQueued: EditQueued(item="i1", content="Changed"),
-    RemoveQueued: RemoveQueued(item="i1"),
-    Deliver: Deliver(content="Hello", trigger="task"),
-    ReturnExchange: ReturnExchange(exchange="x1", status="complete", response="Done"),
-    Interrupt: Interrupt(),
-    StopTurn: StopTurn(reason="parent"),
-    YieldTurn: YieldTurn(),
-    PostAnswer: PostAnswer(content="From afar"),
-    AskFirst: AskFirst(request="from-afar", tool="chat_assistant_post"),
-    ResolveRequest: ResolveRequest(request="q", verdict="allow", answers=(Answer(selected=("x",)),)),
-    DecideTools: DecideTools(),
-    StopProcess: StopProcess(process="p1"),
-    RemoveGrant: RemoveGrant(tool="shell"),
-    UpdateConversation: UpdateConversation(title="Roses"),
-    SetParams: SetParams(patch={"temperature": 1}),
-    DeleteConversation: DeleteConversation(),
-    EditMessage: EditMessage(message="m1", content="Changed"),
-    RemoveMessage: RemoveMessage(message="m1"),
-    TruncateMessages: TruncateMessages(from_index=0),
-    RetryFrom: RetryFrom(index=0, content="Again"),
-    Regenerate: Regenerate(),
-    ReturnToolResult: ReturnToolResult(call="e", content="42"),
-    RestoreMessages: RestoreMessages(messages=(Message(id="x", role="user", seq=1, updated_seq=1, ts=1),)),
-    SetDraft: SetDraft(text="Dear"),
-    ClearDraft: ClearDraft(),
+    commands.SendMessage: commands.SendMessage(content="Hello"),
+    commands.EditQueued: commands.EditQueued(item="i1", content="Changed"),
+    commands.RemoveQueued: commands.RemoveQueued(item="i1"),
+    commands.Deliver: commands.Deliver(content="Hello", trigger="task"),
+    commands.ReturnExchange: commands.ReturnExchange(exchange="x1", status="complete", response="Done"),
+    commands.Interrupt: commands.Interrupt(),
+    commands.StopTurn: commands.StopTurn(reason="parent"),
+    commands.YieldTurn: commands.YieldTurn(),
+    commands.PostAnswer: commands.PostAnswer(content="From afar"),
+    commands.AskFirst: commands.AskFirst(request="from-afar", tool="chat_assistant_post"),
+    commands.ResolveRequest: commands.ResolveRequest(request="q", verdict="allow", answers=(Answer(selected=("x",)),)),
+    commands.DecideTools: commands.DecideTools(),
+    commands.StopProcess: commands.StopProcess(process="p1"),
+    commands.RemoveGrant: commands.RemoveGrant(tool="shell"),
+    commands.UpdateConversation: commands.UpdateConversation(title="Roses"),
+    commands.SetParams: commands.SetParams(patch={"temperature": 1}),
+    commands.DeleteConversation: commands.DeleteConversation(),
+    commands.EditMessage: commands.EditMessage(message="m1", content="Changed"),
+    commands.RemoveMessage: commands.RemoveMessage(message="m1"),
+    commands.TruncateMessages: commands.TruncateMessages(from_index=0),
+    commands.RetryFrom: commands.RetryFrom(index=0, content="Again"),
+    commands.Regenerate: commands.Regenerate(),
+    commands.ReturnToolResult: commands.ReturnToolResult(call="e", content="42"),
+    commands.RestoreMessages: commands.RestoreMessages(
+        messages=(Message(id="x", role="user", seq=1, updated_seq=1, ts=1),)
+    ),
+    commands.Fill: commands.Fill(messages=(Message(id="x", role="user", seq=1, updated_seq=1, ts=1),)),
+    commands.SetDraft: commands.SetDraft(text="Dear"),
+    commands.ClearDraft: commands.ClearDraft(),
 }
 
 AROUND: tuple[KnownEvent, ...] = (
@@ -113,13 +89,16 @@ STATES: dict[Situation, State] = {
 
 NAMES_WHAT_IS_NOT_THERE: frozenset[tuple[type[Order], Situation]] = frozenset(
     {
-        (ResolveRequest, state)
+        (commands.ResolveRequest, state)
         for state in SITUATIONS
         if state not in ("paused", "waiting_user_input", "waiting_at_rest")
     }
-    | {(ReturnToolResult, state) for state in SITUATIONS if state != "waiting_ide"}
-    | {(DecideTools, state) for state in SITUATIONS if state == "waiting_at_rest"}  # A plan waits here, no call.
-    | {(RestoreMessages, state) for state in SITUATIONS}  # Only an empty conversation can be filled.
+    | {(commands.ReturnToolResult, state) for state in SITUATIONS if state != "waiting_ide"}
+    | {
+        (commands.DecideTools, state) for state in SITUATIONS if state == "waiting_at_rest"
+    }  # A plan waits here, no call.
+    | {(fills, state) for fills in (commands.RestoreMessages, commands.Fill) for state in SITUATIONS}
+    # Only an empty conversation can be filled.
 )
 """Let through by the table, and refused because of what they name: nothing like it is in that state."""
 
@@ -147,6 +126,19 @@ def test_command_in_state_does_what_the_table_says(command: type[Order], state: 
     assert _word(decision) == admitted.word
     if isinstance(decision, Refusal):
         assert (decision.code, decision.message) == ("conflict", admitted.why)
+
+
+@pytest.mark.parametrize("state", SITUATIONS)
+@pytest.mark.parametrize("command", get_args(Rewriting), ids=lambda command: command.__name__)
+def test_command_that_may_wait_is_queued_while_the_agent_works_and_applies_at_once_at_rest(
+    command: type[Rewriting], state: Situation
+) -> None:
+    patient = replace(COMMANDS[command], when_busy="queue")
+    decision = decide(STATES[state], patient, facts())
+    if state in IN_TURN:
+        assert _word(decision) == admission(STATES[state], patient).word == "queues"
+    elif (command, state) not in NAMES_WHAT_IS_NOT_THERE:
+        assert _word(decision) == ADMISSION[command][state].word
 
 
 def _word(decision: Decision) -> str:

@@ -41,6 +41,18 @@ def test_events_come_back_under_another_id_and_folder() -> None:
     assert (state.project, state.title, len(state.messages)) == ("/here", "T", 1)
 
 
+def test_no_later_event_chooses_a_folder_or_a_task_either() -> None:
+    parent = {"conversation": "p", "kind": "subagent", "root": "p"}
+    later = [
+        {"type": "conversation.created", "seq": 2, "agent": "a", "project": "/etc", "parent": parent},
+        {"type": "conversation.updated", "seq": 3, "project": "/etc", "parent": parent},
+        {"type": "conversation.updated", "seq": 4, "title": "Tale"},
+    ]
+    data = log(CREATED) + b"".join(msgspec.json.encode(event) + b"\n" for event in later)
+    state = fold(State(), (decode_event(line) for line in readdressed(parsed(data), "new", "/here")))
+    assert (state.project, state.parent, state.title) == ("/here", None, "Tale")
+
+
 def test_gaps_of_compaction_are_closed_and_pointers_follow() -> None:
     data = log(
         CREATED,

@@ -436,6 +436,8 @@ class Draft {
       state.params = Object.fromEntries(merged.filter(([, value]) => value !== null));
     }
     state.archived = event.archived ?? state.archived;
+    state.project = event.project || state.project;
+    state.parent = event.parent ?? state.parent;
   }
 
   private remove(event: MessageRemoved): void {

@@ -19,6 +19,7 @@ export function added(queue: readonly QueueItem[], event: QueueAdded): QueueItem
     trigger: event.trigger ?? "message",
     exchange: event.exchange ?? null,
     hops: event.hops ?? 0,
+    command: event.command ?? null,
   };
   return placed(queue, item, null);
 }

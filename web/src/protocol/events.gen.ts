@@ -207,6 +207,8 @@ export interface ConversationUpdated {
     [k: string]: unknown;
   } | null;
   archived?: boolean | null;
+  project?: string | null;
+  parent?: Parent | null;
   seq: number;
   id: string;
   ts: number;
@@ -254,6 +256,9 @@ export interface DraftCleared {
   body_hash?: string | null;
   exchange?: string | null;
 }
+/**
+ * A message waits; or a `command` that changes the history does, as it was sent, and `content` is empty.
+ */
 export interface QueueAdded {
   type: "queue.added";
   item: string;
@@ -265,6 +270,9 @@ export interface QueueAdded {
   mode?: string | null;
   trigger?: "callback" | "idle" | "message" | "task";
   hops?: number;
+  command?: {
+    [k: string]: unknown;
+  } | null;
   seq: number;
   id: string;
   ts: number;
@@ -322,6 +330,7 @@ export interface QueueRemoved {
   type: "queue.removed";
   item: string;
   reason: "cancelled" | "delivered";
+  why?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -1291,25 +1300,42 @@ export interface EditMessage {
   content: string | Part[];
   regenerate?: boolean;
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
+/**
+ * `regenerate`: and answer the last message of a person again.
+ */
 export interface RemoveMessage {
   type: "remove_message";
   message: string;
+  regenerate?: boolean;
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
+/**
+ * `flat`: the index counts as OpenAI-shaped clients do, each result of a tool as a message of its own.
+ */
 export interface TruncateMessages {
   type: "truncate_messages";
   from_index: number;
+  flat?: boolean;
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
 /**
- * Drop everything from `index` on, send `content` there and generate.
+ * Drop everything from `index` on, send `content` there and generate. `flat` as in truncating.
  */
 export interface RetryFrom {
   type: "retry_from";
   index: number;
   content: string | Part[];
+  flat?: boolean;
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
 /**
  * Drop what follows the last user message and generate again.
@@ -1317,6 +1343,8 @@ export interface RetryFrom {
 export interface Regenerate {
   type: "regenerate";
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
 /**
  * The result of a tool that the client itself executes (an editor's tools).
@@ -1335,6 +1363,8 @@ export interface RestoreMessages {
   type: "restore_messages";
   messages: Message[];
   client_request_id?: string | null;
+  when_busy?: "queue" | "refuse";
+  priority?: boolean;
 }
 export interface Message {
   id: string;
@@ -1472,6 +1502,9 @@ export interface State {
   archived: boolean;
   deleted: boolean;
 }
+/**
+ * A message that waits; or, with a `command`, something that will be done to the history.
+ */
 export interface QueueItem {
   id: string;
   content: Part[];
@@ -1488,6 +1521,9 @@ export interface QueueItem {
   trigger: "callback" | "idle" | "message" | "task";
   exchange: string | null;
   hops: number;
+  command: {
+    [k: string]: unknown;
+  } | null;
 }
 /**
  * Something that waits for a person. Open ones are in every snapshot; the last resolved ones stay to be seen.

@@ -1,24 +1,24 @@
 """What a client of this face may ask for, and the commands of the core that it means. Pure.
 
-Both spellings of a type are taken (`user_message`, `UserMessage`), and both forms of a decision. An index counts the messages as
-this face shows them; it is turned into a place here. What fills a chat from elsewhere is not one command and stays as it is:
-the route does it.
+Both spellings of a type are taken (`user_message`, `UserMessage`), and both forms of a decision. What changes the history waits
+while the agent works; an index counts the messages as this face shows them, at the moment it is carried out. What fills a chat
+from elsewhere has first to be found, which `taking.py` does.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypedDict, assert_never
 
 import msgspec
 from msgspec import Struct
 
+from palaver.core.flat import owner_of
 from palaver.core.params import MODE_WORDS, MODES
 from palaver.core.state import open_requests
 from palaver.errors import Invalid
 from palaver.faces.body import decode
-from palaver.faces.chats.messages import owner_of, place_at
 from palaver.schema.base import Id
 from palaver.schema.commands import (
     Answer,
@@ -26,6 +26,7 @@ from palaver.schema.commands import (
     Command,
     DecideTools,
     EditMessage,
+    Fill,
     Interrupt,
     Regenerate,
     RemoveMessage,
@@ -145,8 +146,8 @@ class AskClearDraft(_Asked, frozen=True, kw_only=True, tag="clear_draft"):
 Filled = AskBranchFromChat | AskRestoreFromTrajectory | AskRestoreMessages
 """What fills a chat from elsewhere."""
 
-OfMessages = AskRetryFromIndex | AskUpdateMessage | AskRemoveMessage | AskTruncateMessages
-"""What names a message or its place."""
+OfMessages = AskUpdateMessage | AskRemoveMessage
+"""What names a message."""
 
 Translated = (
     AskUserMessage
@@ -166,6 +167,12 @@ Translated = (
     | AskClearDraft
 )
 Asked = Translated | Filled
+
+
+class Patience(TypedDict):
+    client_request_id: str
+    when_busy: Literal["queue"]
+    priority: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +227,12 @@ def status_for(asked: Asked) -> Status:
             return "accepted"
 
 
+def filled_by(asked: Filled) -> Fill:
+    """Without what it fills the chat with."""
+    word = asked.__struct_config__.tag
+    return Fill(messages=(), word=str(word), digest=digest_of(asked), **_patient(asked))
+
+
 def meant_by(asked: Translated, state: State, *, decides: bool) -> Meant:
     """`state` has all its messages for what names one. `decides`: whoever asks may also answer. Raises Invalid."""
     request_id = asked.client_request_id
@@ -227,31 +240,18 @@ def meant_by(asked: Translated, state: State, *, decides: bool) -> Meant:
         case AskUserMessage():
             return Meant(_message(asked, state, decides))
         case AskRetryFromIndex():
-            return Meant(
-                RetryFrom(
-                    client_request_id=request_id,
-                    index=_place("index", asked.index, state),
-                    content=content_of(asked),
-                )
-            )
+            content = content_of(asked)
+            return Meant(RetryFrom(index=asked.index, content=content, flat=True, **_patient(asked)))
         case AskRegenerate():
-            return Meant(Regenerate(client_request_id=request_id))
+            return Meant(Regenerate(**_patient(asked)))
         case AskUpdateMessage():
-            message = _own(asked.message_id, state)
-            return Meant(
-                EditMessage(
-                    client_request_id=request_id,
-                    message=message,
-                    content=content_of(asked),
-                    regenerate=asked.regenerate,
-                )
-            )
+            message, content = _own(asked.message_id, state), content_of(asked)
+            return Meant(EditMessage(message=message, content=content, regenerate=asked.regenerate, **_patient(asked)))
         case AskRemoveMessage():
-            removed = RemoveMessage(client_request_id=request_id, message=_own(asked.message_id, state))
-            return Meant(removed, Regenerate() if asked.regenerate else None)
+            message = _own(asked.message_id, state)
+            return Meant(RemoveMessage(message=message, regenerate=asked.regenerate, **_patient(asked)))
         case AskTruncateMessages():
-            place = _place("from_index", asked.from_index, state)
-            return Meant(TruncateMessages(client_request_id=request_id, from_index=place))
+            return Meant(TruncateMessages(from_index=asked.from_index, flat=True, **_patient(asked)))
         case AskSetParams():
             return _params(asked)
         case AskAbort():
@@ -318,11 +318,9 @@ def _attached(attachment: Any) -> Part:
     return part
 
 
-def _place(name: str, index: int, state: State) -> int:
-    place = place_at(index, state)
-    if place is None:
-        raise Invalid(f"`{name}` lies beyond the messages of this chat.")
-    return place
+def _patient(asked: _Asked) -> Patience:
+    """Whatever changes the history waits for the agent on this face."""
+    return {"client_request_id": asked.client_request_id, "when_busy": "queue", "priority": asked.priority}
 
 
 def _own(message_id: str, state: State) -> str:

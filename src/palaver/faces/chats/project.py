@@ -9,7 +9,8 @@ Needs the whole view: `index` counts all messages.
 
 from collections.abc import Iterator, Sequence
 
-from palaver.faces.chats.messages import Json, entries, index_of, is_draft
+from palaver.core.flat import index_of, is_draft
+from palaver.faces.chats.messages import Json, entries
 from palaver.faces.chats.snapshot import (
     CHATS_STRIDE,
     activity_of,

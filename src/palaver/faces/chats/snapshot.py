@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
+from palaver.core.queue import words_of
 from palaver.core.state import open_requests
 from palaver.faces.chats.messages import Json, shown
 from palaver.history.parts import as_json
 from palaver.history.trajectory import DEFAULT_TOOL_USE
-from palaver.schema.content import plain_text
 from palaver.schema.view import QueueItem, Request, State, Status
 
 CHATS_STRIDE = 1_024
@@ -138,13 +138,24 @@ def _command(request: Request) -> str:
 
 
 def queued_item(item: QueueItem) -> Json:
-    preview = " ".join(plain_text(item.content).split())
+    preview = " ".join(words_of(item).split())
     return {
         "client_request_id": item.client_request_id or item.id,
         "priority": item.priority,
-        "command_type": "user_message",
+        "command_type": _command_type(item.command),
         "preview": preview if len(preview) <= PREVIEW_CHARS else preview[: PREVIEW_CHARS - 1] + "…",
     }
+
+
+def _command_type(command: Json | None) -> str:
+    if command is None:
+        return "user_message"
+    name = str(command.get("type"))
+    return str(command.get("word", "restore_messages")) if name == "fill" else _COMMANDS.get(name, name)
+
+
+_COMMANDS = {"retry_from": "retry_from_index", "edit_message": "update_message"}
+"""Our words for which this contract has others."""
 
 
 def patch_of(known: Json, now: Json) -> dict[str, Any]:

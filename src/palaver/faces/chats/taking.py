@@ -19,6 +19,7 @@ from palaver.conversation.filling import Filling
 from palaver.conversation.trajectories import FOREIGN_PLACE, PLACE, trajectory_in
 from palaver.core.decide import body_hash
 from palaver.core.evolve import fold
+from palaver.core.flat import owner_of
 from palaver.errors import Busy, CallerError, Conflict, Forbidden, Gone, Invalid, NotFound
 from palaver.faces.chats.commands import (
     AskBranchFromChat,
@@ -30,18 +31,19 @@ from palaver.faces.chats.commands import (
     Read,
     Translated,
     digest_of,
+    filled_by,
     meant_by,
     status_for,
 )
-from palaver.faces.chats.messages import Json, owner_of
+from palaver.faces.chats.messages import Json
 from palaver.faces.chats.rooms import Rooms
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import role_for
 from palaver.faces.server import ServerParts, origin_of, require
 from palaver.history.trajectory import Trajectory, messages_of, trajectory_of
-from palaver.log.base import Claim, Used
+from palaver.log.base import Used
 from palaver.schema.base import ID_PATTERN, Origin
-from palaver.schema.commands import CreateConversation
+from palaver.schema.commands import CreateConversation, Fill
 from palaver.schema.events import decode_event
 from palaver.schema.view import Message, State
 
@@ -129,9 +131,10 @@ async def make(chat: str, server: ServerParts, request: ChatsRequest) -> None:
         await server.directory.create(CreateConversation(id=chat), origin)
     found = await asyncio.to_thread(kept_in, server.directory.home, chat)
     if found is not None and (trajectory := trajectory_of(found)).messages:
-        claim = Claim(f"kept-{chat}"[:128], blake2b(chat.encode(), digest_size=16).hexdigest())
+        digest = blake2b(chat.encode(), digest_size=16).hexdigest()
+        kept = Fill(client_request_id=f"kept-{chat}"[:128], messages=(), digest=digest)
         with suppress(Conflict):
-            await filling(server).restore(chat, trajectory.messages, trajectory.title, claim, origin)
+            await filling(server).restore(chat, trajectory.messages, trajectory.title, kept, origin)
 
 
 def filling(server: ServerParts) -> Filling:
@@ -200,18 +203,17 @@ class _Taking:
             return None
 
     async def _fill(self, asked: Filled) -> None:
-        claim = Claim(asked.client_request_id, digest_of(asked))
-        fill = filling(self._server)
+        wanted, fill = filled_by(asked), filling(self._server)
         match asked:
             case AskBranchFromChat():
                 last = asked.up_to_message_id
                 if last is not None:
                     source = await self._server.directory.whole(asked.source_chat_id)
                     last = owner_of(last, source) or last
-                await fill.branch(self._chat, asked.source_chat_id, last, claim, self._origin)
+                await fill.branch(self._chat, asked.source_chat_id, last, wanted, self._origin)
             case AskRestoreFromTrajectory() | AskRestoreMessages():
                 messages, title = await self._brought(asked.trajectory_id, asked.messages)
-                await fill.restore(self._chat, messages, title, claim, self._origin)
+                await fill.restore(self._chat, messages, title, wanted, self._origin)
             case _:
                 assert_never(asked)
 

@@ -71,7 +71,7 @@ def seq_of(after_id: str) -> int:
 def posted(event: Event, said_before: AbstractSet[str] = frozenset()) -> Sequence[Posted]:
     """The messages of one event, in order. `said_before` is what the attempts said that this one takes the place of."""
     match event:
-        case QueueAdded(trigger="message" | "task"):
+        case QueueAdded(trigger="message" | "task", command=None):
             return _of_person(event.seq, event.ts, event.content)
         case MessageAdded(role="user", item=None, event_kind=None, hidden=False) if event.blocks is None:
             return _of_person(event.seq, event.ts, event.content)

@@ -134,21 +134,6 @@ async def test_truncating_inside_an_answer_takes_it_as_a_whole(work: Work) -> No
         assert (await chat.snapshot())["messages"] == chat.client.messages
 
 
-async def test_history_is_not_changed_while_the_agent_works(work: Work) -> None:
-    async with following(work.server, fresh("working")) as chat:
-        await chat.did("user_message", content="at work\n!say Wait.\n!gate at-work")
-        await work.provider.gates.reached("at-work")
-        refused = [
-            await chat.command("truncate_messages", from_index=0),
-            await chat.command("regenerate"),
-            await chat.command("restore_messages", messages=[{"role": "user", "content": "x"}]),
-        ]
-        work.provider.gates.open("at-work")
-        assert [answer.status_code for answer in refused] == [400, 400, 400]
-        await chat.answered()
-        assert len(chat.client.messages) == 2
-
-
 # -- beginnings
 
 

@@ -23,7 +23,7 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
   const { setEditingQueued } = useScope();
   const draft = usePicked(id, (known) => known.draft) ?? "";
   const params = usePicked(id, ({ state }) => state.params) ?? NO_PARAMS;
-  const lastQueued = usePicked(id, ({ state }) => state.queue.at(-1)?.id) ?? null;
+  const lastQueued = usePicked(id, ({ state }) => state.queue.findLast((item) => item.command === null)?.id) ?? null;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const steerable = usePicked(id, ({ state }) => state.turn?.steerable) ?? false;
   const attachments = useAttachments(id);

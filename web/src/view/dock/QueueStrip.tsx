@@ -15,6 +15,7 @@ import { answerIn, sayQueued } from "../exchanges/say";
 import { usePick, usePicked, useStore } from "../store";
 import { PendingState } from "../transcript/UserMessage";
 import { faceOf } from "../me";
+import { sayCommand } from "./patience";
 
 // Time to change one's mind.
 const UNDO_MS = 5000;
@@ -48,7 +49,7 @@ export default function QueueStrip({ id }: { id: string }) {
       <ol className="queue-list">
         {queue.map((item, at) => (
           <li key={item.id} className={item.held ? "queue-item is-held" : "queue-item"}>
-            {editingQueued === item.id ? (
+            {editingQueued === item.id && item.command === null ? (
               <EditQueued id={id} item={item} onDone={() => setEditingQueued(null)} />
             ) : (
               <Queued
@@ -57,8 +58,8 @@ export default function QueueStrip({ id }: { id: string }) {
                 onEdit={() => setEditingQueued(item.id)}
                 onRemove={() => {
                   store.command(id, { type: "remove_queued", item: item.id });
-                  // What no person wrote cannot be sent again as a person's.
-                  if (sayQueued(item, String) === null) setRemoved(item);
+                  // What no person wrote cannot be sent again as a person's, and a command not as a message.
+                  if (sayQueued(item, String) === null && item.command === null) setRemoved(item);
                 }}
               />
             )}
@@ -107,6 +108,7 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
   const face = faceOf(item.origin);
   const agents = usePick((snapshot) => snapshot.agents.items);
   const whose = sayQueued(item, (id) => agents.find((agent) => agent.id === id)?.name ?? id);
+  const command = sayCommand(item);
   const words = text.join(
     item.held ? later.queue.held : item.delivery === "boundary" ? later.queue.steer : first && later.queue.nextUp,
     images > 0 && later.queue.image(images),
@@ -115,12 +117,12 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
   return (
     <>
       <span className="queue-icon">
-        <Icon name={item.held ? "hold" : item.trigger === "idle" ? "bell" : whose ? "letter" : item.delivery === "boundary" ? "steer" : "list"} />
+        <Icon name={item.held ? "hold" : command ? "cut" : item.trigger === "idle" ? "bell" : whose ? "letter" : item.delivery === "boundary" ? "steer" : "list"} />
       </span>
       {whose && <span className="queue-whose">{whose}</span>}
-      <span className="queue-text ellipsis">{item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content)}</span>
+      <span className="queue-text ellipsis">{command ?? (item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content))}</span>
       <span className="queue-state">{words}</span>
-      {whose === null && (
+      {whose === null && command === null && (
         <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
           <Icon name="edit" />
         </button>
