@@ -57,12 +57,12 @@ async def test_send_says_why_a_turn_failed_and_exits_with_failure(tmp_path: Path
         assert "Check ANTHROPIC_API_KEY" in err
 
 
-async def test_send_in_a_pipe_points_to_the_page_for_an_approval(tmp_path: Path) -> None:
+async def test_send_in_a_pipe_may_stay_while_an_approval_is_given_elsewhere(tmp_path: Path) -> None:
     script: list[Step] = [Tool("shell", {"command": "make"}, output="built", asks=True), Say("Done.")]
     async with serving(tmp_path / "data", script) as served:
         async with served.socket() as lines:
             await lines.say(type="follow_list")
-            sending = asyncio.create_task(send(served, tmp_path / "data", "build it"))
+            sending = asyncio.create_task(send(served, tmp_path / "data", "--stay", "build it"))
             while not any(row["open_requests"] for row in (await lines.next()).get("items", [])):
                 pass
         waiting = (await served.http.get("/api/requests")).json()["items"][0]
@@ -75,7 +75,7 @@ async def test_send_in_a_pipe_points_to_the_page_for_an_approval(tmp_path: Path)
 
 async def test_commands_without_a_server_say_what_to_do(tmp_path: Path) -> None:
     code, _, err = await palaver(tmp_path, "list")
-    assert code == 1
+    assert code == 5
     assert "palaver serve" in err
     (tmp_path / "token").write_text("x" * 43)
     code, _, err = await palaver(tmp_path, "list", "--url", "http://127.0.0.1:9")
@@ -122,7 +122,7 @@ async def test_agents_are_listed_and_shown_without_their_secrets(tmp_path: Path)
     assert {"default", "demo", "claude", "digger"} <= rows.keys()
     assert ("You dig [deep]." in shown, "KEY" in shown, "sk-1" in shown + as_json) == (True, True, False)
     assert msgspec.json.decode(as_json)["environment"] == {"KEY": True}
-    assert (missing, "nobody" in said) == (1, True)
+    assert (missing, "nobody" in said) == (6, True)
     findings = {finding["what"]: finding for finding in msgspec.json.decode(found)}
     assert (checked, findings["agent odd"]["state"]) == (1, "wrong")
     assert "odd.md" in findings["agent odd"]["says"]

@@ -84,7 +84,8 @@ async def test_wrong_use_is_said_and_nothing_is_written(server: Served, tmp_path
     assert (await cli(server, tmp_path, "export", "x", "--list"))[0] == 2
     assert (await cli(server, tmp_path, "export", "x", "--format", "pdf"))[0] == 2
     code, _, err = await cli(server, tmp_path, "export", "nobody", "-o", str(target))
-    assert (code, "No such conversation" in err) == (1, True)
-    code, _, err = await cli(server, tmp_path, "export", "nobody", "-o", str(tmp_path / "no" / "folder.md"))
+    assert (code, "No such conversation" in err) == (6, True)
+    there = await server.create()
+    code, _, err = await cli(server, tmp_path, "export", there, "-o", str(tmp_path / "no" / "folder.md"))
     assert (code, "No such file or directory" in err) == (1, True)
     assert names_in(tmp_path) == ["data"]

@@ -329,6 +329,6 @@ async def test_command_line_sets_lists_and_clears(server: Served, tmp_path: Path
     assert (empty[0], "No missions yet" in empty[2]) == (0, True)
     assert (made[0], made[1]) == (0, listed[1])
     assert made[1].startswith("Tidy up\n  0 of 100 times\n  default: rests, is woken at ")
-    assert (wrong[0], "nobody" in wrong[2]) == (1, True)
-    assert (cleared[0], again[0]) == (0, 1)
+    assert (wrong[0], "nobody" in wrong[2]) == (6, True)
+    assert (cleared[0], again[0]) == (0, 7)
     assert msgspec.json.decode(past)["text"] == "Tidy up"

@@ -1,91 +1,119 @@
 """`palaver agents`: who can be talked to, and what one of them is made of."""
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from palaver.cli.connection import run
-from palaver.client import Client
-from palaver.client.agents import AgentDetails, AgentInfo
+from palaver.cli import options
+from palaver.cli.completing import agents as agent_ids
+from palaver.cli.connection import Server, run
+from palaver.errors import NotFound
 
-Data = Annotated[Path | None, typer.Option(help="The server's data directory.")]
-Url = Annotated[str | None, typer.Option(help="The server's address.")]
-Project = Annotated[Path | None, typer.Option(help="With the agents of this project, which work only there.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+if TYPE_CHECKING:
+    from palaver.client import Client
+    from palaver.client.agents import AgentDetails, AgentInfo
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+Project = Annotated[
+    Path | None,
+    typer.Option("--project", "--folder", "-d", help="With the agents of this folder, which work only there."),
+]
 
+EXAMPLES = ("palaver agents list", "palaver agents list --folder .", "palaver agents show claude")
 
-@app.callback()
-def agents() -> None:
-    """List the agents of a server, or show one."""
+app = options.group("List the agents of a server, or show one.")
 
 
 @app.command("list")
-def list_agents(project: Project = None, json: Json = False, data: Data = None, url: Url = None) -> None:
+def list_agents(
+    project: Project = None,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
+) -> None:
     """Who can be talked to, and what is wrong with those who cannot."""
+    from palaver.cli.output import note, print_json
+    from palaver.client.harmless import one_line
+
     folder = str(project.resolve()) if project else None
 
-    async def fetch(client: Client) -> list[AgentInfo]:
+    async def fetch(client: "Client") -> "list[AgentInfo]":
         return await client.agents(folder)
 
-    found = run(data, url, fetch)
+    found = run(Server(data, url, token), fetch)
     if json:
         for agent in found:
-            print(msgspec.json.encode(agent).decode())
+            print_json(agent)
         return
     _print_table(found)
     for agent in found:
         if agent.problem:
-            print(f"{agent.id}: {agent.problem}", file=sys.stderr)
+            note(f"{agent.id}: {one_line(agent.problem)}")
 
 
 @app.command("show")
 def show_agent(
-    agent: Annotated[str, typer.Argument(help="The agent's id.")],
+    agent: Annotated[str, typer.Argument(help="The agent's id.", autocompletion=agent_ids)],
     project: Project = None,
-    json: Json = False,
-    data: Data = None,
-    url: Url = None,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
     """Everything an agent is made of, but for the secrets in it."""
+    from palaver.cli.output import print_json
+
     folder = str(project.resolve()) if project else None
 
-    async def fetch(client: Client) -> AgentDetails:
-        return await client.agent(agent, folder)
+    async def fetch(client: "Client") -> "AgentDetails":
+        from palaver.cli.choosing import no_agent
 
-    found = run(data, url, fetch)
+        try:
+            return await client.agent(agent, folder)
+        except NotFound:
+            raise no_agent(agent, [one.id for one in await client.agents(folder)]) from None
+
+    found = run(Server(data, url, token), fetch)
     if json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        print_json(found)
     else:
         _print_details(found)
 
 
-def _print_table(agents: list[AgentInfo]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _print_table(agents: "list[AgentInfo]") -> None:
+    from palaver.cli.output import cell, print_table
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("id", "name", "backend", "model", "from", "state"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=heading != "name")
-    for agent in agents:
-        table.add_row(agent.id, agent.name, agent.backend, agent.model or "", agent.source, _state(agent))
-    Console().print(table)
+    colours = {"ready": "green", "broken": "red"}
+    print_table(
+        ("id", "name", "backend", "model", "from", "state"),
+        [
+            (
+                cell(agent.id, "bold"),
+                cell(agent.name),
+                cell(agent.backend),
+                cell(agent.model or ""),
+                cell(agent.source),
+                cell(_state(agent), colours.get(_state(agent), "yellow")),
+            )
+            for agent in agents
+        ],
+        flexible="name",
+    )
 
 
-def _state(agent: AgentInfo) -> str:
+def _state(agent: "AgentInfo") -> str:
     if not agent.trusted:
         return "not trusted"
     return "broken" if agent.problem else "ready" if agent.ready else "not ready"
 
 
-def _print_details(agent: AgentDetails) -> None:
-    from rich.console import Console
+def _print_details(agent: "AgentDetails") -> None:
     from rich.table import Table
     from rich.text import Text
+
+    from palaver.cli.output import console
+    from palaver.client.harmless import prose
 
     fields = {
         "name": agent.name,
@@ -114,9 +142,9 @@ def _print_details(agent: AgentDetails) -> None:
     for name, value in fields.items():
         if value not in (None, ""):
             # As text: what a file says must not colour the terminal.
-            table.add_row(Text(name, style="dim"), Text(str(value)))
-    console = Console()
-    console.print(table)
+            table.add_row(Text(name, style="dim"), Text(prose(str(value))))
+    to = console()
+    to.print(table)
     if agent.system_prompt:
-        console.print()
-        console.print(Text(agent.system_prompt))
+        to.print()
+        to.print(Text(prose(agent.system_prompt)))

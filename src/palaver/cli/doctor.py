@@ -11,21 +11,26 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 import structlog
 import typer
 
 from palaver import __version__
-from palaver.cli.connection import FAILED, read_token, server_address
+from palaver.cli import options
+from palaver.cli.completing import agents as agent_ids
+from palaver.cli.connection import read_token, server_address
+from palaver.cli.exits import Exit
+from palaver.cli.output import print_json, print_rich
 from palaver.cli.settings import Flags, process_environment, read_config
 from palaver.config import Config
-from palaver.errors import ConfigurationError, PalaverError
+from palaver.errors import ConfigurationError, PalaverError, Unauthorized
 
 if TYPE_CHECKING:
     from palaver.agents.backends import BackendEntry
     from palaver.agents.trial import Tried as TriedHere
     from palaver.client import Client
-    from palaver.client.client import Tried
+    from palaver.client.agents import Tried
+
+EXAMPLES = ("palaver doctor", "palaver doctor --test", "palaver doctor --test claude codex")
 
 PROGRAMS = ("claude", "codex", "pi", "acp")
 SHOWN_CHARS = 80
@@ -49,13 +54,14 @@ class Finding:
 
 def doctor(
     agents: Annotated[
-        list[str] | None, typer.Argument(help="With --test: these agents; else every one that is ready.")
+        list[str] | None,
+        typer.Argument(help="With --test: these agents; else every one that is ready.", autocompletion=agent_ids),
     ] = None,
     test: Annotated[
         bool, typer.Option("--test", help="Let agents answer one word for real. It may cost what a word costs.")
     ] = False,
-    data: Annotated[Path | None, typer.Option(help="The data directory to look at.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    data: options.Data = None,
+    json: options.Json = False,
 ) -> None:
     """Say what was found and what is missing. Exits 1 when something will not work."""
     if agents and not test:
@@ -76,10 +82,10 @@ def doctor(
     except ConfigurationError as failure:
         findings = [Finding("wrong", "configuration", failure.message)]
     if json:
-        print(msgspec.json.encode(findings).decode())
+        print_json(findings)
     else:
         _print(findings)
-    raise typer.Exit(FAILED if any(finding.state == "wrong" for finding in findings) else 0)
+    raise typer.Exit(Exit.FAILED if any(finding.state == "wrong" for finding in findings) else Exit.OK)
 
 
 def _here(config: Config) -> Iterator[Finding]:
@@ -177,11 +183,11 @@ def _program(entry: "BackendEntry") -> Finding:
 async def _tests(config: Config, agents: Sequence[str]) -> list[Finding]:
     """By the server that runs; where none does, in this process, with a log that is gone afterwards."""
     from palaver.client import Client
-    from palaver.client.client import Unreachable
+    from palaver.client.connection import Unreachable
 
     try:
         token = read_token(config.data)
-    except ConfigurationError:
+    except Unauthorized:
         return await _tests_here(config, agents)
     async with Client.connect(server_address(config.data, None), token) as client:
         try:
@@ -244,7 +250,7 @@ async def _server(config: Config) -> list[Finding]:
     address = server_address(config.data, None)
     try:
         token = read_token(config.data)
-    except ConfigurationError:
+    except Unauthorized:
         return [Finding("note", "server", "never started with this data directory", "palaver serve")]
     try:
         async with Client.connect(address, token) as client:
@@ -259,12 +265,16 @@ async def _server(config: Config) -> list[Finding]:
 
 
 def _print(findings: list[Finding]) -> None:
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    signs = {"ok": "[green]✓[/green]", "note": "[yellow]![/yellow]", "wrong": "[red]✗[/red]"}
+    from palaver.client.harmless import prose
+
+    signs = {"ok": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "red")}
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
-        fix = f"\n[dim]→ {finding.fix}[/dim]" if finding.fix else ""
-        table.add_row(signs[finding.state], finding.what, finding.says + fix)
-    Console(file=sys.stdout).print(table)
+        says = Text(prose(finding.says))
+        if finding.fix:
+            says.append(f"\n→ {prose(finding.fix)}", "dim")
+        table.add_row(Text(*signs[finding.state]), Text(prose(finding.what)), says)
+    print_rich(table)

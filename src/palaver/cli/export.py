@@ -4,73 +4,112 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-import msgspec
 import typer
 
-from palaver.cli.connection import FAILED, complain, run
-from palaver.client import Client
-from palaver.history.reading import FORMATS
-from palaver.history.sessions import NAME, written
-from palaver.schema.view import Listing
+from palaver.cli import options
+from palaver.cli.connection import Server, complain, run
+from palaver.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from palaver.client import Client
 
 ENDINGS = {"markdown": "md", "jsonl": "jsonl", "trajectory": "json", "html": "html"}
+"""The formats, and how their files are named."""
+
+EXAMPLES = (
+    "palaver export last -o notes.md",
+    "palaver export last -f html -o page.html",
+    "palaver export --all ~/conversations -f jsonl",
+    "palaver export --list",
+)
 
 
 def export(
-    conversation: Annotated[
-        str | None, typer.Argument(help="The conversation's id; `palaver list` shows them.")
-    ] = None,
-    format: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}.")] = "markdown",
+    conversation: options.MaybeConversation = None,
+    format: Annotated[
+        str, typer.Option("--format", "-f", help=f"One of {', '.join(ENDINGS)}.", autocompletion=lambda: list(ENDINGS))
+    ] = "markdown",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; without one, standard output.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="The list of conversations, one JSON object a line.")] = False,
     everything: Annotated[Path | None, typer.Option("--all", help="Every conversation, into this folder.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
-    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: what was written where; to standard output, the format jsonl.")
+    ] = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
     """Write a conversation to a file: to read (markdown, html), or to keep and bring back (jsonl, trajectory)."""
-    if format not in FORMATS:
-        raise typer.BadParameter(f"“{format}” is none of {', '.join(FORMATS)}.", param_hint="--format")
+    if format not in ENDINGS:
+        raise typer.BadParameter(f"“{format}” is none of {', '.join(ENDINGS)}.", param_hint="--format")
     if sum((conversation is not None, listed, everything is not None)) != 1:
         raise typer.BadParameter("Say one of: a conversation's id, --list, --all FOLDER.")
+    server = Server(data, url, token)
     try:
         if everything is not None:
             everything.mkdir(parents=True, exist_ok=True)
-            count = run(data, url, lambda client: _export_all(client, format, everything))
-            print(f"{count} conversations in {everything}.", file=sys.stderr)
+            run(server, lambda client: _export_all(client, format, everything, json))
         elif listed:
-            run(data, url, lambda client: _export_list(client, output))
+            run(server, lambda client: _export_list(client, output))
         else:
-            run(data, url, lambda client: _export_one(client, str(conversation), format, output))
+            run(server, lambda client: _export_one(client, str(conversation), format, output, json))
     except BrokenPipeError:
-        # Whoever read has seen enough. Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
     except OSError as failure:
         complain(f"{failure.filename or output or everything}: {failure.strerror}.")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(Exit.FAILED) from None
 
 
-async def _export_one(client: Client, conversation: str, format: str, output: Path | None) -> None:
+async def _export_one(client: "Client", meant: str, format: str, output: Path | None, as_json: bool) -> None:
+    from palaver.cli import choosing
+    from palaver.cli.output import print_json
+
+    conversation = await choosing.conversation(client, meant)
+    if as_json and output is None:
+        format = "jsonl"
+    size_bytes = await _written(client, conversation, format, output)
+    if as_json and output is not None:
+        print_json(_report(conversation, format, output, size_bytes))
+
+
+async def _written(client: "Client", conversation: str, format: str, output: Path | None) -> int:
+    size_bytes = 0
     with _Written(output) as file:
         async for piece in client.export(conversation, format):
-            file.write(piece)
+            size_bytes += file.write(piece)
+    return size_bytes
 
 
-async def _export_list(client: Client, output: Path | None) -> None:
+def _report(conversation: str, format: str, file: Path, size_bytes: int) -> dict[str, object]:
+    return {"conversation": conversation, "format": format, "file": str(file), "size_bytes": size_bytes}
+
+
+async def _export_list(client: "Client", output: Path | None) -> None:
+    import msgspec
+
     with _Written(output) as file:
         async for listing in client.every_conversation():
             file.write(msgspec.json.encode(listing) + b"\n")
 
 
-async def _export_all(client: Client, format: str, folder: Path) -> int:
-    listings: list[Listing] = []
-    async for listing in client.every_conversation():
-        await _export_one(client, listing.id, format, folder / f"{listing.id}.{ENDINGS[format]}")
-        listings.append(listing)
-    with _Written(folder / NAME) as file:
-        file.writelines(written(listings))
-    return len(listings)
+async def _export_all(client: "Client", format: str, folder: Path, as_json: bool) -> None:
+    from palaver.cli.output import counted, print_json, progress
+    from palaver.history.sessions import NAME, written
+
+    listings = [listing async for listing in client.every_conversation()]
+    with progress("Exporting", quiet=as_json) as bar:
+        for done, listing in enumerate(listings, 1):
+            file = folder / f"{listing.id}.{ENDINGS[format]}"
+            size_bytes = await _written(client, listing.id, format, file)
+            bar(done, len(listings))
+            if as_json:
+                print_json(_report(listing.id, format, file, size_bytes))
+    with _Written(folder / NAME) as file_of_all:
+        file_of_all.writelines(written(listings))
+    if not as_json:
+        print(f"{counted(len(listings), 'conversation')} in {folder}.", file=sys.stderr)
 
 
 class _Written:

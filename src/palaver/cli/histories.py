@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
 from palaver.cli.connection import complain
+from palaver.cli.output import Bar, print_json, progress
 from palaver.client import Client
-from palaver.client.client import TakenOver
+from palaver.client.conversations import TakenOver
 from palaver.errors import CallerError, TooLarge
 from palaver.history.programs.foreign import ForeignConversation, Program
 from palaver.history.programs.places import (
@@ -56,6 +58,7 @@ class Report:
 
     of: int
     dry: bool
+    as_json: bool = False
     done: int = 0
     shown: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -72,23 +75,23 @@ class Report:
         self.left_out.update(conversation.left_out)
         if taken.outcome == "refused":
             self.problems.append(f"{file.path}: {taken.note}")
-        if self.dry:
+        if self.as_json:
+            print_json({"file": str(file.path), **asdict(taken)})
+        elif self.dry:
             size_kib = -(-file.size_bytes // 1024)
             print(f"{taken.outcome}\t{taken.message_count} messages\t{size_kib} KiB\t{file.path}\t{taken.title}")
 
-    def show(self) -> None:
-        """One line that moves where somebody looks at it, else a line now and then."""
-        if sys.stderr.isatty():
-            print(f"\r{self.done} of {self.of}", end="", file=sys.stderr, flush=True)
-        elif self.done >= self.shown + SHOWN_EVERY:
+    def show(self, bar: Bar) -> None:
+        """A bar where somebody looks at it, else a line now and then."""
+        bar(self.done, self.of)
+        if not sys.stderr.isatty() and self.done >= self.shown + SHOWN_EVERY:
             self.shown = self.done
             print(f"{self.done} of {self.of}", file=sys.stderr, flush=True)
 
     def tell(self, program: Program) -> None:
-        end = "\r" if sys.stderr.isatty() else ""
         verb = "would be" if self.dry else "were"
         print(
-            f"{end}{self.of} conversations of {program} looked at; {self.messages} messages {verb} added.",
+            f"{self.of} conversations of {program} looked at; {self.messages} messages {verb} added.",
             file=sys.stderr,
         )
         for outcome, words in WORDS.items():
@@ -114,6 +117,7 @@ class Wanted:
     project: Path | None = None
     agent: str | None = None
     dry: bool = False
+    as_json: bool = False
 
 
 async def import_history(client: Client, wanted: Wanted) -> bool:
@@ -123,21 +127,22 @@ async def import_history(client: Client, wanted: Wanted) -> bool:
     if not picked:
         complain(f"There is no history of {wanted.program} here: looked in {_looked_in(wanted.program, places)}.")
         return False
-    report = Report(len(picked), wanted.dry)
+    report = Report(len(picked), wanted.dry, wanted.as_json)
     titles = names(places)
-    for batch in batches(picked):
-        read = await asyncio.to_thread(read_all, batch, titles)
-        pairs: list[tuple[SessionFile, ForeignConversation]] = []
-        for file, one in zip(batch, read, strict=True):
-            if isinstance(one, Unreadable):
-                report.problems.append(f"{file.path}: {one.reason}")
-            elif is_within(one, wanted.project):
-                pairs.append((file, one))
-            else:
-                report.elsewhere += 1
-        await _send(client, pairs, wanted, report)
-        report.done += len(batch)
-        report.show()
+    with progress(f"Importing from {wanted.program}", quiet=wanted.as_json) as bar:
+        for batch in batches(picked):
+            read = await asyncio.to_thread(read_all, batch, titles)
+            pairs: list[tuple[SessionFile, ForeignConversation]] = []
+            for file, one in zip(batch, read, strict=True):
+                if isinstance(one, Unreadable):
+                    report.problems.append(f"{file.path}: {one.reason}")
+                elif is_within(one, wanted.project):
+                    pairs.append((file, one))
+                else:
+                    report.elsewhere += 1
+            await _send(client, pairs, wanted, report)
+            report.done += len(batch)
+            report.show(bar)
     report.tell(wanted.program)
     return not report.problems
 

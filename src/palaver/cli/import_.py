@@ -1,22 +1,34 @@
 """`palaver import`: conversations from exported files, or from the history of another program."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli.connection import FAILED, complain, run
-from palaver.cli.histories import Wanted, import_history
-from palaver.client import Client
+from palaver.cli import options
+from palaver.cli.connection import Server, complain, run
+from palaver.cli.exits import Exit
+from palaver.cli.export import ENDINGS
 from palaver.errors import CallerError
 from palaver.history.programs.foreign import PROGRAMS, Program
-from palaver.history.reading import FORMATS
 from palaver.history.sessions import NAME
+
+if TYPE_CHECKING:
+    from palaver.client import Client
+    from palaver.client.conversations import Imported
 
 UNSEEN = (NAME,)
 """Beside the conversations in an exported folder: their list."""
+
+EXAMPLES = (
+    "palaver import notes.md",
+    "palaver import ~/conversations --dry-run",
+    "palaver import claude --since 2026-01-01",
+    "ssh other palaver export last -f jsonl | palaver import -",
+)
 
 
 def import_files(
@@ -28,29 +40,37 @@ def import_files(
         ),
     ],
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}; without it, seen in the file.")
+        str | None, typer.Option("--format", "-f", help=f"One of {', '.join(ENDINGS)}; without it, seen in the file.")
     ] = None,
     project: Annotated[
         Path | None,
         typer.Option(
-            help="The folder it shall work in; else the server's. Of a history only what is about this folder."
+            "--project",
+            "--folder",
+            "-d",
+            help="The folder it shall work in; else the server's. Of a history only what is about this folder.",
         ),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Who shall answer from now on.")] = None,
+    agent: options.Agent = None,
     title: Annotated[str | None, typer.Option(help="A title of your own.")] = None,
     since: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Of a history only what changed since that day.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be made.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
-    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
     """Make a conversation of each file. Its id is printed; nothing in a file can allow an agent anything.
 
     With the name of a program, its whole history: each of its conversations once, however often this is done, and each can be
     continued in that program.
     """
+    server = Server(data, url, token)
     if (program := _program(files)) is not None:
+        from palaver.cli.histories import Wanted, import_history
+
         if format is not None or title is not None:
             raise typer.BadParameter("A whole history has neither a --format nor a --title.")
         wanted = Wanted(
@@ -59,41 +79,78 @@ def import_files(
             project=project.resolve() if project else None,
             agent=agent,
             dry=dry_run,
+            as_json=json,
         )
-        if not run(data, url, lambda client: import_history(client, wanted)):
-            raise typer.Exit(FAILED)
+        if not run(server, lambda client: import_history(client, wanted)):
+            raise typer.Exit(Exit.FAILED)
         return
     if since is not None:
         raise typer.BadParameter("--since is for the history of a program.")
-    if format is not None and format not in FORMATS:
-        raise typer.BadParameter(f"“{format}” is none of {', '.join(FORMATS)}.", param_hint="--format")
+    if format is not None and format not in ENDINGS:
+        raise typer.BadParameter(f"“{format}” is none of {', '.join(ENDINGS)}.", param_hint="--format")
     folder = str(project.resolve()) if project else None
 
-    async def work(client: Client) -> int:
-        failed = 0
-        for path in _files(files):
+    async def bring(client: "Client", path: Path) -> "Imported":
+        return await client.bring(_read(path), format=format, title=title, agent=agent, project=folder, dry_run=dry_run)
+
+    tell = _tell_json if json else _tell_dry if dry_run else _tell_made
+    if run(server, lambda client: _import_all(client, _files(files), bring, tell, json)):
+        raise typer.Exit(Exit.FAILED)
+
+
+async def _import_all(
+    client: "Client",
+    files: list[Path],
+    bring: "Callable[[Client, Path], Awaitable[Imported]]",
+    tell: "Callable[[Path, Imported], None]",
+    quiet: bool,
+) -> int:
+    """How many could not be brought in. One bad file does not keep the others out."""
+    from palaver.cli.output import progress
+
+    refused = 0
+    with progress("Importing", quiet=quiet or len(files) == 1) as bar:
+        for done, path in enumerate(files, 1):
             try:
-                made = await client.bring(
-                    _read(path), format=format, title=title, agent=agent, project=folder, dry_run=dry_run
-                )
+                tell(path, await bring(client, path))
+            except BrokenPipeError:
+                raise
             except (CallerError, OSError) as problem:
                 complain(f"{path}: {problem.message if isinstance(problem, CallerError) else problem.strerror}")
-                failed += 1
-                continue
-            word = "would become" if dry_run else "became"
-            print(
-                f"{path} ({made.format}) {word} “{made.title or 'untitled'}”: {made.message_count} messages, "
-                f"agent {made.agent}, in {made.project}",
-                file=sys.stderr,
-            )
-            if made.left_out:
-                print(f"  not taken over: {', '.join(made.left_out)}", file=sys.stderr)
-            if made.conversation:
-                print(made.conversation)
-        return failed
+                refused += 1
+            bar(done, len(files))
+    return refused
 
-    if run(data, url, work):
-        raise typer.Exit(FAILED)
+
+def _tell_json(path: Path, made: "Imported") -> None:
+    from msgspec.structs import asdict
+
+    from palaver.cli.output import print_json
+
+    print_json({"file": str(path), **asdict(made)})
+
+
+def _tell_dry(path: Path, made: "Imported") -> None:
+    _tell(path, made, "would become")
+
+
+def _tell_made(path: Path, made: "Imported") -> None:
+    _tell(path, made, "became")
+    if made.conversation:
+        print(made.conversation, flush=True)
+
+
+def _tell(path: Path, made: "Imported", verb: str) -> None:
+    from palaver.client.harmless import one_line
+
+    title = one_line(made.title, 100) or "untitled"
+    print(
+        f"{path} ({made.format}) {verb} “{title}”: {made.message_count} messages, "
+        f"agent {made.agent}, in {made.project}",
+        file=sys.stderr,
+    )
+    if made.left_out:
+        print(f"  not taken over: {one_line(', '.join(made.left_out))}", file=sys.stderr)
 
 
 def _program(named: list[Path]) -> Program | None:

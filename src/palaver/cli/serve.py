@@ -6,6 +6,7 @@ sentence and exit code 1; a stop settles every turn and ends every process befor
 
 import asyncio
 import errno
+import functools
 import signal
 import socket
 import sys
@@ -19,12 +20,20 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from palaver.cli import options
+from palaver.cli.connection import failed
 from palaver.cli.settings import Flags, is_set, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
 
 if TYPE_CHECKING:
     from palaver.app import App
+
+EXAMPLES = (
+    "palaver serve",
+    "palaver serve --port 9000 --data ./data --no-open",
+    "palaver serve --host 0.0.0.0 --allow-remote --behind-proxy --public-host palaver.example",
+)
 
 GRACE_S = 3
 """How long requests in flight may take to end after a stop. Streams are ended at once."""
@@ -36,7 +45,9 @@ STUCK_MS = 60_000
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="The port. [default: 8420]", min=1, max=65_535)] = None,
-    data: Annotated[Path | None, typer.Option(help="Where everything is kept. [default: ~/.palaver]")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Where everything is kept. [default: ~/.palaver]", file_okay=False)
+    ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
     public_host: Annotated[
         list[str] | None, typer.Option(help="A name browsers reach the server under, beside localhost.")
@@ -45,6 +56,7 @@ def serve(
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it does TLS.")] = False,
     tls_certificate: Annotated[Path | None, typer.Option(help="A certificate chain, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    json: options.Json = False,
 ) -> None:
     """Start the server and open its page.
 
@@ -66,10 +78,10 @@ def serve(
     try:
         config = read_config(flags, environment, Path.cwd())
         with listening(config) as listener:
-            run(config, listener, open_page=not (no_open or is_set(environment, "PALAVER_NO_OPEN")))
+            opens = not (no_open or is_set(environment, "PALAVER_NO_OPEN"))
+            run(config, listener, open_page=opens, as_json=json)
     except PalaverError as failure:
-        print(f"palaver: {failure.message}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise failed(failure) from None
 
 
 @contextmanager
@@ -99,22 +111,23 @@ def _why_not(config: Config, failure: OSError) -> str:
     return f"Cannot listen on {config.host}, port {config.port}: {failure.strerror or failure}."
 
 
-def run(config: Config, listener: socket.socket, *, open_page: bool) -> None:
+def run(config: Config, listener: socket.socket, *, open_page: bool, as_json: bool = False) -> None:
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with suppress(ImportError):
         import uvloop
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(_serve(config, listener, open_page))
+        runner.run(_serve(config, listener, open_page, as_json))
 
 
-async def _serve(config: Config, listener: socket.socket, open_page: bool) -> None:
+async def _serve(config: Config, listener: socket.socket, open_page: bool, as_json: bool) -> None:
     from palaver.app import open_app
     from palaver.faces.listener import Listener
 
     async with open_app(config) as app:
-        server = Listener(app.asgi, app.streams, config, grace_s=GRACE_S, started=lambda: _greet(app, open_page))
+        greet = functools.partial(_greet, app, open_page, as_json)
+        server = Listener(app.asgi, app.streams, config, grace_s=GRACE_S, started=greet)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
@@ -127,14 +140,19 @@ async def _serve(config: Config, listener: socket.socket, open_page: bool) -> No
                 loop.remove_signal_handler(number)
 
 
-def _greet(app: "App", open_page: bool) -> None:
+def _greet(app: "App", open_page: bool, as_json: bool) -> None:
     config = app.config
     address = address_of(config)
     # Where the command line looks for the server. It holds no secret.
     (config.data / "server.json").write_bytes(msgspec.json.encode({"url": address}))
     link = f"{address}/#code={app.keys.new_code()}"
-    print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
-    print(f"Later, sign in with the token in {config.data / 'token'}. Ctrl-C stops the server.", flush=True)
+    token = config.data / "token"
+    if as_json:
+        ready = {"url": address, "link": link, "data": str(config.data), "token_file": str(token)}
+        print(msgspec.json.encode(ready).decode(), flush=True)
+    else:
+        print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
+        print(f"Later, sign in with the token in {token}. Ctrl-C stops the server.", flush=True)
     if open_page:
         # In a thread of its own, which nobody waits for: some browsers never return.
         threading.Thread(target=webbrowser.open, args=(link,), name="open the page", daemon=True).start()

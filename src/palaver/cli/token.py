@@ -8,18 +8,24 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from palaver.cli.connection import FAILED, complain, data_directory
+from palaver.cli import options
+from palaver.cli.connection import NotSignedIn, complain, data_directory, failed
+from palaver.cli.exits import Exit
+from palaver.cli.output import cell, print_json, print_table
 from palaver.errors import ConfigurationError
 from palaver.faces.keys import ROLES, KeyRecord, Kind, token_hash
 from palaver.faces.token_files import new_token, read_key_records, rotate_token, write_key_records
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tokens: who may come in, and what they may do.")
+app = options.group("Tokens: who may come in, and what they may do.")
 
-Data = Annotated[Path | None, typer.Option(help="The server's data directory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+EXAMPLES = (
+    "palaver token create --role human --name Ada",
+    "palaver token list",
+    "palaver token revoke Ada",
+    "palaver token rotate",
+)
 
 
 @app.command()
@@ -28,8 +34,8 @@ def create(
         Kind, typer.Option(help="owner: everything; human: talk and approve; agent: talk; observer: read.")
     ],
     name: Annotated[str | None, typer.Option(help="Whose it is, shown wherever they act.")] = None,
-    data: Data = None,
-    json: Json = False,
+    data: options.Data = None,
+    json: options.Json = False,
 ) -> None:
     """Print a new token. It cannot be shown again."""
     directory = _existing(data)
@@ -37,60 +43,70 @@ def create(
     called = name or _free_name(role, known)
     if any(record.name == called for record in known):
         complain(f"There is a token “{called}” already. Choose another --name, or take that one back first.")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.CONFLICT)
     token = new_token()
     _write(directory, [*known, KeyRecord(name=called, kind=role, hash=token_hash(token))])
     if json:
-        print(msgspec.json.encode({"name": called, "role": role, "token": token}).decode())
+        print_json({"name": called, "role": role, "token": token})
         return
     print(token)
     print(f"This is “{called}”, with the role {role}. It is not kept and cannot be shown again.", file=sys.stderr)
 
 
 @app.command("list")
-def list_tokens(data: Data = None, json: Json = False) -> None:
+def list_tokens(data: options.Data = None, json: options.Json = False) -> None:
     """Who has a token, beside the owner."""
     records = _records(_existing(data))
     if json:
-        print(msgspec.json.encode([{"name": record.name, "role": record.kind} for record in records]).decode())
+        print_json([{"name": record.name, "role": record.kind} for record in records])
     elif not records:
         print("Only the owner's. `palaver token create --role human --name Ada` makes one for somebody else.")
     else:
-        width = max(len(record.name) for record in records)
-        for record in records:
-            print(f"{record.name:<{width}}  {record.kind:<9} {', '.join(sorted(ROLES[record.kind]))}")
+        rows = [(cell(one.name, "bold"), cell(one.kind), cell(", ".join(sorted(ROLES[one.kind])))) for one in records]
+        print_table(("name", "role", "may"), rows)
 
 
 @app.command()
-def revoke(name: Annotated[str, typer.Argument(help="As `palaver token list` shows it.")], data: Data = None) -> None:
+def revoke(
+    name: Annotated[str, typer.Argument(help="As `palaver token list` shows it.")],
+    data: options.Data = None,
+    json: options.Json = False,
+) -> None:
     """Take a token back. Its open streams end within seconds."""
     directory = _existing(data)
     known = _records(directory)
     left = [record for record in known if record.name != name]
     if len(left) == len(known):
         complain(f"There is no token “{name}”. `palaver token list` shows them.")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.NOT_FOUND)
     _write(directory, left)
-    print(f"“{name}” can no longer come in.")
+    if json:
+        print_json({"name": name, "revoked": True})
+    else:
+        print(f"“{name}” can no longer come in.")
 
 
 @app.command()
-def rotate(data: Data = None, json: Json = False) -> None:
+def rotate(data: options.Data = None, json: options.Json = False) -> None:
     """A new token for the owner. The old one, every browser it signed in, and their open streams end."""
     directory = _existing(data)
     try:
         token = rotate_token(directory)
     except OSError as failure:
         complain(f"The token in {directory} cannot be written: {failure.strerror or failure}.")
-        raise typer.Exit(FAILED) from None
-    print(msgspec.json.encode({"token": token}).decode() if json else token)
+        raise typer.Exit(Exit.FAILED) from None
+    if json:
+        print_json({"token": token})
+    else:
+        print(token)
 
 
 def _existing(data: Path | None) -> Path:
     directory = data_directory(data)
     if not (directory / "token").exists():
-        complain(f"No token in {directory}. Start the server once with `palaver serve`, or name its --data.")
-        raise typer.Exit(FAILED)
+        raise failed(
+            NotSignedIn(f"No token in {directory}. Start the server once with `palaver serve`, or name its --data.")
+        )
     return directory
 
 
@@ -98,8 +114,7 @@ def _records(directory: Path) -> list[KeyRecord]:
     try:
         return read_key_records(directory)
     except ConfigurationError as failure:
-        complain(failure.message)
-        raise typer.Exit(FAILED) from None
+        raise failed(failure) from None
 
 
 def _write(directory: Path, records: list[KeyRecord]) -> None:
@@ -107,7 +122,7 @@ def _write(directory: Path, records: list[KeyRecord]) -> None:
         write_key_records(directory, records)
     except OSError as failure:
         complain(f"The tokens in {directory} cannot be written: {failure.strerror or failure}.")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(Exit.FAILED) from None
 
 
 def _free_name(role: Kind, known: list[KeyRecord]) -> str:

@@ -1,39 +1,35 @@
 """`palaver verify`: is every event in the log still what it was when it was written?"""
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
-import msgspec
 import typer
 
-from palaver.cli.connection import FAILED, complain, data_directory
+from palaver.cli import options
+from palaver.cli.connection import data_directory, failed
+from palaver.cli.exits import Exit
 from palaver.errors import PalaverError
+
+EXAMPLES = ("palaver verify", "palaver verify --data /backups/monday --json")
 
 
 def verify(
-    data: Annotated[Path | None, typer.Option(help="The data directory to look at.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    data: options.Data = None,
+    json: options.Json = False,
 ) -> None:
     """Recompute the hash chain of every conversation. Works beside a running server; exits 1 when something is damaged."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from palaver.cli.output import print_json, progress
     from palaver.log.inspect import verify_directory
 
-    directory = data_directory(data)
-    with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
-        task = bar.add_task("Verifying", total=None)
-        try:
-            found = verify_directory(directory, lambda done, total: bar.update(task, completed=done, total=total))
-        except PalaverError as error:
-            complain(error.message)
-            raise typer.Exit(FAILED) from None
+    try:
+        with progress("Verifying", quiet=json) as bar:
+            found = verify_directory(data_directory(data), bar)
+    except PalaverError as error:
+        raise failed(error) from None
     if json:
-        print(msgspec.json.encode(found).decode())
+        print_json(found)
     else:
         for damage in found.damages:
             print(f"damaged: conversation {damage.conversation}, event {damage.seq}: {damage.what}")
         verdict = f"{len(found.damages)} faults found" if found.damages else "all whole"
         print(f"{found.conversations:,} conversations, {found.events:,} events: {verdict}.", file=sys.stderr)
-    raise typer.Exit(FAILED if found.damages else 0)
+    raise typer.Exit(Exit.FAILED if found.damages else Exit.OK)

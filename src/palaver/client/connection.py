@@ -5,6 +5,7 @@ they mean.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from io import BytesIO
 from typing import TypeVar
@@ -106,9 +107,16 @@ class Connection:
 
     def _unreachable(self, failure: Exception) -> Unreachable:
         return Unreachable(
-            f"No answer from {self._base_url} ({str(failure) or type(failure).__name__}). "
+            f"No answer from {self._base_url} ({_reason(failure)}). "
             "Is the server running? Start it with `palaver serve`."
         )
+
+
+def _reason(failure: Exception) -> str:
+    """In the words of the system, where it has any: the library's own speak of its insides."""
+    if isinstance(failure, aiohttp.ClientConnectorError) and (number := failure.os_error.errno) and number > 0:
+        return os.strerror(number)
+    return str(failure) or type(failure).__name__
 
 
 def error_of(status: int, body: bytes) -> PalaverError:

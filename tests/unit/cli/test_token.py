@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
+from palaver.cli.exits import Exit
 from palaver.cli.token import app
 from palaver.clock import ManualClock
 from palaver.faces.keys import Keys, Kind
@@ -51,7 +52,7 @@ def test_name_that_is_taken_is_refused_and_nothing_changes(data: Path) -> None:
     called(data, "create", "--role", "human", "--name", "Ada")
     before = (data / "tokens.json").read_bytes()
     again = called(data, "create", "--role", "owner", "--name", "Ada")
-    assert again.exit_code == 1
+    assert again.exit_code == Exit.CONFLICT
     assert "Choose another --name" in again.stderr
     assert (data / "tokens.json").read_bytes() == before
 
@@ -62,7 +63,7 @@ def test_revoked_token_is_gone_and_the_others_stay(data: Path) -> None:
     assert called(data, "revoke", "Ada").exit_code == 0
     assert keys_of(data).by_token(ada) is None
     assert keys_of(data).by_token(bob) is not None
-    assert called(data, "revoke", "Ada").exit_code == 1
+    assert called(data, "revoke", "Ada").exit_code == Exit.NOT_FOUND
 
 
 def test_rotated_owner_token_is_new_and_the_others_stay(data: Path) -> None:
@@ -76,6 +77,6 @@ def test_rotated_owner_token_is_new_and_the_others_stay(data: Path) -> None:
 
 def test_directory_without_a_server_says_what_to_do(tmp_path: Path) -> None:
     refused = called(tmp_path, "create", "--role", "human")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.REFUSED
     assert "palaver serve" in refused.stderr
     assert not (tmp_path / "tokens.json").exists()

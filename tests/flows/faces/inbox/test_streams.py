@@ -69,7 +69,7 @@ async def test_token_decides_over_standard_streams_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("session", "token", "code", "words"),
-    [("nobody", None, 1, "No such conversation"), ("talk", "wrong", 3, "token"), ("talk", "agent-token", 1, "people")],
+    [("nobody", None, 6, "No such conversation"), ("talk", "wrong", 5, "token"), ("talk", "agent-token", 5, "people")],
 )
 async def test_refusal_is_a_sentence_and_an_exit_code(
     tmp_path: Path, session: str, token: str | None, code: int, words: str

@@ -1,0 +1,5 @@
+"""`python -m palaver`: the command line."""
+
+from palaver.cli.main import main
+
+main()

@@ -1,0 +1,121 @@
+"""`palaver requests`: what waits for a person, in all conversations, and the answers to it."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from palaver.cli import options
+from palaver.cli.connection import Server, complain, run
+from palaver.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from palaver.client import Client
+    from palaver.client.conversations import WaitingRequest
+    from palaver.schema.commands import Accepted
+
+app = options.group("What waits for a person: approvals, questions, plans.")
+app.info.no_args_is_help = False
+app.info.invoke_without_command = True
+
+EXAMPLES = (
+    "palaver requests",
+    "palaver requests answer last allow",
+    'palaver requests answer 3f9c2a1b deny --note "use the other folder"',
+    "palaver requests answer last --option 2",
+)
+
+
+@app.callback(invoke_without_command=True)
+def requests(
+    ctx: typer.Context,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
+) -> None:
+    """Show what waits for a person, and answer it."""
+    if ctx.invoked_subcommand is None:
+        list_requests(json=json, data=data, url=url, token=token)
+
+
+@app.command("list")
+def list_requests(
+    json: options.Json = False, data: options.Data = None, url: options.Url = None, token: options.Token = None
+) -> None:
+    """Show all that waits, the oldest first."""
+    from palaver.cli.output import note, print_json
+
+    async def fetch(client: "Client") -> "list[WaitingRequest]":
+        return await client.requests()
+
+    waiting = run(Server(data, url, token), fetch)
+    if json:
+        for one in waiting:
+            print_json(one)
+        return
+    if not waiting:
+        note("Nothing waits for you.")
+    for place, one in enumerate(waiting):
+        if place:
+            print()
+        _print(one, [other.request.id for other in waiting])
+
+
+def _print(one: "WaitingRequest", ids: list[str]) -> None:
+    from palaver.cli.asking import described, how_to_answer
+    from palaver.cli.output import when
+    from palaver.client.harmless import one_line
+
+    title = one_line(one.title, 60) or "(untitled)"
+    print(f"{when(one.request.ts)} · {one_line(one.agent, 60)} in “{title}” ({one.conversation})")
+    print("\n".join(described(one.request)))
+    print(f"→ {how_to_answer(one.request, ids)}")
+
+
+@app.command("answer")
+def answer(
+    request: options.RequestId,
+    word: Annotated[
+        Literal["allow", "always", "deny"] | None,
+        typer.Argument(help="Your decision. For a question leave it out, or say deny to leave it unanswered."),
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option("--note", "-n", help="Words with it: why not, what to change, the answer itself.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", help="An option of a question: its number or label; `2:LABEL` for question 2."),
+    ] = None,
+    scope: Annotated[
+        Literal["conversation", "agent", "project"] | None,
+        typer.Option(help="With always: where it counts. The conversation unless told."),
+    ] = None,
+    offer: Annotated[
+        int, typer.Option(help="With always: which of the offers it covers; 1 is the narrowest.", min=1)
+    ] = 1,
+    stop: Annotated[bool, typer.Option("--stop", help="With deny: end the turn too.")] = False,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
+) -> None:
+    """Answer a request. The first answer counts; a later one is told so and exits 7."""
+    from palaver.cli import choosing
+    from palaver.cli.asking import Wish, headline, resolution
+    from palaver.cli.output import print_json
+
+    wish = Wish(word, note, option or (), scope, offer - 1, stop)
+
+    async def send(client: "Client") -> "tuple[WaitingRequest, Accepted]":
+        waiting = await choosing.request(client, request)
+        return waiting, await client.command(waiting.conversation, resolution(waiting.request, wish))
+
+    waiting, taken = run(Server(data, url, token), send)
+    if json:
+        print_json(taken)
+    elif taken.applied:
+        said = {"deny": "Denied", "allow": "Allowed", "always": "Always allowed", None: "Answered"}[word]
+        print(f"{said}: {headline(waiting.request)}")
+    if not taken.applied:
+        complain(f"somebody else was faster: {taken.note or 'it is answered'}")
+        raise typer.Exit(Exit.CONFLICT)

@@ -1,0 +1,124 @@
+"""Events told as they come: the answer as text, everything beside it in one line each.
+
+Called by `send`, which tells of one turn, and by `tail`, which tells of all. On a terminal the words of others are made
+harmless, in whatever pieces they come; a pipe gets the answer exactly as it is.
+"""
+
+import sys
+from collections.abc import Callable
+
+from palaver.cli.output import note
+from palaver.cli.readable import tool_line
+from palaver.client.harmless import Scrubber, one_line, prose
+from palaver.schema.events import (
+    Event,
+    FilesChanged,
+    ModelSwitched,
+    PlanUpdated,
+    ProcessFinished,
+    ProcessStarted,
+    RequestResolved,
+    SubagentFinished,
+    SubagentStarted,
+    TextDelta,
+    TextFinished,
+    ToolCalled,
+    ToolFinished,
+    TurnStatus,
+)
+
+SETTLED = {"expired": "expired", "cancelled": "cancelled", "superseded": "no longer asked"}
+
+
+class Teller:
+    """`say` takes a line about what happens; text goes to standard output."""
+
+    def __init__(self, say: Callable[[str], None] = note) -> None:
+        self._say = say
+        self._streamed: set[tuple[str, int]] = set()
+        self._names: dict[str, str] = {}
+        self._scrubber = Scrubber()
+        self._scrubs = sys.stdout.isatty()
+        self._mid_line = False
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case TextDelta():
+                self._streamed.add((event.message, event.block))
+                self._write(self._scrubber.feed(event.text) if self._scrubs else event.text)
+            case TextFinished():
+                self._finish(event)
+            case ToolCalled():
+                self._names[event.call] = event.name
+                self.aside(tool_line(event.name, event.input))
+            case ToolFinished() if not event.ok:
+                reason = one_line(event.error.message) if event.error is not None else "no reason given"
+                self.aside(f"✗ {one_line(self._names.get(event.call, 'tool'), 60)} failed: {reason}")
+            case TurnStatus() if event.retry is not None:
+                retry = event.retry
+                reason = one_line(retry.reason)
+                self.aside(f"retrying in {retry.after_s:.0f} s ({retry.attempt} of {retry.of}): {reason}")
+            case _:
+                self._tell_of_work(event)
+
+    def _tell_of_work(self, event: Event) -> None:
+        match event:
+            case SubagentStarted():
+                self.aside(f"▸ subagent {one_line(event.agent, 60)}: {one_line(event.task, 100)}")
+            case SubagentFinished() if event.outcome != "completed":
+                self.aside(f"✗ subagent {event.outcome}")
+            case FilesChanged():
+                paths = ", ".join(one_line(file.path, 80) for file in event.files[:5])
+                self.aside(f"▸ changed {paths}{' …' if len(event.files) > 5 else ''}")
+            case PlanUpdated() if event.plan is not None:
+                done = sum(item.status == "done" for item in event.plan.items)
+                self.aside(f"▸ plan: {one_line(event.plan.summary, 80)} ({done} of {len(event.plan.items)} done)")
+            case ProcessStarted():
+                self.aside(f"▸ in the background: {one_line(event.command, 100)}")
+            case ProcessFinished():
+                self.aside(f"▸ background process ended ({event.end})")
+            case ModelSwitched():
+                self.aside(f"▸ now {one_line(event.to_model, 60)}: {one_line(event.reason, 100)}")
+            case RequestResolved():
+                self.aside(f"▸ {SETTLED.get(event.status) or answered(event)}")
+            case _:
+                pass
+
+    def aside(self, line: str) -> None:
+        """A line of its own: not in the middle of the answer."""
+        if self._mid_line and sys.stdout.isatty():
+            self._write("\n")
+        self._say(line)
+
+    def rest(self) -> None:
+        """Nothing more comes for now: a line that was begun is ended."""
+        if self._mid_line:
+            self._write("\n")
+
+    def missed(self, text: str) -> None:
+        """Words that came as a whole, with a snapshot."""
+        self._write((prose(text) if self._scrubs else text) + "\n")
+
+    def _finish(self, event: TextFinished) -> None:
+        # A compacted replay has no deltas, only the whole text.
+        whole = (event.message, event.block) not in self._streamed
+        if whole:
+            self._write(prose(event.text) if self._scrubs else event.text)
+        elif self._scrubs:
+            self._write(self._scrubber.finish())
+        if self._mid_line:
+            self._write("\n")
+        self._scrubber = Scrubber()
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        self._mid_line = not text.endswith("\n")
+
+
+def answered(event: RequestResolved) -> str:
+    who = event.origin.user if event.origin and event.origin.user else "somebody"
+    words = {"allow": "allowed", "deny": "denied"}.get(event.verdict or "", "answered")
+    return f"{words} by {one_line(who, 60)}"
