@@ -45,3 +45,7 @@ class Client(Conversations, Following, Agents, Runs, Projects):
 
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])
+
+    async def session(self) -> Mapping[str, Any]:
+        """Who one is here: `user`, `roles`, and what the server says of itself."""
+        return await self._get("/api/session", dict[str, Any])

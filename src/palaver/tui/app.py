@@ -26,6 +26,7 @@ from palaver.schema.commands import (
 )
 from palaver.tui import row_words, words
 from palaver.tui.conversation import ConversationScreen
+from palaver.tui.drawing import People
 from palaver.tui.intents import (
     Act,
     ActionName,
@@ -72,17 +73,17 @@ class PalaverApp(App[None]):
         self.remembered = remembered or Remembered(None)
         self.outbox = Outbox(client, clock, self._pending_changed)
         self._first = conversation
-        self._first_theme = theme
         self._stop_server = stop_server
+        # Before the first style sheet is read, which names their colours.
+        self.register_theme(DARK_THEME)
+        self.register_theme(LIGHT_THEME)
+        self.theme = theme
         self.main = ConversationScreen(client, clock, self.outbox, words.start_of_day, self.remembered.mark)
 
     # -- beginning and end
 
     async def on_mount(self) -> None:
         tell_alt_from_letters()
-        self.register_theme(DARK_THEME)
-        self.register_theme(LIGHT_THEME)
-        self.theme = self._first_theme
         await self.push_screen(self.main)
         self.run_worker(self.outbox.run(), group="outbox", exit_on_error=False)
         self.run_worker(self._begin(), group="begin", exit_on_error=False)
@@ -99,7 +100,7 @@ class PalaverApp(App[None]):
             self.open_conversation(conversation)
         else:
             self.main.close()
-        await self._name_agents()
+        await self._introduce()
 
     async def _latest(self) -> str | None:
         last = self.remembered.last_conversation
@@ -107,12 +108,12 @@ class PalaverApp(App[None]):
         ids = [listing.id for listing in found if not listing.deleted]
         return last if last in ids else next(iter(ids), None)
 
-    async def _name_agents(self) -> None:
+    async def _introduce(self) -> None:
         try:
-            agents = await self.client.agents()
+            agents, session = await self.client.agents(), await self.client.session()
         except PalaverError:
             return  # Names are a comfort; ids will do.
-        self.main.name_agents({agent.id: agent.name for agent in agents})
+        self.main.introduce(People({agent.id: agent.name for agent in agents}, session.get("user")))
 
     async def action_quit(self) -> None:
         self.remembered.save()

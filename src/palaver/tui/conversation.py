@@ -5,16 +5,14 @@ conversation, makes rows of its view at the beat of the live turn, and gives eve
 read only; whatever changes something goes to the app as an intent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Static
 
 from palaver.client.client import Client, WaitingRequest
 from palaver.clock import Clock
@@ -24,6 +22,7 @@ from palaver.tui import row_words, words
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.frame import Docks, next_region
+from palaver.tui.drawing import People
 from palaver.tui.family import Family, members_of
 from palaver.tui.following import Following
 from palaver.tui.header import Header
@@ -55,20 +54,9 @@ MOST_PAGES = 100
 """Older pages loaded at most to reach a message that was jumped to."""
 
 
-class Pill(Static):
-    """How much is new below. A key and a click bring one there."""
-
-    DEFAULT_CSS = """
-    Pill { layer: above; dock: bottom; height: 1; width: auto; padding: 0 1; background: $live; color: $paper; }
-    """
-
-    def on_click(self) -> None:
-        self.post_message(Act("end"))
-
-
 class Body(Horizontal):
     DEFAULT_CSS = """
-    Body { height: 1fr; min-height: 3; layers: below above; }
+    Body { height: 1fr; min-height: 3; }
     """
 
 
@@ -113,7 +101,7 @@ class ConversationScreen(Screen[None]):
         self._rows: tuple[Row, ...] = ()
         self._edge: EdgeRow | None = None
         self._is_older = False
-        self._names: dict[str, str] = {}
+        self._people = People()
         self._listings: tuple[Listing, ...] = ()
         self._below: tuple[WaitingRequest, ...] = ()
         self._past: State | None = None
@@ -125,12 +113,10 @@ class ConversationScreen(Screen[None]):
         with Body():
             yield Transcript(id="transcript")
             yield Family()
-            yield Pill()
         yield Docks(self._clock)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).add_class("region")
-        self.query_one(Pill).display = False
         self.query_one(Docks).focus_composer()
         self.set_interval(FAMILY_S, self._look_at_family)
 
@@ -182,8 +168,8 @@ class ConversationScreen(Screen[None]):
         self._flush()
         self.docks.focus_composer()
 
-    def name_agents(self, names: Mapping[str, str]) -> None:
-        self._names = dict(names)
+    def introduce(self, people: People) -> None:
+        self._people = people
         self._flush()
 
     def show_past(self, state: State | None) -> None:
@@ -221,14 +207,14 @@ class ConversationScreen(Screen[None]):
             self._wanted = None
 
     def _name_of(self, agent: str) -> str:
-        return self._names.get(agent, agent) if self._following else ""
+        return self._people.names.get(agent, agent) if self._following else ""
 
     def _show_rows(self, state: State) -> None:
         rows = self._book.rows(state) if self._book and state.seq else ()
         pending = [] if self._past else self._outbox.entries(state.conversation, state.seq)
         edge = self._edge_row(state)
         shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry) for entry in pending))
-        self.transcript.show(shown, now_ms=self._clock.now_ms(), names=self._names, is_older=self._is_older)
+        self.transcript.show(shown, now_ms=self._clock.now_ms(), people=self._people, is_older=self._is_older)
         self._is_older = False
         self._rows = shown
 
@@ -284,7 +270,7 @@ class ConversationScreen(Screen[None]):
     def _show_family(self, state: State) -> None:
         waiting = frozenset(asked.conversation for asked in self._below)
         members = members_of(state, self._listings, waiting)
-        self.query_one(Family).show(members, self._names, has_room=self.size.width >= WIDE_COLUMNS)
+        self.query_one(Family).show(members, self._people.names, has_room=self.size.width >= WIDE_COLUMNS)
 
     def on_resize(self, event: events.Resize) -> None:
         self._show_family(self.state)
@@ -309,13 +295,6 @@ class ConversationScreen(Screen[None]):
         self._flush()
 
     # -- where the reader is
-
-    @on(Transcript.Moved)
-    def _moved(self, event: Transcript.Moved) -> None:
-        event.stop()
-        pill = self.query_one(Pill)
-        pill.display = not event.following
-        pill.update(Content(f"↓ {row_words.new_below(event.new_count)}"))
 
     @on(Transcript.Chosen)
     def _chosen(self, event: Transcript.Chosen) -> None:

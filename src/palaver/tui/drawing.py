@@ -64,6 +64,14 @@ _SIGNS: dict[ToolStatus, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who is who: agents by id, and which user reads here."""
+
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    me: str | None = None
+
+
 @dataclass(slots=True)
 class Drawing:
     """Draws for one width, one theme and one day; a change of them is a new one."""
@@ -71,8 +79,7 @@ class Drawing:
     width: int
     palette: Palette
     now_ms: int
-    names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Agents by id."""
+    people: People = field(default_factory=People)
     _growing: dict[str, GrowingText] = field(default_factory=dict[str, GrowingText])
 
     @property
@@ -134,7 +141,7 @@ class Drawing:
     # -- who speaks
 
     def name_of(self, agent: str | None) -> str:
-        return visible(self.names.get(agent or "", agent or "")) or words.NAME
+        return visible(self.people.names.get(agent or "", agent or "")) or words.NAME
 
     def _heading(self, row: OfAgent) -> Line:
         left = [Segment(self.name_of(row.agent), Style(color=self.palette.live, bold=True))]
@@ -145,7 +152,7 @@ class Drawing:
     def _user(self, row: UserRow, is_open: bool) -> Iterator[Line]:
         message, origin = row.message, row.message.origin
         who = self.name_of(origin.agent) if origin and origin.agent else row_words.YOU
-        if origin and origin.user and not origin.agent:
+        if origin and origin.user and not origin.agent and origin.user != self.people.me:
             who = visible(origin.user)
         face = _face(origin)
         aside = words.join(words.via(face) if face else None, row_words.EDITED if message.edited else None)

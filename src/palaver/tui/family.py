@@ -3,7 +3,7 @@
 Shown by the conversation screen where there is room. What waits for a person at any depth is marked here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -91,7 +91,7 @@ class Family(Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__(classes="region")
         self._members: list[Member] = []
-        self._names: dict[str, str] = {}
+        self._names: Mapping[str, str] = {}
         self._at = 0
         self.display = False
 
@@ -99,7 +99,7 @@ class Family(Widget, can_focus=True):
     def members(self) -> Sequence[Member]:
         return self._members
 
-    def show(self, members: list[Member], names: dict[str, str], *, has_room: bool) -> None:
+    def show(self, members: list[Member], names: Mapping[str, str], *, has_room: bool) -> None:
         self.display = has_room and bool(members)
         if members == self._members and names is self._names:
             return

@@ -24,8 +24,7 @@ _SIGNS: dict[Status, tuple[str, str]] = {
 FULL = 0.9
 FILLING = 0.75
 """From here on the meter is worth a look."""
-_BAR = " ▏▎▍▌▋▊▉█"
-_BAR_CELLS = 6
+_BAR_CELLS = 8
 
 
 class Header(Widget):
@@ -82,12 +81,10 @@ class Header(Widget):
             return used + "  " + spent if spent else used
         share = min(1.0, context.used_tokens / context.window_tokens)
         colour = "$bad" if share >= FULL else "$wait" if share >= FILLING else "$ink-faint"
-        said = f"{_bar(share)} {words.percent(share)}"
-        return Content.styled(said, colour) + (Content("  ") + spent if spent else Content(""))
-
-
-def _bar(share: float) -> str:
-    eighths = round(share * _BAR_CELLS * 8)
-    whole, part = divmod(eighths, 8)
-    cells = "█" * whole + (_BAR[part] if part and whole < _BAR_CELLS else "")
-    return f"{cells:░<{_BAR_CELLS}}"
+        full = max(1, round(share * _BAR_CELLS)) if share else 0
+        meter = Content.assemble(
+            ("━" * full, colour),
+            ("━" * (_BAR_CELLS - full), "$line-strong"),
+            (f" {words.percent(share)}", colour),
+        )
+        return meter + (Content("  ") + spent if spent else Content(""))

@@ -7,7 +7,7 @@ or is loaded above. The end is followed until the reader goes away from it.
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,7 +22,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from palaver.tui.drawing import Drawing, gap_before, heads_answer
+from palaver.tui import row_words
+from palaver.tui.drawing import Drawing, People, gap_before, heads_answer
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -110,7 +111,7 @@ class Transcript(ScrollView, can_focus=True):
         self.new_count = 0
         self._rows: Sequence[Row] = ()
         self._now_ms = 0
-        self._names: Mapping[str, str] = {}
+        self._people = People()
         self._heights: list[int] = []
         self._is_measured: list[bool] = []
         self._tops: list[int] = [0]
@@ -126,11 +127,11 @@ class Transcript(ScrollView, can_focus=True):
     def rows(self) -> Sequence[Row]:
         return self._rows
 
-    def show(self, rows: Sequence[Row], *, now_ms: int, names: Mapping[str, str], is_older: bool = False) -> None:
+    def show(self, rows: Sequence[Row], *, now_ms: int, people: People, is_older: bool = False) -> None:
         """`is_older`: only what stands above was added, so nothing is new below."""
         self._now_ms = now_ms
-        if names is not self._names:
-            self._names = names
+        if people is not self._people:
+            self._people = people
             self._forget_drawn()
         if rows is self._rows:
             return
@@ -184,7 +185,7 @@ class Transcript(ScrollView, can_focus=True):
         palette = palette_of(self.app.theme)
         known = self._drawing
         if known is None or known.width != width or known.palette is not palette:
-            known = Drawing(width, palette, self._now_ms, self._names)
+            known = Drawing(width, palette, self._now_ms, self._people)
             self._drawing = known
         known.now_ms = self._now_ms
         return known
@@ -258,13 +259,13 @@ class Transcript(ScrollView, can_focus=True):
     def _settle(self, anchor: tuple[str, int] | None) -> None:
         """Draws what is in sight and puts the view where the reader is."""
         if not self._rows or not self.size.height:
-            self._resize_to(0, 0)
+            self._resize_to(0)
             return
         height = self.scrollable_content_region.height or self.size.height
         if anchor is None:
             self._measure_up_from(len(self._rows) - 1, height)
             self._sum_up()
-            self._resize_to(self._tops[-1], max(0, self._tops[-1] - height))
+            self._resize_to(max(0, self._total - height))
             return
         key, above = anchor
         place = next((at for at, row in enumerate(self._rows) if row.key == key), None)
@@ -273,7 +274,7 @@ class Transcript(ScrollView, can_focus=True):
         self._measure_up_from(place, height)
         self._measure_down_from(place, 2 * height + above)
         self._sum_up()
-        self._resize_to(self._tops[-1], self._tops[place] + min(above, max(0, self._heights[place] - 1)))
+        self._resize_to(self._tops[place] + min(above, max(0, self._heights[place] - 1)))
 
     def _measure_up_from(self, place: int, lines: int) -> None:
         while place >= 0 and lines > 0:
@@ -287,9 +288,15 @@ class Transcript(ScrollView, can_focus=True):
             lines -= self._heights[place]
             place += 1
 
-    def _resize_to(self, total: int, y: int) -> None:
+    @property
+    def _total(self) -> int:
+        """All lines, and an empty one below the last."""
+        return self._tops[-1] + 1
+
+    def _resize_to(self, y: int) -> None:
+        """The place of the view, once all lines have theirs."""
         with self._placing():
-            size = Size(self._width, total)
+            size = Size(self._width, self._total)
             if size != self.virtual_size:
                 self.virtual_size = size
             y = max(0, min(y, self.max_scroll_y))
@@ -334,7 +341,7 @@ class Transcript(ScrollView, can_focus=True):
             return
         top = self._tops[fixed]
         self._sum_up()
-        self._resize_to(self._tops[-1], y + self._tops[fixed] - top)
+        self._resize_to(y + self._tops[fixed] - top)
 
     def _on_resize(self, event: events.Resize) -> None:
         anchor = self._anchor()
@@ -378,7 +385,7 @@ class Transcript(ScrollView, can_focus=True):
         self._measure_up_from(place, self.size.height)
         self._measure_down_from(place, self.size.height)
         self._sum_up()
-        self._resize_to(self._tops[-1], self.scroll_offset.y)
+        self._resize_to(self.scroll_offset.y)
         top, bottom, height = self._tops[place], self._tops[place + 1], self.size.height
         y = self.scroll_offset.y
         if top < y or bottom - top > height:
@@ -428,9 +435,13 @@ class Transcript(ScrollView, can_focus=True):
         self.post_message(self.OlderWanted())
 
     def on_click(self, event: events.Click) -> None:
-        if self._rows:
-            row = self._rows[self._place_at(self.scroll_offset.y + event.y)]
-            self.toggle(row.key)
+        if not self._rows:
+            return
+        pill = len(row_words.new_below(self.new_count)) + 4
+        if not self.following and event.y == self.size.height - 1 and event.x >= self.size.width - pill:
+            self.go_to_end()
+        else:
+            self.toggle(self._rows[self._place_at(self.scroll_offset.y + event.y)].key)
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
@@ -439,6 +450,10 @@ class Transcript(ScrollView, can_focus=True):
     # -- lines
 
     def render_line(self, y: int) -> Strip:
+        strip = self._line(y)
+        return strip if self.following or y < self.size.height - 1 else self._with_pill(strip)
+
+    def _line(self, y: int) -> Strip:
         width = self.size.width
         palette = palette_of(self.app.theme)
         base = Style(color=palette.ink, bgcolor=palette.paper)
@@ -454,6 +469,15 @@ class Transcript(ScrollView, can_focus=True):
         is_marked = self.has_focus and row.key == self._cursor
         gutter = Segment("▌ " if is_marked else "  ", base + Style(color=palette.live))
         return Strip([gutter, *strips[number]]).adjust_cell_length(width, base)
+
+    def _with_pill(self, strip: Strip) -> Strip:
+        """At the edge of the last line, while the reader is further up: what is new below, and the way there."""
+        palette = palette_of(self.app.theme)
+        pill = f" ↓ {row_words.new_below(self.new_count)} "
+        style = Style(color=palette.paper, bgcolor=palette.live, bold=True)
+        if not self.new_count:
+            style = Style(color=palette.ink_soft, bgcolor=palette.panel_strong)
+        return Strip([*strip.crop(0, self.size.width - len(pill)), Segment(pill, style)])
 
 
 def _common(one: Sequence[Row], other: Sequence[Row]) -> int:

@@ -274,6 +274,10 @@ def _wrapped(pen: _Pen, text: Text) -> Iterator[Line]:
 
 
 def _segments(text: Text) -> Line:
+    if not text.spans:
+        # Rich forgets the style of a text that has no other.
+        style = text.style if isinstance(text.style, Style) else None
+        return [Segment(text.plain, style)] if text.plain else []
     return [segment for segment in text.render(_console, end="") if segment.text and not segment.control]
 
 
