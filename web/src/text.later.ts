@@ -141,6 +141,59 @@ export const later = {
     empty: "No files were changed in this conversation.",
     close: "Close",
     copyPatch: "Copy as patch",
+    copyAll: "Copy all as one patch",
+    uncompared: "Its content is not shown: it is binary, very large, or no ordinary file.",
+  },
+
+  error: {
+    retry: "Try again",
+    details: "Details",
+    heading: {
+      not_installed: "The agent's program is not installed",
+      not_logged_in: "The agent is not signed in",
+      protocol_broken: "The agent spoke in a way Palaver does not understand",
+      timed_out: "The agent took too long",
+      exited: "The agent's program ended unexpectedly",
+      provider_refused: "The provider refused the request",
+      provider_unavailable: "The provider is not available",
+      stream_cut: "The answer broke off",
+      limit_reached: "A limit was reached",
+      storage_full: "The server's disk is full",
+      internal: "Something went wrong inside Palaver",
+    } as Record<string, string>,
+    other: "The turn failed",
+    advice: {
+      not_installed: "Install it on the server; “palaver doctor” says how. Then try again.",
+      not_logged_in: "Sign in to it on the server; “palaver doctor” says how. Then try again.",
+      protocol_broken: "Its version may be too new or too old. “palaver doctor” shows what was found.",
+      timed_out: "Try again. If it happens often, ask for less at once.",
+      exited: "Try again. The details below hold its last words.",
+      provider_refused: "Check the key and the account with the provider, or change the request.",
+      provider_unavailable: "Wait a moment, then try again.",
+      stream_cut: "What was received is kept. Try again.",
+      limit_reached: "Raise the limit in the settings, or start a smaller task.",
+      storage_full: "Make room on the server's disk. Nothing that was accepted is lost.",
+      internal: "Try again. The server's log holds the details.",
+    } as Record<string, string>,
+    otherAdvice: "Try again, or change the request.",
+    backends: "See what it needs",
+  },
+
+  finish: {
+    heading: "Task done",
+  },
+
+  diff: {
+    sideBySide: "Side by side",
+    unchanged: (n: number) => `${count(n, "unchanged line")}`,
+    states: {
+      proposed: "Proposed, not applied yet",
+      applied: "Applied",
+      rejected: "Rejected, not applied",
+      partly: "Partly applied: the call failed after these changes",
+      failed: "Not applied: it does not fit the file as it is, or could not be written",
+      interrupted: "Interrupted: it may be applied in part",
+    },
   },
 
   compressed: {
@@ -203,6 +256,7 @@ export const later = {
     noteSend: "Deny and tell",
     cancel: "Cancel",
     resolving: "Sending your answer …",
+    notYours: "Somebody who may decide must answer this: you are signed in with fewer rights.",
     tooSoon: "This had only just come, so your press was not taken for an answer. Press again.",
     failed: "Your answer did not arrive. Try again.",
     sandbox: (words: string) => `Sandbox: ${words.replace(": ", ", ")}`,

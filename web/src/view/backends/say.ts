@@ -68,5 +68,5 @@ export function sayTrial({ ok, duration_ms, error }: Trial): string {
 
 /** What to do about a failure whose kind is known. */
 export function adviceOf({ ok, error }: Trial): string | null {
-  return ok || error === null ? null : (text.error.advice[error.code] ?? null);
+  return ok || error === null ? null : (later.error.advice[error.code] ?? null);
 }

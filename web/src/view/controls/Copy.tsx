@@ -11,9 +11,11 @@ interface CopyProps {
   label: string;
   /** Asked for when pressed: making the text may cost something. */
   content: () => string;
+  /** Says in words what it does, where there is room. */
+  words?: boolean;
 }
 
-export function Copy({ label, content }: CopyProps) {
+export function Copy({ label, content, words = false }: CopyProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -23,12 +25,13 @@ export function Copy({ label, content }: CopyProps) {
   return (
     <button
       type="button"
-      className="icon-button small"
+      className={words ? "button quiet small" : "icon-button small"}
       aria-label={copied ? text.message.copied : label}
       title={copied ? text.message.copied : label}
       onClick={() => void copyText(content()).then(setCopied)}
     >
       <Icon name={copied ? "check" : "copy"} />
+      {words && (copied ? text.message.copied : label)}
     </button>
   );
 }

@@ -7,10 +7,9 @@ import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
 import { Activity } from "../dock/Activity";
 import { PlanLine } from "../dock/PlanLine";
-import { Find } from "../find/Find";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
+import { Find, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
 import type { Place } from "../route";
 import { useReadsAloud } from "../speech/setting";
 import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
@@ -77,6 +76,8 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
   const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
+  // Without a session at hand nothing is forbidden: the server decides.
+  const mayWrite = usePick(({ session }) => session.session?.roles.includes("send") !== false);
   const aloud = useReadsAloud();
   const stop = useStop(id);
 
@@ -101,7 +102,11 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
       <ScopeContext value={scope}>
         <Header id={id} listShown={listShown} onShowList={onShowList} onStop={stop} />
         <main className="talk">
-          {finding && <Find id={id} onClose={() => setFinding(false)} />}
+          {finding && (
+            <Suspense fallback={null}>
+              <Find id={id} onClose={() => setFinding(false)} />
+            </Suspense>
+          )}
           <Transcript id={id} place={place} />
           <div className="dock" hidden={isCopy}>
             <div className="dock-column">
@@ -114,7 +119,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
                 {aloud && <Speaker id={id} />}
                 <QueueStrip id={id} />
               </Suspense>
-              <Composer id={id} onStop={stop} />
+              {mayWrite ? <Composer id={id} onStop={stop} /> : <p className="read-only">{text.composer.readOnly}</p>}
             </div>
           </div>
         </main>

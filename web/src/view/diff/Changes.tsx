@@ -20,21 +20,44 @@ interface ChangesProps {
   /** Where it stands: what is open is remembered by it. */
   place: string;
   changes: readonly FileChange[];
+  /** There is room for two columns. */
+  roomy?: boolean;
 }
 
-export function Changes({ place, changes }: ChangesProps) {
+export function Changes({ place, changes, roomy = false }: ChangesProps) {
   const files = byFile(changes);
+  const patch = files.length > 1 ? wholePatch(files) : "";
   // A single file is what one came to see.
   return (
-    <ul className="changes">
-      {files.map((file) => (
-        <OneFile key={file.path} place={`${place}:${file.path}`} file={file} openAtFirst={files.length === 1} />
-      ))}
-    </ul>
+    <>
+      <ul className="changes">
+        {files.map((file) => (
+          <OneFile key={file.path} place={`${place}:${file.path}`} file={file} openAtFirst={files.length === 1} roomy={roomy} />
+        ))}
+      </ul>
+      {patch && (
+        <p className="changes-foot">
+          <Copy label={later.changes.copyAll} content={() => patch} words />
+        </p>
+      )}
+    </>
   );
 }
 
-function OneFile({ place, file, openAtFirst }: { place: string; file: ChangedFile; openAtFirst: boolean }) {
+/** What is at hand of all of them, in one text that a program can apply. */
+function wholePatch(files: readonly ChangedFile[]): string {
+  const diffs = files.flatMap(({ parts }) => parts.flatMap(({ diff }) => (diff === null ? [] : [diff])));
+  return diffs.map((diff) => (diff.endsWith("\n") ? diff : `${diff}\n`)).join("");
+}
+
+interface OneFileProps {
+  place: string;
+  file: ChangedFile;
+  openAtFirst: boolean;
+  roomy: boolean;
+}
+
+function OneFile({ place, file, openAtFirst, roomy }: OneFileProps) {
   const [open, setOpen] = useDisclosed(place, openAtFirst);
   const { kind } = text.changes;
   const path = visible(file.path);
@@ -55,7 +78,7 @@ function OneFile({ place, file, openAtFirst }: { place: string; file: ChangedFil
         {kind[file.kind] && <span className="change-kind">{kind[file.kind]}</span>}
         <Stat added={file.additions} removed={file.deletions} />
       </button>
-      {open && <Lines file={file} />}
+      {open && <Lines file={file} roomy={roomy} />}
     </li>
   );
 }
@@ -69,25 +92,29 @@ export function Stat({ added, removed }: { added: number; removed: number }) {
   );
 }
 
-function Lines({ file }: { file: ChangedFile }) {
-  if (file.parts.length === 0) return <p className="tool-none change-none">{later.changes.none}</p>;
+function Lines({ file, roomy }: { file: ChangedFile; roomy: boolean }) {
+  if (file.parts.length === 0) {
+    // Lines were counted, so there were some.
+    const counted = file.additions + file.deletions > 0;
+    return <p className="tool-none change-none">{counted ? later.changes.none : later.changes.uncompared}</p>;
+  }
   return (
     <div className="change-parts">
       {file.parts.map((part, at) =>
         part.diff !== null ? (
-          <Diff key={at} path={file.path} diff={part.diff} />
+          <Diff key={at} path={file.path} diff={part.diff} roomy={roomy} />
         ) : (
-          part.blob && <FetchedDiff key={at} path={file.path} blob={part.blob.id} />
+          part.blob && <FetchedDiff key={at} path={file.path} blob={part.blob.id} roomy={roomy} />
         ),
       )}
     </div>
   );
 }
 
-function Diff({ path, diff }: { path: string; diff: string }) {
+function Diff({ path, diff, roomy }: { path: string; diff: string; roomy: boolean }) {
   return (
     <div className="change-part">
-      <DiffView label={path} lines={parseUnified(diff)} />
+      <DiffView label={visible(path)} lines={parseUnified(diff)} roomy={roomy} />
       <div className="change-copy">
         <Copy label={later.changes.copyPatch} content={() => diff} />
       </div>
@@ -95,7 +122,7 @@ function Diff({ path, diff }: { path: string; diff: string }) {
   );
 }
 
-function FetchedDiff({ path, blob }: { path: string; blob: string }) {
+function FetchedDiff({ path, blob, roomy }: { path: string; blob: string; roomy: boolean }) {
   const [diff, setDiff] = useState<string | null>(null);
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -108,5 +135,5 @@ function FetchedDiff({ path, blob }: { path: string; blob: string }) {
     return () => leaving.abort();
   }, [blob]);
   if (failed) return <p className="tool-error">{later.changes.failed}</p>;
-  return diff === null ? <p className="tool-none">{later.changes.loading}</p> : <Diff path={path} diff={diff} />;
+  return diff === null ? <p className="tool-none">{later.changes.loading}</p> : <Diff path={path} diff={diff} roomy={roomy} />;
 }

@@ -16,7 +16,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
   const changes = useMemo(() => changesOf(files ?? [], messages ?? []), [files, messages]);
   const { added, removed } = total(files ?? []);
   return (
-    <Dialog label={text.changes.heading} className="sheet" onClose={onClose}>
+    <Dialog label={text.changes.heading} className="sheet wide" onClose={onClose}>
       <div className="sheet-head">
         <h2>{text.header.files(files?.length ?? 0)}</h2>
         <Stat added={added} removed={removed} />
@@ -25,7 +25,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
         </button>
       </div>
       <div className="sheet-body">
-        {changes.length === 0 ? <p className="hint">{later.changes.empty}</p> : <Changes place={`files:${id}`} changes={changes} />}
+        {changes.length === 0 ? <p className="hint">{later.changes.empty}</p> : <Changes place={`files:${id}`} changes={changes} roomy />}
       </div>
     </Dialog>
   );

@@ -67,11 +67,20 @@ export function isUnified(value: string): boolean {
   return /^(?:diff |--- |\*\*\* Begin Patch|@@ )/m.test(value);
 }
 
+// What programs say of a file beside its lines.
+const BESIDE = /^(?:\+\+\+|---|\\ No newline|(?:index|similarity index|dissimilarity index|(?:new|deleted) file mode|(?:old|new) mode) |\*\*\* (?:Begin|End))/;
+
 export function parseUnified(patch: string): DiffLine[] {
   const lines: DiffLine[] = [];
+  let from = "";
   for (const line of split(patch)) {
-    if (/^(?:\+\+\+|---|index |\*\*\* (?:Begin|End))/.test(line)) continue;
-    if (/^(?:@@|diff |\*\*\* )/.test(line)) lines.push({ sign: "@", text: line.replace(/^\*\*\* /, "") });
+    if (BESIDE.test(line)) continue;
+    if (line.startsWith("rename from ")) from = line.slice(12);
+    else if (line.startsWith("rename to ")) {
+      // In the place of the line that names both with what the program puts before them.
+      if (lines.at(-1)?.text.startsWith("diff ")) lines.pop();
+      lines.push({ sign: "@", text: `${from} → ${line.slice(10)}` });
+    } else if (/^(?:@@|diff |\*\*\* |Binary files )/.test(line)) lines.push({ sign: "@", text: line.replace(/^\*\*\* /, "") });
     else if (line.startsWith("+")) lines.push({ sign: "+", text: line.slice(1) });
     else if (line.startsWith("-")) lines.push({ sign: "-", text: line.slice(1) });
     else lines.push({ sign: " ", text: line.startsWith(" ") ? line.slice(1) : line });

@@ -37,7 +37,13 @@ export function PlanLine({ id }: { id: string }) {
 
 const ICONS: Record<PlanItem["status"], IconName> = { pending: "circle", in_progress: "spark", done: "check", skipped: "cut" };
 
-export function PlanItems({ items }: { items: readonly PlanItem[] }) {
+interface PlanItemsProps {
+  items: readonly PlanItem[];
+  /** Titles of the steps that this plan changed. */
+  changed?: ReadonlySet<string>;
+}
+
+export function PlanItems({ items, changed }: PlanItemsProps) {
   return (
     <ol className="plan-items">
       {items.map((item, at) => (
@@ -46,6 +52,7 @@ export function PlanItems({ items }: { items: readonly PlanItem[] }) {
           <span>
             <span className="plan-title">{plainly(item.title)}</span>
             <span className="sr-only">, {text.plan.item[item.status]}</span>
+            {changed?.has(item.title) && <span className="plan-changed">{text.plan.changed}</span>}
             {item.description && <span className="plan-more">{plainly(item.description)}</span>}
           </span>
         </li>

@@ -9,7 +9,7 @@ import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { said } from "../../text";
 import { later } from "../../text.later";
 import { ask } from "../keys";
-import { useStore } from "../store";
+import { usePick, useStore } from "../store";
 import { Approval } from "./Approval";
 import { MoneyCard } from "./MoneyCard";
 import { PlanRequest } from "./PlanRequest";
@@ -55,12 +55,14 @@ interface RequestCardProps {
 
 export function RequestCard({ id, request, agent, keyed = true }: RequestCardProps) {
   const { hearing, failed, missed, onTooSoon, reply } = useReply(id, request, keyed);
-  const props: RequestProps = { id, request, agent, hearing, keyed, reply, onTooSoon };
+  const mayDecide = usePick(({ session }) => session.session?.roles.includes("decide") !== false);
+  const props: RequestProps = { id, request, agent, hearing: mayDecide ? hearing : "sending", keyed, reply, onTooSoon };
   return (
     <>
       {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
+      {!mayDecide && <p className="request-note">{later.approval.notYours}</p>}
       {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
       {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{later.approval.tooSoon}</p>}
       {failed !== null && (

@@ -22,7 +22,7 @@ interface FindProps {
 // A word of one letter is everywhere.
 const SHORTEST = 2;
 
-export function Find({ id, onClose }: FindProps) {
+export default function Find({ id, onClose }: FindProps) {
   const store = useStore();
   const actions = usePageActions();
   const messages = usePicked(id, ({ state }) => state.messages) ?? NONE;

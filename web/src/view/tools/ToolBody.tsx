@@ -1,8 +1,9 @@
 /** An opened tool call. What it shows depends on what the call does; an unknown tool shows its input and output as they are. */
 
-import type { ReactNode } from "react";
-import type { Answer, PlanItem, ToolBlock } from "../../protocol/events.gen";
+import { useMemo, type ReactNode } from "react";
+import type { Answer, Message, PlanItem, ToolBlock } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, number, text } from "../../text";
+import { later } from "../../text.later";
 import { blobUrl } from "../../transport/api";
 import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
@@ -16,7 +17,7 @@ import { useMe } from "../me";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
 import { useIsNewestPlan } from "./plans";
-import { argument, isOpen, questionsOf, type ToolKind } from "./say";
+import { argument, isOpen, kindOf, questionsOf, type ToolKind } from "./say";
 
 interface ToolBodyProps {
   block: ToolBlock;
@@ -48,15 +49,17 @@ function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
   if (block.changes.length > 0) {
     return (
       <>
+        {edits(kind) && <DiffState block={block} />}
         <Changes place={block.call} changes={block.changes} />
         {block.status === "error" && <Output block={block} />}
       </>
     );
   }
-  const diff = kind === "edit" || kind === "write" || kind === "patch" ? diffOfCall(block.name, block.input) : null;
+  const diff = edits(kind) ? diffOfCall(block.name, block.input) : null;
   if (diff) {
     return (
       <>
+        <DiffState block={block} />
         <DiffView label={diff.path} lines={diff.lines} />
         {block.status === "error" && <Output block={block} />}
       </>
@@ -69,6 +72,35 @@ function Subject({ block, kind }: { block: ToolBlock; kind: ToolKind }) {
       <Output block={block} />
     </>
   );
+}
+
+function edits(kind: ToolKind): boolean {
+  return kind === "edit" || kind === "write" || kind === "patch";
+}
+
+/** What became of a change. */
+function DiffState({ block }: { block: ToolBlock }) {
+  const state = diffStateOf(block);
+  return state && <p className={`diff-state is-${state}`}>{later.diff.states[state]}</p>;
+}
+
+function diffStateOf({ status, changes }: ToolBlock): keyof typeof later.diff.states | null {
+  switch (status) {
+    case "input":
+    case "called":
+    case "waiting":
+      return "proposed";
+    case "running":
+      return null;
+    case "ok":
+      return "applied";
+    case "denied":
+      return "rejected";
+    case "error":
+      return changes.length > 0 ? "partly" : "failed";
+    case "interrupted":
+      return "interrupted";
+  }
 }
 
 /** One argument is in the line already. */
@@ -102,8 +134,25 @@ function Planned({ block }: { block: ToolBlock }) {
   const holds = useIsNewestPlan(block.call, true);
   const plan = usePicked(useConversationId(), ({ state }) => state.plan) ?? null;
   const items = holds && plan !== null && plan.items.length > 0 ? plan.items : planItemsOf(block.input);
+  const before = usePicked(useConversationId(), ({ state }) => planBefore(state.messages, block.call)) ?? null;
+  const changed = useMemo(() => changedIn(items, before === null ? null : planItemsOf(before)), [items, before]);
   if (items.length === 0) return <Generic block={block} />;
-  return <PlanItems items={items} />;
+  return <PlanItems items={items} changed={changed} />;
+}
+
+/** The input of the call that drew the plan before this one. */
+function planBefore(messages: readonly Message[], call: string): unknown {
+  const calls = messages.flatMap(({ blocks }) => blocks.filter((block) => block.type === "tool" && kindOf(block.name) === "plan"));
+  const at = calls.findIndex((block) => block.type === "tool" && block.call === call);
+  const before = calls[at - 1];
+  return before?.type === "tool" ? before.input : null;
+}
+
+/** The steps that are new or stand otherwise than before; none when there was no plan before. */
+function changedIn(items: readonly PlanItem[], before: readonly PlanItem[] | null): ReadonlySet<string> {
+  if (before === null || before.length === 0) return new Set();
+  const known = new Map(before.map(({ title, status }) => [title, status]));
+  return new Set(items.filter(({ title, status }) => known.get(title) !== status).map(({ title }) => title));
 }
 
 function planItemsOf(input: unknown): PlanItem[] {

@@ -4,7 +4,7 @@ import { memo, Suspense } from "react";
 import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
-import { ToolBody, WorkRow } from "../later";
+import { FinishCard, ToolBody, WorkRow } from "../later";
 import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
@@ -26,12 +26,8 @@ const STATE_ICON: Partial<Record<ToolBlock["status"], IconName>> = {
 export const ToolRow = memo(function ToolRow(props: ToolRowProps) {
   const plain = <PlainToolRow {...props} />;
   const kind = kindOf(props.block.name);
-  if (kind !== "task" && kind !== "message") return plain;
-  return (
-    <Suspense fallback={plain}>
-      <WorkRow {...props} />
-    </Suspense>
-  );
+  if (kind !== "task" && kind !== "message" && kind !== "finish") return plain;
+  return <Suspense fallback={plain}>{kind === "finish" ? <FinishCard {...props} /> : <WorkRow {...props} />}</Suspense>;
 });
 
 export function PlainToolRow({ place, block }: ToolRowProps) {

@@ -217,11 +217,29 @@ function outcomeOf(block: ToolBlock, kind: ToolKind): string {
       const { added, removed } = statOf(diff.lines);
       return sayStat(added, removed);
     }
+    case "plan":
+      return sayPlan(block.input);
     case "shell":
+      if (isBackground(block.input)) return text.join(text.tool.background, changesOf(block));
       return text.join(block.exit_code !== null && block.exit_code !== 0 && text.tool.exit(block.exit_code), changesOf(block));
     default:
       return changesOf(block);
   }
+}
+
+/** Left to run on its own. */
+function isBackground(input: unknown): boolean {
+  const known = input !== null && typeof input === "object" ? (input as Record<string, unknown>) : {};
+  return known["background"] === true || known["run_in_background"] === true;
+}
+
+/** "2 of 5 done" */
+function sayPlan(input: unknown): string {
+  const known = input !== null && typeof input === "object" ? (input as Record<string, unknown>) : {};
+  const items = known["items"] ?? known["todos"] ?? known["plan"];
+  if (!Array.isArray(items) || items.length === 0) return "";
+  const done = items.filter((item: unknown) => /^(?:done|completed)$/.test(argument(item, "status") ?? "")).length;
+  return text.plan.progress(done, items.length, 0);
 }
 
 /** "+12 −4" of one file, "3 files +12 −4" of several. */

@@ -1,11 +1,10 @@
-/** What stands between messages: days, interruptions, failures, notes by nobody in particular. */
+/** What stands between messages: days, interruptions, notes by nobody in particular. */
 
-import type { DayRow, ErrorRow, InterruptedRow, NoteRow } from "../../model/rows";
-import { clock, day, exactTime, said, text } from "../../text";
-import { useConversationId, useScope } from "../conversation/scope";
+import type { DayRow, InterruptedRow, NoteRow } from "../../model/rows";
+import { clock, day, exactTime, text } from "../../text";
+import { useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
-import { ScreenLink } from "../frame/ScreenLink";
 import { faceOf, isAnothers, isHere, useMe, type Me } from "../me";
 import { useDisclosed, usePicked, useStore } from "../store";
 
@@ -76,45 +75,6 @@ function sayWhoStopped({ turn }: InterruptedRow, me: Me): string {
   if (isAnothers(by, me)) return text.answered.by(by.user ?? "");
   const face = faceOf(by);
   return face === null ? text.interrupted.reasons.other : text.message.via(face);
-}
-
-/** What is mended where backends are installed, signed in to and tried. */
-const HELPED_BY_BACKENDS: ReadonlySet<string> = new Set(["not_installed", "not_logged_in", "protocol_broken", "exited"]);
-
-export function ErrorCard({ row }: { row: ErrorRow }) {
-  const store = useStore();
-  const id = useConversationId();
-  const [open, setOpen] = useDisclosed(row.key);
-  const isLatest = usePicked(id, ({ state }) => state.turn === null && state.last_turn?.id === row.turn.id) ?? false;
-  const { error } = row;
-  return (
-    <div className="error-card">
-      <h2 className="error-heading">
-        <Icon name="warn" />
-        {text.error.heading[error.code] ?? text.error.other}
-      </h2>
-      <p>{said(error.message)}</p>
-      <p className="error-advice">{text.error.advice[error.code] ?? text.error.otherAdvice}</p>
-      <div className="error-bar">
-        {isLatest && (
-          <button type="button" className="button small" onClick={() => store.command(id, { type: "regenerate" })}>
-            <Icon name="retry" />
-            {text.error.retry}
-          </button>
-        )}
-        {HELPED_BY_BACKENDS.has(error.code) && <ScreenLink to="/backends">{text.error.backends}</ScreenLink>}
-        <span className="hint mono">{error.code}</span>
-      </div>
-      {error.details && Object.keys(error.details).length > 0 && (
-        <details className="error-details" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>{text.error.details}</summary>
-          <pre className="plain-box" tabIndex={0}>
-            {JSON.stringify(error.details, null, 2)}
-          </pre>
-        </details>
-      )}
-    </div>
-  );
 }
 
 const NOTE_ICONS: Record<NoteRow["role"], IconName> = { system: "shield", event: "bell", plan: "plan", summary: "list" };

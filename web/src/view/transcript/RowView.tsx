@@ -1,15 +1,16 @@
 /** One row of the transcript, by its kind. Drawn again only when the row itself changed: the model keeps its identity. */
 
-import { memo, type ReactNode } from "react";
+import { memo, Suspense, type ReactNode } from "react";
 import type { Row } from "../../model/rows";
 import { text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
+import { ErrorCard } from "../later";
 import { useMe, type Me } from "../me";
 import { nameOfGroup } from "../tools/ToolGroup";
 import { nameOfTool } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
 import { isTold, sayChanges, sayModels, sayTold } from "./Events";
-import { Day, ErrorCard, headingOfNote, Interrupted, NewSince, sayInterrupted } from "./Marks";
+import { Day, headingOfNote, Interrupted, NewSince, sayInterrupted } from "./Marks";
 import { PlainRow } from "./PlainRow";
 import { headingOf } from "./Thinking";
 import { nameOfUser, PendingMessage, UserMessage } from "./UserMessage";
@@ -71,7 +72,11 @@ function bodyOf(row: Exclude<ShownRow, Divider>, last: boolean): ReactNode {
     case "interrupted":
       return <Interrupted row={row} />;
     case "error":
-      return <ErrorCard row={row} />;
+      return (
+        <Suspense fallback={null}>
+          <ErrorCard row={row} />
+        </Suspense>
+      );
     case "pending":
       return <PendingMessage entry={row.entry} />;
     default:
@@ -105,7 +110,7 @@ function nameOf(row: Exclude<ShownRow, Divider>, me: Me): string {
     case "interrupted":
       return sayInterrupted(row, me);
     case "error":
-      return text.error.heading[row.error.code] ?? text.error.other;
+      return text.error.other;
     case "pending":
       return text.message.you;
     default:

@@ -1,0 +1,49 @@
+/** A turn that failed: what happened, what to do about it, and the way there. */
+
+import type { ErrorRow } from "../../model/rows";
+import { said } from "../../text";
+import { later } from "../../text.later";
+import { useConversationId } from "../conversation/scope";
+import { Icon } from "../controls/Icon";
+import { visible } from "../controls/visible";
+import { ScreenLink } from "../frame/ScreenLink";
+import { useDisclosed, usePicked, useStore } from "../store";
+
+/** What is mended where backends are installed, signed in to and tried. */
+const HELPED_BY_BACKENDS: ReadonlySet<string> = new Set(["not_installed", "not_logged_in", "protocol_broken", "exited"]);
+
+export default function ErrorCard({ row }: { row: ErrorRow }) {
+  const store = useStore();
+  const id = useConversationId();
+  const [open, setOpen] = useDisclosed(row.key);
+  const isLatest = usePicked(id, ({ state }) => state.turn === null && state.last_turn?.id === row.turn.id) ?? false;
+  const { error } = row;
+  return (
+    <div className="error-card">
+      <h2 className="error-heading">
+        <Icon name="warn" />
+        {later.error.heading[error.code] ?? later.error.other}
+      </h2>
+      <p>{visible(said(error.message))}</p>
+      <p className="error-advice">{later.error.advice[error.code] ?? later.error.otherAdvice}</p>
+      <div className="error-bar">
+        {isLatest && (
+          <button type="button" className="button small" onClick={() => store.command(id, { type: "regenerate" })}>
+            <Icon name="retry" />
+            {later.error.retry}
+          </button>
+        )}
+        {HELPED_BY_BACKENDS.has(error.code) && <ScreenLink to="/backends">{later.error.backends}</ScreenLink>}
+        <span className="hint mono">{error.code}</span>
+      </div>
+      {error.details && Object.keys(error.details).length > 0 && (
+        <details className="error-details" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>{later.error.details}</summary>
+          <pre className="plain-box" tabIndex={0}>
+            {visible(JSON.stringify(error.details, null, 2))}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
