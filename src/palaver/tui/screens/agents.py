@@ -1,0 +1,212 @@
+"""Who can answer here, and what runs them: agents and backends, each with what is missing and what to do about it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from palaver.client.agents import AgentInfo
+from palaver.client.client import BackendInfo, Client, Tried
+from palaver.clock import Clock
+from palaver.schema.commands import UpdateConversation
+from palaver.tui import words
+from palaver.tui.docks.keyline import Key
+from palaver.tui.intents import Act, Order
+from palaver.tui.safe import one_line, visible
+from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.words_screens import Agents, Backends
+
+
+def agent_row(agent: AgentInfo, *, is_current: bool) -> Content:
+    trouble = agent.problem or (agent.note if not agent.ready else None) or ("" if agent.trusted else Agents.UNTRUSTED)
+    state = words.join(Agents.CURRENT if is_current else None, None if agent.ready else Agents.NOT_READY)
+    below = f"\n  {one_line(words.said(trouble))}" if trouble else ""
+    described = f"\n  {one_line(agent.description)}" if agent.description else ""
+    return Content.assemble(
+        ("● " if is_current else "  ", "$live"),
+        (visible(agent.name), "bold" if agent.ready else "$ink-soft"),
+        (f"  {words.join(visible(agent.backend), visible(agent.model) if agent.model else None)}", "$ink-faint"),
+        (f"  {state}" if state else "", "$live" if agent.ready else "$wait"),
+        (described, "$ink-soft"),
+        (below, "$wait"),
+    )
+
+
+class AgentsScreen(Sheet):
+    LABEL = Agents.LABEL
+    LEAD = Agents.LEAD
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("b", "backends", show=False)]
+
+    def __init__(
+        self, client: Client, *, conversation: str = "", current: str | None = None, project: str | None = None
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._conversation = conversation
+        self._current = current
+        self._project = project
+        self._agents: dict[str, AgentInfo] = {}
+
+    def compose_body(self) -> ComposeResult:
+        yield OptionList()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(OptionList).focus()
+        self.read(self._load())
+
+    async def _load(self) -> None:
+        self._agents = {agent.id: agent for agent in await self._client.agents(self._project)}
+        self._draw()
+
+    def _draw(self) -> None:
+        agents = self._agents.values()
+        options = [Option(agent_row(agent, is_current=agent.id == self._current), id=agent.id) for agent in agents]
+        fill(self.query_one(OptionList), options)
+        self.say("" if options else Agents.EMPTY)
+        self.retell()
+
+    def keys(self) -> list[Key]:
+        choose = [Key("Enter", Agents.CHOOSE, self._choose)] if self._conversation else []
+        return [*choose, Key("B", Agents.BACKENDS, self.action_backends)]
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._choose()
+
+    def _choose(self) -> None:
+        agent = self._agents.get(chosen_id(self.query_one(OptionList)) or "")
+        if agent is None or not self._conversation:
+            return
+        if not agent.ready or agent.problem:
+            self.say(agent.problem or agent.note or Agents.NOT_READY, is_bad=True)
+            return
+
+        def taken(_: object) -> None:
+            self._current = agent.id
+            if self.is_attached:
+                self._draw()
+
+        command = UpdateConversation(agent=agent.id)
+        self.post_message(Order(self._conversation, command, accepted=taken, refused=self.refused))
+
+    def action_backends(self) -> None:
+        self.post_message(Act("backends"))
+        self.action_close()
+
+
+def state_of(backend: BackendInfo, tried: Tried | None, *, is_trying: bool) -> str:
+    if is_trying:
+        return "testing"
+    if not backend.installed:
+        return "missing"
+    if not backend.ready:
+        return "login" if backend.login == "missing" else "unready"
+    return "failing" if tried is not None and not tried.ok else "ready"
+
+
+def said_try(tried: Tried) -> str:
+    if tried.ok:
+        return Backends.answered(words.duration(tried.duration_ms))
+    return Backends.failed(tried.error.message if tried.error else Backends.NO_REASON)
+
+
+class BackendsScreen(Sheet):
+    LABEL = Backends.LABEL
+    LEAD = Backends.LEAD
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "try", show=False),
+        Binding("r", "again", show=False),
+        Binding("a", "agents", show=False),
+    ]
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__()
+        self._client = client
+        self._clock = clock
+        self._backends: dict[str, BackendInfo] = {}
+        self._tried: dict[str, Tried] = {}
+        self._trying: str | None = None
+
+    def compose_body(self) -> ComposeResult:
+        yield OptionList()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(OptionList).focus()
+        self.read(self._load())
+
+    async def _load(self) -> None:
+        backends = await self._client.backends()
+        # The ready ones first; within both groups in the server's order.
+        self._backends = {one.name: one for one in sorted(backends, key=lambda one: not one.ready)}
+        self.draw()
+
+    def draw(self) -> None:
+        options = [Option(self._row(backend), id=backend.name) for backend in self._backends.values()]
+        fill(self.query_one(OptionList), options)
+        self.say("" if options else Backends.NONE)
+        self.retell()
+
+    def _row(self, backend: BackendInfo) -> Content:
+        tried = self._tried.get(backend.name)
+        state = state_of(backend, tried, is_trying=self._trying == backend.name)
+        tone = {"ready": "$good", "failing": "$bad", "testing": "$live"}.get(state, "$wait")
+        lines = [
+            words.said(backend.summary),
+            words.said(backend.fix) if backend.fix and not backend.ready else "",
+            self._last_error(backend),
+            said_try(tried) if tried is not None else "",
+        ]
+        used = Backends.used_by(", ".join(backend.agents)) if backend.agents else ""
+        return Content.assemble(
+            (visible(backend.title or backend.name), "bold"),
+            (f"  {Backends.STATES[state]}", tone),
+            (f"  {visible(used)}" if used else "", "$ink-faint"),
+            *((f"\n  {one_line(line)}", "$ink-soft") for line in lines if line),
+        )
+
+    def _last_error(self, backend: BackendInfo) -> str:
+        error = backend.last_error
+        if error is None:
+            return ""
+        return Backends.last_error(words.ago(error.ts, self._clock.now_ms()), words.said(error.message))
+
+    def keys(self) -> list[Key]:
+        return [
+            Key("T", Backends.TRY, self.action_try),
+            Key("R", Backends.AGAIN, self.action_again),
+            Key("A", Backends.AGENTS, self.action_agents),
+        ]
+
+    def action_again(self) -> None:
+        self.read(self._load())
+
+    def action_agents(self) -> None:
+        self.post_message(Act("agents"))
+        self.action_close()
+
+    def action_try(self) -> None:
+        backend = self._backends.get(chosen_id(self.query_one(OptionList)) or "")
+        if backend is None or self._trying is not None:
+            return
+        if not backend.agents:
+            self.say(Backends.NO_AGENT)
+            return
+        self._trying = backend.name
+        self.draw()
+        self.read(self._try(backend.name, backend.agents), group="try")
+
+    async def _try(self, name: str, agents: Sequence[str]) -> None:
+        try:
+            self._tried[name] = await self._client.test(agents[0])
+        finally:
+            self._trying = None
+            if self.is_attached:
+                self.draw()

@@ -1,0 +1,198 @@
+"""Words looked for in this conversation or in all of them; a hit is shown where it stands. Opened by Ctrl+F.
+
+In a conversation every message is read, also those not loaded yet; across all of them the server's index answers.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from palaver.client.client import Client
+from palaver.clock import Clock
+from palaver.schema.view import Message, State, TextBlock, ThinkingBlock, ToolBlock
+from palaver.tui.docks.keyline import Key
+from palaver.tui.intents import JumpTo, OpenConversation
+from palaver.tui.safe import visible
+from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.words_screens import OPEN, Listed, Search
+
+TYPING_S = 0.2
+"""The hands rest: now it is worth asking."""
+LIMIT = 100
+PAGE = 500
+MOST_PAGES = 40
+"""Older messages read at most for one search: 20,000."""
+AROUND = 60
+"""Characters of context on each side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    conversation: str
+    message: str
+    seq: int
+    role: str
+    before: str
+    match: str
+    after: str
+    title: str = ""
+
+
+def hits_in(messages: Iterable[Message], query: str, conversation: str) -> list[Found]:
+    """One hit a message, the newest first: where all its words are, around the first of them."""
+    wanted = query.lower().split()
+    found: list[Found] = []
+    for message in messages:
+        text = _text_of(message)
+        held = text.lower()
+        if wanted and not message.hidden and all(word in held for word in wanted):
+            at = held.find(wanted[0])
+            end = at + len(wanted[0])
+            before, after = text[max(0, at - AROUND) : at], text[end : end + AROUND]
+            found.append(Found(conversation, message.id, message.seq, message.role, before, text[at:end], after))
+    return sorted(found, key=lambda hit: -hit.seq)
+
+
+def _text_of(message: Message) -> str:
+    said: list[str] = []
+    for block in message.blocks:
+        if isinstance(block, TextBlock | ThinkingBlock):
+            said.append(block.text)
+        elif isinstance(block, ToolBlock):
+            said.append(f"{block.name} {block.input if block.input is not None else ''} {block.output}")
+    return "\n".join(said)
+
+
+class SearchScreen(Sheet):
+    LABEL = Search.LABEL
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", show=False, priority=True)]
+
+    def __init__(self, client: Client, clock: Clock, state: State | None, *, everywhere: bool = False) -> None:
+        super().__init__()
+        self._client = client
+        self._clock = clock
+        self._state = state if state is not None and state.conversation else None
+        self._everywhere = everywhere or self._state is None
+        self._hits: list[Found] = []
+
+    def compose_body(self) -> ComposeResult:
+        yield Input(placeholder=Search.PLACEHOLDER)
+        yield OptionList()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(OptionList).can_focus = False
+        self.query_one(Input).focus()
+        self._say_where()
+        self.say(Search.TYPE)
+
+    def _say_where(self) -> None:
+        self.title_is(f"{Search.LABEL} {Search.EVERYWHERE if self._everywhere else Search.HERE}")
+
+    def keys(self) -> list[Key]:
+        switch = [Key("Tab", Search.SWITCH, self.action_switch)] if self._state is not None else []
+        return [Key("Enter", OPEN, self._take), *switch]
+
+    @property
+    def _query(self) -> str:
+        return self.query_one(Input).value.strip()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.look()
+
+    def action_switch(self) -> None:
+        if self._state is not None:
+            self._everywhere = not self._everywhere
+            self._say_where()
+            self.look()
+
+    def look(self) -> None:
+        self.read(self._look(self._query))
+
+    async def _look(self, query: str) -> None:
+        if not query:
+            self._show([], Search.TYPE)
+            return
+        await self._clock.sleep(TYPING_S)
+        self.say(Search.SEARCHING)
+        if self._everywhere:
+            await self._look_everywhere(query)
+        elif self._state is not None:
+            await self._look_here(self._state, query)
+
+    async def _look_everywhere(self, query: str) -> None:
+        hits = await self._client.search(query, LIMIT)
+        found = [
+            Found(hit.conversation, hit.message, hit.seq, hit.role, hit.before, hit.match, hit.after, hit.title)
+            for hit in hits
+        ]
+        self._show(found, Search.hits(len(found), len(found) >= LIMIT) if found else Search.none(query))
+
+    async def _look_here(self, state: State, query: str) -> None:
+        hits = hits_in(state.messages, query, state.conversation)
+        first, left = (state.messages[0].seq if state.messages else 0), state.offset
+        for _ in range(MOST_PAGES):
+            if not left or len(hits) >= LIMIT:
+                break
+            older = await self._client.messages(state.conversation, first, PAGE)
+            if not older:
+                break
+            hits += hits_in(older, query, state.conversation)
+            first, left = older[0].seq, left - len(older)
+            self._show(hits[:LIMIT], Search.SEARCHING)
+        said = Search.hits(len(hits), more=bool(left) or len(hits) > LIMIT) if hits else Search.none(query)
+        self._show(hits[:LIMIT], said)
+
+    def _show(self, hits: list[Found], said: str) -> None:
+        self._hits = hits
+        fill(self.query_one(OptionList), [Option(self._row(hit), id=str(at)) for at, hit in enumerate(hits)])
+        self.say(said)
+
+    def _row(self, hit: Found) -> Content:
+        who = {"user": Search.YOU, "assistant": Search.AGENT}.get(hit.role, Search.OTHER)
+        title = visible(hit.title) or Listed.UNTITLED if self._everywhere else ""
+        return Content.assemble(
+            (f"{title}  " if title else "", "bold"),
+            (f"{who}\n", "$ink-faint"),
+            (f"  {_flat(hit.before)}", "$ink-soft"),
+            (_flat(hit.match), "bold $live"),
+            (_flat(hit.after), "$ink-soft"),
+        )
+
+    def on_key(self, event: events.Key) -> None:
+        moves = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
+        if event.key in moves:
+            event.stop()
+            event.prevent_default()
+            getattr(self.query_one(OptionList), f"action_{moves[event.key]}")()
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _submitted(self, event: Input.Submitted | OptionList.OptionSelected) -> None:
+        event.stop()
+        self._take()
+
+    def _take(self) -> None:
+        at = chosen_id(self.query_one(OptionList))
+        if at is None:
+            return
+        hit = self._hits[int(at)]
+        if self._state is not None and hit.conversation == self._state.conversation:
+            self.post_message(JumpTo(hit.message, hit.seq, words=self._query))
+        else:
+            self.post_message(OpenConversation(hit.conversation, message=hit.message, seq=hit.seq))
+        self.action_close()
+
+
+def _flat(text: str) -> str:
+    return visible(re.sub(r"\s+", " ", text))
