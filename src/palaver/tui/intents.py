@@ -13,6 +13,9 @@ Docks and screens never call the client for anything that changes something; the
 An intent that may be refused carries `refused`: the app calls it with a sentence for a person, and the one who posted it
 shows that where the answer was given. Without one the app says it itself, unless the intent is `quiet`. `accepted` is called
 with the server's answer.
+
+Orders for one conversation are carried out one after the other, as they were posted: a message of the queue is held, changed
+and let go, a draft is set and cleared, and the last word must be the last to arrive.
 """
 
 from collections.abc import Callable
