@@ -1,5 +1,7 @@
 #!/bin/sh
-# Fails when a generated file (JSON Schema, TypeScript types, protocol pages) differs from what the schema says now.
+# Fails when a generated file (JSON Schema, TypeScript types, protocol pages, the command reference) differs from what the
+# code says now.
 set -eu
 cd "$(dirname "$0")/.."
+.venv/bin/python -m palaver.cli.reference --check
 exec .venv/bin/python -m palaver.schema.generate --check

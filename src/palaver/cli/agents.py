@@ -54,7 +54,7 @@ def list_agents(
 
 @app.command("show")
 def show_agent(
-    agent: Annotated[str, typer.Argument(help="The agent's id.", autocompletion=agent_ids)],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id.", autocompletion=agent_ids)],
     project: Project = None,
     json: options.Json = False,
     data: options.Data = None,

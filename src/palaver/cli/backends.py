@@ -25,7 +25,7 @@ ANSWER_CHARS = 80
 
 
 def backends(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.")] = None,
     test: Annotated[
         bool,
         typer.Option("--test", help="Let an agent of each ready one answer a word. It may cost what a word costs."),

@@ -26,7 +26,7 @@ EXAMPLES = ("palaver backup /backups/monday", "palaver verify --data /backups/mo
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="A new directory for the copy.")],
+    target: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new directory for the copy.")],
     data: options.Data = None,
     json: options.Json = False,
 ) -> None:

@@ -14,7 +14,9 @@ HOW = {
 EXAMPLES = tuple(HOW.values())
 
 
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Which shell.")]) -> None:
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="Which shell.")],
+) -> None:
     """Print the completion script of a shell.
 
     Ids of conversations and names of agents are completed from the running server.

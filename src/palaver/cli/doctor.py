@@ -55,7 +55,9 @@ class Finding:
 def doctor(
     agents: Annotated[
         list[str] | None,
-        typer.Argument(help="With --test: these agents; else every one that is ready.", autocompletion=agent_ids),
+        typer.Argument(
+            metavar="AGENT", help="With --test: these agents; else every one that is ready.", autocompletion=agent_ids
+        ),
     ] = None,
     test: Annotated[
         bool, typer.Option("--test", help="Let agents answer one word for real. It may cost what a word costs.")

@@ -22,7 +22,7 @@ EXAMPLES = (
 
 
 def list_conversations(
-    query: Annotated[str | None, typer.Argument(help="Only those in which this is found.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="WORDS", help="Only those in which this is found.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.", min=1, max=500)] = 30,
     folder: Annotated[Path | None, typer.Option("--folder", "-d", help="Only those that work in this folder.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="With the archived ones.")] = False,

@@ -69,7 +69,7 @@ def list_missions(
 
 @app.command("set")
 def set_mission(
-    text: Annotated[str, typer.Argument(help="What is to be done.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
     agent: Annotated[
         list[str],
         typer.Option("--agent", "-a", help="Who goes on with it; may be given several times.", autocompletion=agents),

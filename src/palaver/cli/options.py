@@ -26,7 +26,7 @@ Conversation = Annotated[
 MaybeConversation = Annotated[
     str | None,
     typer.Argument(
-        metavar="[CONVERSATION]",
+        metavar="CONVERSATION",
         help="Its id, or as much of its beginning or end as no other shares; `last` or `-` for the latest.",
         autocompletion=conversations,
     ),

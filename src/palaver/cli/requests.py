@@ -77,7 +77,10 @@ def answer(
     request: options.RequestId,
     word: Annotated[
         Literal["allow", "always", "deny"] | None,
-        typer.Argument(help="Your decision. For a question leave it out, or say deny to leave it unanswered."),
+        typer.Argument(
+            metavar="allow|always|deny",
+            help="Your decision. For a question leave it out, or say deny to leave it unanswered.",
+        ),
     ] = None,
     note: Annotated[
         str | None, typer.Option("--note", "-n", help="Words with it: why not, what to change, the answer itself.")

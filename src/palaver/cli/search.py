@@ -25,7 +25,7 @@ AROUND_CHARS = 80
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(help="What to look for.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for.")],
     conversation: options.InConversation = None,
     limit: Annotated[int, typer.Option(help="At most so many places.", min=1, max=200)] = 20,
     json: options.Json = False,

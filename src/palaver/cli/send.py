@@ -30,7 +30,9 @@ EXAMPLES = (
 
 
 def send(
-    text: Annotated[list[str], typer.Argument(help="What to say; `-` stands for what comes in on standard input.")],
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="What to say; `-` stands for what comes in on standard input.")
+    ],
     conversation: options.InConversation = None,
     agent: options.Agent = None,
     folder: Annotated[

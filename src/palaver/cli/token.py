@@ -68,7 +68,7 @@ def list_tokens(data: options.Data = None, json: options.Json = False) -> None:
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(help="As `palaver token list` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `palaver token list` shows it.")],
     data: options.Data = None,
     json: options.Json = False,
 ) -> None:
