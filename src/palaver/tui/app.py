@@ -4,7 +4,9 @@ Started by `palaver tui` with a connected client. Every intent ends here and bec
 screen; a refusal goes back to the one who asked, or is said in one line. Knows the native face alone.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from subprocess import SubprocessError
 from typing import ClassVar
 
@@ -45,10 +47,13 @@ from palaver.tui.leaving import Leaving
 from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
 from palaver.tui.remembered import Remembered
+from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
 
 SAVE_S = 5.0
 """How often what was read is written down."""
+UNREAD_S = 1.0
+"""A list opens at once, also when it cannot be said what is unread."""
 
 
 class PalaverApp(App[None]):
@@ -73,6 +78,7 @@ class PalaverApp(App[None]):
         self.remembered = remembered or Remembered(None)
         self.outbox = Outbox(client, clock, self._pending_changed)
         self._first = conversation
+        self._turns: dict[str, asyncio.Lock] = {}
         self._stop_server = stop_server
         # Before the first style sheet is read, which names their colours.
         self.register_theme(DARK_THEME)
@@ -201,8 +207,11 @@ class PalaverApp(App[None]):
         self.run_worker(self._carry_out(intent), group="orders", exit_on_error=False)
 
     async def _carry_out(self, intent: Order) -> None:
+        """One after the other for each conversation; only a stop waits for nothing."""
+        turns = self._turns.setdefault(intent.conversation, asyncio.Lock())
         try:
-            accepted = await self.client.command(intent.conversation, intent.command)
+            async with nullcontext() if isinstance(intent.command, Interrupt) else turns:
+                accepted = await self.client.command(intent.conversation, intent.command)
         except PalaverError as refusal:
             if not intent.quiet:
                 self._refuse(intent.refused, refusal.message)
@@ -293,11 +302,26 @@ class PalaverApp(App[None]):
             case "quit":
                 self.run_worker(self.action_quit(), group="quit", exit_on_error=False)
             case _:
-                self._open_screen(action)
+                self.run_worker(self._open_screen(action), group="screens", exclusive=True, exit_on_error=False)
 
     def _command(self, command: Interrupt | SendMessage | Regenerate | UpdateConversation) -> None:
         if self.main.conversation:
             self.post_message(Order(self.main.conversation, command))
 
-    def _open_screen(self, action: ActionName) -> None:
+    async def _open_screen(self, action: ActionName) -> None:
         """The screens that are opened by name."""
+        unread = await self._unread() if action == "list" else frozenset[str]()
+        where = Where(self.client, self.clock, self.main.state, self.main.people.names, unread)
+        sheet = screen_for(action, where)
+        if sheet is not None:
+            await self.push_screen(sheet)
+
+    async def _unread(self) -> frozenset[str]:
+        """What changed since it was read here; what never was is not counted."""
+        try:
+            async with asyncio.timeout(UNREAD_S):
+                listings = await self.client.conversations(200)
+        except (PalaverError, TimeoutError):
+            return frozenset()
+        seen = self.remembered.seen_seq
+        return frozenset(row.id for row in listings if row.seq > (seen(row.id) or row.seq))

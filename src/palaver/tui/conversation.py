@@ -45,6 +45,7 @@ from palaver.tui.rows import (
     ToolRow,
     UserRow,
 )
+from palaver.tui.screens.actions import slash_commands
 
 WIDE_COLUMNS = 120
 """From here on subagents have a place of their own."""
@@ -113,7 +114,7 @@ class ConversationScreen(Screen[None]):
         with Body():
             yield Transcript(id="transcript")
             yield Family()
-        yield Docks(self._clock)
+        yield Docks(self._clock, lambda: slash_commands(self.state), self._files)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).add_class("region")
@@ -167,6 +168,18 @@ class ConversationScreen(Screen[None]):
         self._connection(Connection("open"))
         self._flush()
         self.docks.focus_composer()
+
+    @property
+    def people(self) -> People:
+        return self._people
+
+    async def _files(self, folder: str) -> list[str]:
+        """What a folder of the project holds, for whoever names a file."""
+        project = self.state.project
+        if project is None:
+            return []
+        found = await self._client.tree(project, folder or ".")
+        return [f"{entry.name}/" if entry.kind == "folder" else entry.name for entry in found.entries]
 
     def introduce(self, people: People) -> None:
         self._people = people

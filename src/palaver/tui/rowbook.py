@@ -8,7 +8,7 @@ a token costs the same in a long conversation as in a short one. Pure but for wh
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from palaver.core.state import OPEN_TOOL
 from palaver.schema.view import (
@@ -70,8 +70,7 @@ class _Work:
     changes: tuple[FileChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """The making of rows, before one of the messages: what is done, and what the next one needs to know."""
 
     row_count: int
@@ -219,6 +218,8 @@ class RowBook:
 
     def _horizons(self, after: int, up_to: float) -> list[Row]:
         """The ends of what the model is shown less of, between two messages."""
+        if not self._ranges:
+            return []
         return [
             self._keep(
                 CompressedRow(key=f"compressed:{reach.horizon}", seq=reach.horizon, ts=reach.stages[-1].ts, range=reach)
@@ -234,6 +235,8 @@ class RowBook:
             for row in self._changes():
                 self._put(row)
             self._work = _Work(turn)
+        if message.role != "assistant":
+            return
         fresh = tuple(change for block in message.blocks if isinstance(block, ToolBlock) for change in block.changes)
         if fresh:
             self._work = _Work(turn, message.seq, message.ts, (*self._work.changes, *fresh))
@@ -248,12 +251,16 @@ class RowBook:
 
     def _put(self, row: Row) -> None:
         """Runs of looking around become one row; any edit, command, text or message of a person ends them."""
-        explores = isinstance(row, ToolRow) and row.block.name.lower() in EXPLORING
-        if isinstance(row, ToolRow | ThinkingRow) and (explores or (isinstance(row, ThinkingRow) and self._run)):
-            self._run.append(row)
+        if isinstance(row, ToolRow):
+            joins = row.block.name.lower() in EXPLORING
+        else:
+            joins = bool(self._run) and isinstance(row, ThinkingRow)
+        if joins:
+            self._run.append(row)  # type: ignore[arg-type]
             return
-        self._made.extend(self._closed())
-        self._run = []
+        if self._run:
+            self._made.extend(self._closed())
+            self._run = []
         self._made.append(row)
 
     def _divide(self, message: Message) -> None:
@@ -298,11 +305,11 @@ class RowBook:
         return self._keep(row)
 
     def _message_row(self, message: Message) -> Row:
-        text = "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        text = "\n".join([block.text for block in message.blocks if isinstance(block, TextBlock)])
         # What a model has to take for a person's words, and no person said.
         is_person = message.role == "user" and message.event_kind != IDLE_PROMPT
         if is_person:
-            images = tuple(block.url for block in message.blocks if isinstance(block, ImageBlock))
+            images = tuple([block.url for block in message.blocks if isinstance(block, ImageBlock)])
             return self._keep(
                 UserRow(key=message.id, seq=message.seq, ts=message.ts, message=message, text=text, images=images)
             )
