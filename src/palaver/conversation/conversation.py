@@ -9,6 +9,7 @@ Opened by the directory; calls core, log and feed; starts turns. Must never act 
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,11 +170,11 @@ class Conversation:
 
     # -- the door: faces come in here
 
-    async def command(self, command: Order, origin: Origin | None) -> Accepted:
+    async def command(self, command: Order, origin: Origin | None, *, remembers: bool = False) -> Accepted:
         """On disk when it returns. Raises a CallerError or a LogError; then nothing happened."""
         self.last_used_s = self._around.clock.monotonic_s()
         try:
-            answer = await self._asked(command, origin)
+            answer = await self._asked(command, origin, remembers)
         except CallerError:
             if not await self._claims.look_up(command):
                 raise
@@ -181,11 +182,11 @@ class Conversation:
             if answer.applied or not await self._claims.look_up(command):
                 return answer
         # It makes no sense any more because an earlier owner took it; it gets the answer that it got then.
-        return await self._asked(command, origin)
+        return await self._asked(command, origin, remembers)
 
-    async def _asked(self, command: Order, origin: Origin | None) -> Accepted:
+    async def _asked(self, command: Order, origin: Origin | None, remembers: bool) -> Accepted:
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
-        self._inbox.post(Asked(command, origin, answer))
+        self._inbox.post(Asked(command, origin, answer, remembers))
         return await answer
 
     async def stop(self, reason: Stopped) -> None:
@@ -366,7 +367,7 @@ class Conversation:
         at_rest = batch.state.turn is None
         if (at_rest and isinstance(command, NeedsAll)) or clears_context(command):
             await self._load_whole(batch)
-        decision = decide(batch.state, command, self._facts(batch.state, command, post.origin))
+        decision = decide(batch.state, command, self._facts(batch.state, post))
         match decision:
             case Refusal():
                 raise REFUSALS[decision.code](decision.message, **decision.details)
@@ -596,9 +597,10 @@ class Conversation:
         if agent and self._around.roster.agent(agent, self._folder) is None:
             raise NotFound(self._around.roster.why_not(agent, self._folder), agent=agent)
 
-    def _facts(self, state: State, command: Order, origin: Origin | None) -> Facts:
-        chosen = command.agent if isinstance(command, SendMessage | Deliver) else None
-        return self._facts_for(state, chosen or state.agent, origin)
+    def _facts(self, state: State, asked: Asked) -> Facts:
+        chosen = asked.command.agent if isinstance(asked.command, SendMessage | Deliver) else None
+        facts = self._facts_for(state, chosen or state.agent, asked.origin)
+        return dataclasses.replace(facts, remembers=asked.remembers)
 
     def _facts_for(self, state: State, agent: str, origin: Origin | None) -> Facts:
         record = self._around.roster.agent(agent, self._folder)

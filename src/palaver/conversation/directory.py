@@ -278,20 +278,24 @@ class Directory:
         if self._around.roster.agent(agent, folder) is None:
             raise NotFound(self._around.roster.why_not(agent, folder), agent=agent)
 
-    async def command(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
-        """On disk when it returns."""
-        answer = await self._taken(conversation, await self.fitted(command), origin)
+    async def command(
+        self, conversation: str, command: Order, origin: Origin | None, *, remembers: bool = False
+    ) -> Accepted:
+        """On disk when it returns. `remembers`: its id is used up even if there was nothing to do."""
+        answer = await self._taken(conversation, await self.fitted(command), origin, remembers)
         if isinstance(command, DeleteConversation):
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
             for below in await subagents_below(self._around.log, conversation):
                 await self._taken(below, DeleteConversation(), origin)
         return answer
 
-    async def _taken(self, conversation: str, command: Order, origin: Origin | None) -> Accepted:
+    async def _taken(
+        self, conversation: str, command: Order, origin: Origin | None, remembers: bool = False
+    ) -> Accepted:
         while True:
             owned = await self._opened(conversation)
             try:
-                return await owned.command(command, origin)
+                return await owned.command(command, origin, remembers=remembers)
             except LogUnavailable:
                 if self._closing or not owned.closed:
                     raise

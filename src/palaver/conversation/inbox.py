@@ -27,6 +27,8 @@ class Asked:
     command: Order
     origin: Origin | None
     answer: asyncio.Future[Accepted]
+    remembers: bool = False
+    """Its id is used up even if there is nothing to do."""
 
 
 @dataclass(slots=True)

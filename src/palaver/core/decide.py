@@ -43,6 +43,9 @@ def decide(state: State, command: Order, facts: Facts) -> Decision:
     if admitted.word == "refused":
         return Refusal("conflict", admitted.why)
     decision = _decide(state, command, facts)
+    if isinstance(decision, Already) and facts.remembers and command.client_request_id and not state.deleted:
+        # An event that changes nothing keeps the id: repeated later, when there would be something to do, it does nothing.
+        decision = [events.ConversationUpdated()]
     if not isinstance(decision, list) or not decision:
         return decision
     return _stamped(decision, command, facts)

@@ -24,3 +24,5 @@ class Facts:
     new_id: Callable[[], str]
     runner: Runner
     origin: Origin | None = None
+    remembers: bool = False
+    """Whoever asks wants a repetition to be known as one even where there is nothing to do."""

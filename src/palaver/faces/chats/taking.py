@@ -84,7 +84,7 @@ class Outcome:
 
 
 async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts, rooms: Rooms) -> Outcome:
-    """Raises Forbidden, Gone or a failure of the log; all else is an outcome, and acked."""
+    """Raises Forbidden and Gone, which are acked too, or a failure of the log; all else is an outcome."""
     asked = read.asked
     if isinstance(asked, Invalid):
         outcome = Outcome("invalid_content", asked.message)
@@ -92,7 +92,12 @@ async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts
             rooms.tell_ack(chat, read.client_request_id, False, outcome.result, takes_number=False)
         return outcome
     async with rooms.one_at_a_time(chat, asked.client_request_id):
-        outcome = await _outcome(chat, asked, request, server)
+        try:
+            outcome = await _outcome(chat, asked, request, server)
+        except (Forbidden, Gone) as refused:
+            result = {"status": refused.code, "error": refused.message}
+            rooms.tell_ack(chat, asked.client_request_id, False, result, takes_number=False)
+            raise
         rooms.tell_ack(
             chat,
             asked.client_request_id,
@@ -176,7 +181,7 @@ class _Taking:
                         require(self._request.auth, role_for(command))
                 for command in (meant.command, meant.then):
                     if command is not None:
-                        await self._server.directory.command(self._chat, command, self._origin)
+                        await self._server.directory.command(self._chat, command, self._origin, remembers=True)
 
     async def _state(self) -> State:
         """What names a message or a place needs all of them."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, delete, get, put
+from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
@@ -23,6 +24,7 @@ from palaver.errors import Conflict, Invalid, NotFound
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.refused import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.chats.taking import ID, ChatsRequest, filling, kept_in
+from palaver.faces.described import operation
 from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.history import IMPORT_BYTES
 from palaver.faces.server import Server, ServerParts, needs, origin_of
@@ -34,6 +36,22 @@ from palaver.schema.commands import CreateConversation, DeleteConversation
 from palaver.schema.view import Listing, State
 
 PAGE_LIMIT = 500
+
+DOCUMENT = Schema(
+    type=OpenAPIType.OBJECT,
+    description="A trajectory. Keys beyond these are kept.",
+    properties={
+        "id": Schema(type=OpenAPIType.STRING, description="As in the address"),
+        "title": Schema(type=OpenAPIType.STRING),
+        "messages": Schema(
+            type=OpenAPIType.ARRAY,
+            items=Schema(
+                type=OpenAPIType.OBJECT, properties={"role": Schema(type=OpenAPIType.STRING)}, required=["role"]
+            ),
+        ),
+    },
+    required=["messages"],
+)
 
 _listed = msgspec.json.Decoder(dict[str, Any])
 
@@ -141,6 +159,7 @@ def _folder(state: State, server: ServerParts) -> Path:
     request_max_body_size=IMPORT_BYTES,
     guards=[needs("send")],
     responses={**REFUSED, **CONFLICT, **TOO_LARGE},
+    operation_class=operation(body={"application/json": DOCUMENT}),
     operation_id="put_trajectory",
     tags=["chats"],
 )

@@ -105,6 +105,24 @@ async def test_same_id_is_remembered_over_a_restart(tmp_path: Path) -> None:
         assert await did(server, "c", "user_message", **body) == "duplicate"
 
 
+async def test_command_that_had_nothing_to_do_is_remembered_and_does_nothing_later(work: Work) -> None:
+    name = fresh("nothing")
+    stop, clear = {"client_request_id": fresh()}, {"client_request_id": fresh()}
+    assert await did(work.server, name, "abort", **stop) == "aborted"
+    assert await did(work.server, name, "clear_draft", **clear) == "applied"
+    async with following(work.server, name) as chat:
+        await chat.did("user_message", content="nothing\n!say Wait.\n!gate nothing")
+        await work.provider.gates.reached("nothing")
+        await chat.did("set_draft", text="Dear")
+        assert await chat.did("abort", **stop) == "duplicate"
+        assert await chat.did("clear_draft", **clear) == "duplicate"
+        assert (await chat.command("set_draft", text="x", **clear)).status_code == 400
+        now = await chat.snapshot()
+        assert (now["runtime"]["state"], now["thread"]["draft"]) == ("generating", "Dear")
+        work.provider.gates.open("nothing")
+        await chat.answered()
+
+
 async def test_same_id_with_another_body_is_invalid(shared: Served) -> None:
     name = fresh("other")
     request = fresh()
@@ -275,6 +293,20 @@ async def test_decisions_and_results_are_refused_where_nothing_waits_for_one(sha
         ]
         assert {answer.status_code for answer in answers} == {400}
         assert chat.client.messages == []
+
+
+async def test_forbidden_command_is_acked_to_whoever_follows_and_changes_nothing(server: Served) -> None:
+    server.app.keys.replace(server.token, [KeyRecord(name="bot", kind="agent", hash=token_hash("bot-token"))])
+    name, request = fresh("forbidden"), fresh()
+    async with following(server, name) as chat:
+        seq = chat.client.seq
+        body = {"client_request_id": request, "type": "approve_tools"}
+        headers = {"Authorization": "Bearer bot-token"}
+        answer = await server.http.post(f"/v1/chats/{name}/commands", json=body, headers=headers)
+        ack = await chat.acked(request)
+    assert answer.status_code == 403
+    assert (ack["accepted"], ack["result"]["status"], int(ack["seq"])) == (False, "forbidden", seq)
+    assert ack["result"]["error"]
 
 
 async def test_agent_token_says_but_does_not_decide(server: Served) -> None:

@@ -163,6 +163,9 @@ async def test_branch_has_new_ids_and_a_parent_link(work: Work) -> None:
     async with following(work.server, second) as chat:
         await chat.did("branch_from_chat", source_chat_id=branch)
         await chat.until(lambda frame: len(chat.client.messages) == 5)
+        lines = (await work.server.http.get(f"/api/conversations/{second}/export", params={"format": "jsonl"})).text
+        made = [line for line in lines.splitlines() if msgspec.json.decode(line)["type"] == "conversation.created"]
+        assert len(made) == 1
         assert chat.client.thread.items() >= {"parent_id": branch, "root_chat_id": source}.items()
     assert [request.refused for request in work.provider.requests if request.refused] == []
 
