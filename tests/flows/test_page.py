@@ -99,6 +99,23 @@ async def test_every_screen_of_the_page_has_an_address(built: Path) -> None:
     assert not Page(built).serves("")
 
 
+async def test_browser_at_an_address_with_nothing_gets_the_page_and_programs_get_a_refusal(server: Served) -> None:
+    opened = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+    async with server.browser() as page:
+        shown = [await page.get(path, headers=opened) for path in ("/nowhere", "/c/a/b")]
+        others = [
+            await page.get("/nowhere"),
+            await page.get("/api/nowhere", headers=opened),
+            await page.post("/nowhere", headers=opened),
+        ]
+
+    assert [(answer.status_code, answer.headers["content-type"]) for answer in shown] == [
+        (404, "text/html; charset=utf-8"),
+        (200, "text/html; charset=utf-8"),
+    ]
+    assert [answer.status_code for answer in others] == [401, 401, 401]
+
+
 async def test_page_that_is_not_built_says_how_to_build_it(tmp_path: Path) -> None:
     status, _, body = await fetch(Page(tmp_path), "/")
 

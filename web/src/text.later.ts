@@ -59,7 +59,9 @@ export const later = {
     unreachable: "The server does not answer",
     unreachableHint: "Check that “palaver serve” is running and that this device reaches it.",
     again: "Try again",
-    signedOut: "You were signed out. Sign in again to go on; nothing is lost.",
+    expired: "Your sign-in has ended: it was not used for a month, or the token was changed. Sign in again to go on; nothing is lost.",
+    left: "You signed out. The copy on this device was removed.",
+    server: (name: string, version: string) => `${name} · Palaver ${version}`,
   },
 
   settings: {
@@ -384,6 +386,14 @@ export const later = {
     hide: "Hide it",
     down: "To the answer",
     up: "To the message",
+  },
+
+  notFound: {
+    heading: "There is nothing at this address",
+    lookedFor: "You looked for",
+    hint: "The address may be cut short, or belong to another version of Palaver.",
+    home: "To the start",
+    all: "All conversations",
   },
 
   screen: {

@@ -39,7 +39,11 @@ test("days are named from where the reader is", () => {
 });
 
 test("the tab counts what waits", () => {
-  expect([text.title(0, null), text.title(2, "Garden")]).toEqual(["Palaver", "(2) Garden · Palaver"]);
+  expect([text.title(0, 0, null), text.title(2, 1, "Garden"), text.title(0, 1, "Garden")]).toEqual([
+    "Palaver",
+    "(2) Garden · Palaver",
+    "• Garden · Palaver",
+  ]);
 });
 
 test("a sentence of the server is shown without a programmer's quotes", () => {

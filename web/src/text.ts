@@ -116,8 +116,8 @@ export function list(...words: (string | false)[]): string {
 
 export const text = {
   name: "Palaver",
-  title: (waiting: number, conversation: string | null) =>
-    `${waiting > 0 ? `(${waiting}) ` : ""}${conversation ? `${conversation} · ` : ""}Palaver`,
+  title: (waiting: number, unseen: number, conversation: string | null) =>
+    `${waiting > 0 ? `(${waiting}) ` : unseen > 0 ? "• " : ""}${conversation ? `${conversation} · ` : ""}Palaver`,
   join: (...words: (string | null | undefined | false)[]) => words.filter(Boolean).join(" · "),
 
   list: {

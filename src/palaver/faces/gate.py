@@ -37,7 +37,10 @@ _HEADERS: dict[bytes, bytes] = {
 OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
-_LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"authorization", b"cookie"})
+_LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"})
+
+_NO_PAGES = ("/api/", "/mcp", "/ws")
+"""Where faces answer by themselves; any other address that somebody opens in a browser is answered by the page, in words."""
 
 
 def allowed_hosts(port: int, public_hosts: Iterable[str]) -> frozenset[str]:
@@ -60,6 +63,7 @@ class _Asked:
     hosts: tuple[str, ...]
     origin: str | None
     fetch_site: str | None
+    fetch_dest: str | None
     authorization: str | None
     cookie: str | None
     peer: str
@@ -82,7 +86,7 @@ class Gate:
         asked = _asked(scope)
         try:
             self._check_host(asked)
-            if self._is_page(scope):
+            if self._is_page(scope, asked):
                 await self._page(scope, receive, answer)
                 return
             _check_origin(asked)
@@ -93,8 +97,10 @@ class Gate:
             return
         await self._app(scope, receive, answer)
 
-    def _is_page(self, scope: Scope) -> bool:
-        return scope.get("method") in ("GET", "HEAD") and self._page.serves(scope["path"])
+    def _is_page(self, scope: Scope, asked: _Asked) -> bool:
+        path: str = scope["path"]
+        opened = asked.fetch_dest == "document" and not path.startswith(_NO_PAGES)
+        return scope.get("method") in ("GET", "HEAD") and (opened or self._page.serves(path))
 
     def _check_host(self, asked: _Asked) -> None:
         host = asked.hosts[0].lower() if len(asked.hosts) == 1 else ""
@@ -146,6 +152,7 @@ def _asked(scope: Scope) -> _Asked:
         hosts=tuple(found.get(b"host", ())),
         origin=_first(found.get(b"origin")),
         fetch_site=_first(found.get(b"sec-fetch-site")),
+        fetch_dest=_first(found.get(b"sec-fetch-dest")),
         authorization=_first(found.get(b"authorization")),
         cookie="; ".join(found[b"cookie"]) if b"cookie" in found else None,
         peer=peer_of(scope),

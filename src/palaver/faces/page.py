@@ -75,7 +75,10 @@ class Page:
         return path == "/" or word in SCREENS or path.startswith("/assets/") or path in self._files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An ASGI application for what `serves` claims. An asset that is not there is a 404, never the index."""
+        """An ASGI application for what `serves` claims. An asset that is not there is a 404, never the index.
+
+        Any other address gets the index too, as a 404: it says in words what is missing.
+        """
         path: str = scope["path"]
         if path.startswith("/assets/"):
             found = self._files.get(path)
@@ -85,9 +88,10 @@ class Page:
         if found is None:
             await _send(send, 404, b"text/plain; charset=utf-8", REVALIDATE, b"", b"There is no such file.", scope)
             return
-        unchanged = any(name == b"if-none-match" and found.etag in value for name, value in scope["headers"])
+        known = self.serves(path)
+        unchanged = known and any(name == b"if-none-match" and found.etag in value for name, value in scope["headers"])
         body = b"" if unchanged else found.body
-        await _send(send, 304 if unchanged else 200, found.media_type, found.caching, found.etag, body, scope)
+        await _send(send, 304 if unchanged else 200 if known else 404, found.media_type, found.caching, found.etag, body, scope)
 
     def _refresh(self) -> None:
         """Reads the folder again when the page was built anew, so that a reload in the browser is all it takes."""

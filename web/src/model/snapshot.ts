@@ -15,6 +15,8 @@ export interface SessionState {
   readonly session: Session | null;
   /** Why the last sign-in was refused. */
   readonly error: WireError | null;
+  /** How somebody who was signed in here came to be so no more: by themselves, or because the server does not know them. */
+  readonly ended?: "left" | "expired";
 }
 
 export interface OpenConversation {

@@ -47,6 +47,9 @@ const SEEN_MS = 1_000;
 /** A conversation the server refused for a reason that may pass. */
 const REFUSED_MS = 3_000;
 
+/** That somebody was signed in on this device, so that an end of it can be called one. */
+const SIGNED_IN_UNDER = "palaver.signed_in";
+
 const CREATE_TRIES = 4;
 
 const NOTHING_ASKED: Snapshot["requests"] = { phase: "idle", items: [] };
@@ -260,11 +263,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   private enter(session: SessionState): void {
     this.dropCopy();
+    this.ports.device.set(SIGNED_IN_UNDER, "yes");
     this.publish({ session });
     this.feed.start();
   }
 
-  leave(error: WireError | null): void {
+  leave(error: WireError | null, ended?: "left"): void {
+    const wasIn = this.ports.device.get(SIGNED_IN_UNDER) !== null;
+    if (ended !== undefined) this.ports.device.set(SIGNED_IN_UNDER, null);
     if (this.copy !== null) {
       this.conversations.clear();
       this.list.clear();
@@ -273,7 +279,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
       this.flush();
     }
     this.feed.signOut();
-    this.publish({ session: { phase: "signed_out", session: null, error } });
+    const why = ended ?? (wasIn ? ("expired" as const) : undefined);
+    this.publish({ session: { phase: "signed_out", session: null, error, ...(why && { ended: why }) } });
   }
 
   async signIn(credentials: Credentials): Promise<boolean> {
@@ -296,7 +303,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.list.clear();
     this.dirtyList = true;
     this.publish({ requests: NOTHING_ASKED });
-    this.leave(null);
+    this.leave(null, "left");
     this.flush();
   }
 
@@ -312,7 +319,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   onConnection(connection: Connection): void {
     this.outbox.setConnected(this.feed.isReady);
     if (connection.kind === "signed_out" && this.snapshot.session.phase === "signed_in") {
-      this.publish({ connection, session: { phase: "signed_out", session: null, error: null } });
+      this.publish({ connection, session: { phase: "signed_out", session: null, error: null, ended: "expired" } });
     } else this.publish({ connection });
   }
 

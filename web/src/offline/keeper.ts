@@ -38,6 +38,46 @@ export async function want(wanted: boolean): Promise<void> {
   if (!wanted) await clearCopy();
 }
 
+interface InstallOffer extends Event {
+  prompt(): Promise<unknown>;
+  readonly userChoice: Promise<{ outcome: "accepted" | "dismissed" }>;
+}
+
+/** The browser's offer to install the page, which it makes once and only for a while. */
+class Installable {
+  offer: InstallOffer | null = null;
+  private readonly listeners = new Set<() => void>();
+
+  constructor() {
+    window.addEventListener("beforeinstallprompt", (event) => {
+      event.preventDefault();
+      this.set(event as InstallOffer);
+    });
+    window.addEventListener("appinstalled", () => this.set(null));
+  }
+
+  listen(run: () => void): () => void {
+    this.listeners.add(run);
+    return () => this.listeners.delete(run);
+  }
+
+  async ask(): Promise<"accepted" | "dismissed"> {
+    const { offer } = this;
+    if (offer === null) return "dismissed";
+    await offer.prompt();
+    const { outcome } = await offer.userChoice;
+    this.set(null);
+    return outcome;
+  }
+
+  private set(offer: InstallOffer | null): void {
+    this.offer = offer;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+export const installable = new Installable();
+
 export function keep(store: Store, go: (address: string) => void): void {
   if (!canKeep()) return;
   // A browser that forbids it shows the page as it always did.

@@ -108,6 +108,11 @@ export class LaterApi extends HttpApi {
     return this.call("DELETE", `/api/processes/${pid}`);
   }
 
+  /** A one-time code that signs another browser in. */
+  newCode(role: string): Promise<{ code: string; expires_in_s: number }> {
+    return this.call("POST", "/api/session/code", { query: { role } });
+  }
+
   // -- agents
 
   /** With a folder: also those that it holds, trusted or not. */

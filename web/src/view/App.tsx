@@ -13,13 +13,14 @@ import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, withCommandKey } from "./keys";
-import { fetchTheRest, Home, KeyHelp, Notifier, Share, SignIn } from "./later";
+import { fetchTheRest, Home, KeyHelp, NotFound, Notifier, Share, SignIn } from "./later";
 import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
 import { screens } from "./screens";
 import { usePick, useStore, useWaitingCount } from "./store";
+import { useUnseen } from "./unseen";
 import { ActionsContext, type PageActions } from "./actions";
 
 type Layer = "palette" | "keys" | "list" | null;
@@ -37,7 +38,7 @@ export function App() {
         <Page />
       ) : (
         <Suspense fallback={null}>
-          <SignIn session={session} wasIn={wasIn} />
+          <SignIn session={session} />
         </Suspense>
       )}
       <Announcer />
@@ -52,6 +53,7 @@ function Page() {
   const [layer, setLayer] = useState<Layer>(null);
   const [sideShown, setSideShown] = useState(true);
   const waiting = useWaitingCount();
+  const unseen = useUnseen();
   const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
   const user = usePick(({ session }) => session.session?.user ?? null);
@@ -61,8 +63,8 @@ function Page() {
   const screen = route.screen && screens[route.screen];
   const name = screen ? screen.name : (title ?? null);
   useEffect(() => {
-    document.title = text.title(waiting, name);
-  }, [waiting, name]);
+    document.title = text.title(waiting, unseen, name);
+  }, [waiting, unseen, name]);
 
   useEffect(() => {
     void store.loadAgents();
@@ -121,7 +123,7 @@ function Page() {
   }));
 
   // A copy is there to be read: what begins something new is not offered.
-  const Stage = screen ? screen.View : isCopy ? screens.conversations.View : Home;
+  const Stage = route.missing ? NotFound : screen ? screen.View : isCopy ? screens.conversations.View : Home;
   const list = <ConversationList current={route.conversation} onChosen={close} />;
   return (
     <MeContext value={me}>

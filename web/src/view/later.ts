@@ -31,6 +31,7 @@ const parts = {
   tree: () => import("./files/TreeDialog"),
   speaker: () => import("./speech/Speaker"),
   share: () => import("./share/Share"),
+  notFound: () => import("./home/NotFound"),
 };
 
 export const RequestDock = lazy(parts.requests);
@@ -56,6 +57,7 @@ export const KeyHelp = lazy(parts.keys);
 export const Home = lazy(parts.home);
 export const MissionDialog = lazy(parts.mission);
 export const TreeDialog = lazy(parts.tree);
+export const NotFound = lazy(parts.notFound);
 export const Share = lazy(parts.share);
 export const Speaker = lazy(parts.speaker);
 export const SignIn = lazy(() => import("./signin/SignIn"));

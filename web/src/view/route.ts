@@ -21,6 +21,8 @@ export interface Route extends Place {
   /** A screen beside conversations, and what follows it in the address. */
   screen: ScreenName | null;
   rest: string;
+  /** Nothing is at this address. */
+  missing: boolean;
 }
 
 const listeners = new Set<() => void>();
@@ -34,8 +36,9 @@ function read(): Route {
   const conversation = word === "c" && /^[\w-]{1,128}$/.test(rest) ? rest : null;
   const at = Number.parseInt(new URLSearchParams(location.search).get("at") ?? "", 10);
   const message = new URLSearchParams(location.hash.slice(1)).get("m");
+  const screen = isScreen(word) ? word : null;
   visit += 1;
-  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message, screen: isScreen(word) ? word : null, rest, visit };
+  return { conversation, at: Number.isSafeInteger(at) && at > 0 ? at : null, message, screen, rest, visit, missing: word !== "" && !conversation && !screen };
 }
 
 function current(): Route {

@@ -9,7 +9,12 @@ import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 import { codeRefusal } from "./code";
 
-export default function SignIn({ session, wasIn }: { session: SessionState; wasIn: boolean }) {
+interface Health {
+  name: string;
+  version: string;
+}
+
+export default function SignIn({ session }: { session: SessionState }) {
   const [asked, setAsked] = useState(false);
   // Who is not known here any more has no copy here either.
   useEffect(() => {
@@ -26,10 +31,24 @@ export default function SignIn({ session, wasIn }: { session: SessionState; wasI
             {later.signIn.checkingCode}
           </p>
         )}
-        {showsForm && <TokenForm session={session} wasIn={wasIn} onAsk={() => setAsked(true)} />}
+        {session.phase !== "unreachable" && <Server />}
+        {showsForm && <TokenForm session={session} onAsk={() => setAsked(true)} />}
       </div>
     </main>
   );
+}
+
+/** Whose door this is. Who is not told goes in all the same. */
+function Server() {
+  const [health, setHealth] = useState<Health | null>(null);
+  useEffect(() => {
+    const leave = new AbortController();
+    fetch("/api/health", { signal: leave.signal })
+      .then((response) => response.json())
+      .then(setHealth, () => undefined);
+    return () => leave.abort();
+  }, []);
+  return <p className="door-server">{health && later.signIn.server(health.name, health.version)}</p>;
 }
 
 function Unreachable() {
@@ -47,11 +66,10 @@ function Unreachable() {
 
 interface TokenFormProps {
   session: SessionState;
-  wasIn: boolean;
   onAsk: () => void;
 }
 
-function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
+function TokenForm({ session, onAsk }: TokenFormProps) {
   const store = useStore();
   const [token, setToken] = useState("");
   const busy = session.phase === "checking";
@@ -67,7 +85,7 @@ function TokenForm({ session, wasIn, onAsk }: TokenFormProps) {
   return (
     <form onSubmit={submit}>
       <h1 className="door-heading">{later.signIn.heading}</h1>
-      <p className="door-lead">{wasIn ? later.signIn.signedOut : later.signIn.lead}</p>
+      <p className="door-lead">{session.ended ? later.signIn[session.ended] : later.signIn.lead}</p>
       <label className="label" htmlFor="token">
         {later.signIn.token}
       </label>
