@@ -11,6 +11,7 @@ from palaver.backends.base import Backend, Readiness
 from palaver.clock import Clock
 from palaver.schema.records import AgentRecord
 from palaver.tools.agents_message import NAME as AGENTS_MESSAGE
+from palaver.tools.knowledge import SEARCH_SPEC
 from palaver.tools.task import NAME as TASK
 from palaver.tools.toolbox import Toolbox
 
@@ -20,17 +21,19 @@ PROGRAMS = (
     AgentRecord(id="pi", name="Pi", description="A small coding agent for any model", backend="pi"),
 )
 """In the order in which `default` takes one that is ready."""
+OTHERS = (TASK, AGENTS_MESSAGE)
+"""The tools by which an agent reaches the others."""
 NO_ACP_AGENT = AgentRecord(id="acp", name="Agents that speak ACP", backend="acp")
 """Stands for those that nobody has set up."""
 
 
 def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
     policy, standing = toolbox.policy, toolbox.standing
+    others = toolbox.only(OTHERS)
 
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
 
-        others = toolbox.only((TASK, AGENTS_MESSAGE))
         return ClaudeBackend(environment, clock, policy=policy, standing=standing, others=others)
 
     def claude_readiness(_: AgentRecord) -> Readiness:
@@ -41,7 +44,9 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def codex() -> Backend:
         from palaver.backends.codex import CodexBackend
 
-        return CodexBackend(clock, environment, policy=policy, standing=standing)
+        return CodexBackend(
+            clock, environment, policy=policy, standing=standing, others=toolbox.only((*OTHERS, SEARCH_SPEC.name))
+        )
 
     def codex_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.codex import readiness

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
-from typing import cast
 
 from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
@@ -19,15 +18,14 @@ from palaver.backends.claude.conduct import Conduct
 from palaver.backends.claude.installation import executable
 from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
 from palaver.backends.judging import Judging
+from palaver.backends.own_tools import offered
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import PolicyRule
-from palaver.tools.base import Tool
 from palaver.tools.policy import Mode, Policy, as_mode
 from palaver.tools.standing import StandingGrants
-from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox
 
 NAME = "claude"
@@ -107,7 +105,7 @@ class ClaudeBackend:
             return all_known(program.known, turn) or (brief.session is not None and program.session == brief.session)
 
         def start(resume: Resume | None) -> AbstractAsyncContextManager[ClaudeProgram]:
-            return started(spec, mode, resume, lambda: self._closing, self._others_of(turn))
+            return started(spec, mode, resume, lambda: self._closing, offered(self._others, turn))
 
         try:
             using = self._programs.use(turn.conversation, lambda: start(resume), fits, turn.agent.id)
@@ -120,13 +118,6 @@ class ClaudeBackend:
         if resume is not None and not resume.fork:
             program.cost_usd = float(brief.marked.get("cost_usd") or 0.0)
         return program, brief.unseen if resume is not None else brief.whole
-
-    def _others_of(self, turn: Turn) -> list[Tool]:
-        """Said once, when the program starts: by then it is known how deep it stands, and who is there."""
-        if self._others is None:
-            return []
-        has, offered = turn.agent.tools, self._others.delegating(turn.project, is_deepest(turn.state)).tools
-        return [cast(Tool, tool) for name, tool in offered.items() if not has or name in has]
 
     def _spec(self, turn: Turn) -> Spec:
         agent = turn.agent

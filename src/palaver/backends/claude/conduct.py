@@ -50,7 +50,6 @@ from palaver.schema.events import (
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
-from palaver.tools.policy import as_mode
 from palaver.tools.redact import Redactor
 
 STOP_S = 1.5
@@ -369,9 +368,7 @@ class Conduct:
         )
         known = call.id if call is not None else self._turn.new_id()
         self._carried.add(known)
-        active = self._turn.state.turn
-        mode = (active.mode if active else None) or self._turn.params.get("mode") or self._turn.agent.mode
-        self._hold(own.carry_out(self._turn, known, as_mode(mode)), f"{name} {known}")
+        self._hold(own.carry_out(self._turn, known), f"{name} {known}")
 
     def _hold(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)

@@ -7,15 +7,14 @@ task, a message to another agent) is held by that turn, which ends it when it en
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from palaver.backends.base import Turn
 from palaver.backends.claude.asking import OwnQuestion
 from palaver.backends.claude.program import Signal
-from palaver.schema.events import KnownEvent
-from palaver.schema.view import Outcome
+from palaver.backends.own_tools import OVER, carried_out
 from palaver.tools.ask_user import AskUser
-from palaver.tools.base import Letter, Passage, Reply, Report, Tool, ToolResult, Workplace
+from palaver.tools.base import Tool, ToolResult
 
 if TYPE_CHECKING:
     from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 FOUND_LIMIT = 8
 """Passages of one search: enough to find what is meant, and to ask again more exactly."""
 SEARCH = "Search the earlier conversations of this project. Gives the best passages with their conversation's title."
-OVER = ToolResult(ok=False, error="The turn is over; nothing more comes of this.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,50 +34,14 @@ class OwnCall:
     given: Mapping[str, Any]
     answer: "asyncio.Future[ToolResult]"
 
-    async def carry_out(self, turn: Turn, call: str, mode: str) -> None:
+    async def carry_out(self, turn: Turn, call: str) -> None:
         """Whatever happens, there is an answer: the program waits for it."""
-        place = Workplace(
-            root=turn.project, output=_unheard, spill=turn.store_blob, host=_Host(turn), call=call, mode=mode
-        )
         result = OVER
         try:
-            result = await self.tool.run(self.given, place)
+            result = await carried_out(self.tool, self.given, turn, call)
         finally:
             if not self.answer.done():
                 self.answer.set_result(result)
-
-
-class _Host:
-    """Implements `tools.base.Host` as far as these tools ask."""
-
-    def __init__(self, turn: Turn) -> None:
-        self._turn = turn
-
-    @property
-    def conversation(self) -> str:
-        return self._turn.conversation
-
-    async def emit(self, event: KnownEvent) -> None:
-        raise RuntimeError("The program tells what happens in its turn; no tool that is offered to it does.")
-
-    def end_turn(self, outcome: Outcome, summary: str | None = None) -> None:
-        raise RuntimeError("The program ends its own turn; no tool that is offered to it does.")
-
-    async def search(self, query: str, limit: int) -> Sequence[Passage]:
-        return await self._turn.search(query, limit)
-
-    async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
-        await self._turn.process_ended(process, exit_code, text)
-
-    async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
-        return await self._turn.delegate(agent, prompt, call)
-
-    async def write_to(self, letter: Letter, call: str) -> Reply:
-        return await self._turn.write_to(letter, call)
-
-
-async def _unheard(text: str, stream: Literal["stdout", "stderr"]) -> None:
-    pass
 
 
 def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServerConfig":

@@ -21,12 +21,14 @@ from palaver.backends.codex.threads import open_thread
 from palaver.backends.codex.translate import NAME
 from palaver.backends.codex.turn import CodexTurn
 from palaver.backends.judging import Judging
+from palaver.backends.own_tools import offered
 from palaver.backends.programs import IDLE_S, Programs, Row
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
 from palaver.tools.policy import Policy
 from palaver.tools.standing import StandingGrants
+from palaver.tools.toolbox import Toolbox
 
 
 class CodexBackend:
@@ -39,11 +41,14 @@ class CodexBackend:
         *,
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
+        others: Toolbox | None = None,
         idle_s: float = IDLE_S,
     ) -> None:
-        """`environment` is the server's own; the program sees only what it may."""
+        """`environment` is the server's own; the program sees only what it may. `others` holds the tools of ours that it
+        is offered."""
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
+        self._others = others
         self._programs: Programs[AppServer] = Programs(NAME, clock, idle_s)
         self._shared: dict[str, Shared] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -60,9 +65,11 @@ class CodexBackend:
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
             conduct = conduct_of(turn, self._judging.policy.full_enabled)
-            opened = await open_thread(server, turn, conduct)
+            tools = offered(self._others, turn)
+            opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
-            running = CodexTurn(turn, server, opened.thread, conduct, self._judging, partial(shared.drop, server))
+            give_up = partial(shared.drop, server)
+            running = CodexTurn(turn, server, opened.thread, conduct, self._judging, give_up, tools)
             async with aclosing(running.events(opened.record)) as events:
                 async for event in events:
                     yield event

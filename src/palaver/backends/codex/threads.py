@@ -5,7 +5,7 @@ that has gone on beyond that (an edited or branched conversation, a turn that wa
 that Codex no longer knows is begun anew with the whole record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from palaver.backends.codex.rpc import AppServer, Json, Refused, Thread
 from palaver.backends.codex.translate import NAME
 from palaver.context.handover import handover
 from palaver.schema.view import Message
+from palaver.tools.base import ToolSpec
 
 logger = structlog.get_logger(__name__)
 
@@ -32,13 +33,14 @@ class Opened:
     """What it has not seen, to be told before the person's message."""
 
 
-async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened:
+async def open_thread(server: AppServer, turn: Turn, conduct: Conduct, tools: Sequence[ToolSpec] = ()) -> Opened:
+    """`tools` are what a new thread is offered; one that goes on has kept them."""
     await server.let_go_of_idle()
     told = handover(turn.state, NAME, turn.id)
     if told.session is None:
-        return Opened(await _start(server, conduct), told.record)
+        return Opened(await _start(server, conduct, tools), told.record)
     if _said_differently(turn, told.session):
-        return Opened(await _start(server, conduct), handover(turn.state, _NOBODY, turn.id).record)
+        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id).record)
     try:
         thread = _live(server, told.session) or await _resume(server, told.session, conduct)
         place = _place(turn, told.session)
@@ -49,7 +51,7 @@ async def open_thread(server: AppServer, turn: Turn, conduct: Conduct) -> Opened
         logger.warning(
             "codex cannot go on with its thread; it is told all of it", thread=told.session, why=str(refused)
         )
-        return Opened(await _start(server, conduct), handover(turn.state, _NOBODY, turn.id).record)
+        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id).record)
 
 
 def _live(server: AppServer, session: str) -> Thread | None:
@@ -85,8 +87,12 @@ def _last_own(turn: Turn, session: str) -> Message | None:
     return None
 
 
-async def _start(server: AppServer, conduct: Conduct) -> Thread:
-    result = await server.call("thread/start", conduct.of_thread())
+async def _start(server: AppServer, conduct: Conduct, tools: Sequence[ToolSpec]) -> Thread:
+    ours = [
+        {"type": "function", "name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+        for tool in tools
+    ]
+    result = await server.call("thread/start", {**conduct.of_thread(), **({"dynamicTools": ours} if ours else {})})
     # Nothing is spent yet.
     return _known(server, result, conduct, last_turn=None, total={})
 

@@ -8,7 +8,7 @@ end-of-turn mark. A program that does not come to rest is given up. A late line 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -25,6 +25,7 @@ from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refuse
 from palaver.backends.codex.spoken import opening, spoken
 from palaver.backends.codex.translate import DECLINED, Translator
 from palaver.backends.judging import Judging
+from palaver.backends.own_tools import OVER, carried_out
 from palaver.backends.process import to_the_end
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
@@ -40,6 +41,7 @@ from palaver.schema.events import (
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
+from palaver.tools.base import Tool, ToolResult
 from palaver.tools.policy import Verdict
 
 SETTLE_S = 1.5
@@ -75,13 +77,17 @@ class CodexTurn:
         conduct: Conduct,
         judging: Judging,
         give_up: Callable[[], Awaitable[None]],
+        own_tools: Sequence[Tool] = (),
     ) -> None:
+        """`own_tools` are those of ours that Codex may call."""
         self._turn = turn
         self._server = server
         self._thread = thread
         self._conduct = conduct
         self._judging = judging
         self._give_up = give_up
+        self._own_tools = {tool.spec.name: tool for tool in own_tools}
+        self._own_calls: set[asyncio.Task[None]] = set()
         self._inbox: asyncio.Queue[Line | Gone | _Answered] = thread.listen()
         self._translator = Translator(
             session=thread.id,
@@ -262,6 +268,9 @@ class CodexTurn:
 
     async def _asked(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
         assert line.id is not None
+        if line.method == "item/tool/call":
+            await self._own_call(line.id, line.params)
+            return
         call = self._translator.calls.get(str(line.params.get("itemId")))
         question = asked(
             line.method,
@@ -350,10 +359,34 @@ class CodexTurn:
         known.task.cancel()
         return RequestResolved(request=known.asked.opened.request, status="cancelled")
 
+    # -- our own tools
+
+    async def _own_call(self, request: int | str, params: Json) -> None:
+        name, arguments = str(params.get("tool")), params.get("arguments")
+        tool = self._own_tools.get(name)
+        if tool is None:
+            await self._server.reply(request, _told(ToolResult(ok=False, error=f"There is no tool “{name}” here.")))
+            return
+        known = self._translator.calls.get(str(params.get("callId")))
+        call = known.call if known else self._turn.new_id()
+        given = arguments if isinstance(arguments, dict) else {}
+        work = self._answer_own(request, carried_out(tool, given, self._turn, call))
+        task = asyncio.create_task(work, name=f"{name} of codex")
+        self._own_calls.add(task)
+        task.add_done_callback(self._own_calls.discard)
+
+    async def _answer_own(self, request: int | str, work: Coroutine[Any, Any, ToolResult]) -> None:
+        """Whatever happens, there is an answer: Codex waits for it."""
+        result = OVER
+        try:
+            result = await work
+        finally:
+            await self._server.reply(request, _told(result))
+
     # -- the end
 
     async def _leave(self) -> None:
-        waiting = [known.task for known in self._open.values()]
+        waiting = [*(known.task for known in self._open.values()), *self._own_calls]
         self._open.clear()
         for task in waiting:
             task.cancel()
@@ -408,6 +441,11 @@ def _by_rule(question: Asked, verdict: Verdict) -> Json:
     if verdict.decision == "allow":
         return question.accepted
     return {"decision": "cancel" if verdict.decision == "deny_abort" else "decline"}
+
+
+def _told(result: ToolResult) -> Json:
+    text = result.output if result.ok else result.error or ""
+    return {"contentItems": [{"type": "inputText", "text": text}], "success": result.ok}
 
 
 def _turn_id(result: Json) -> str:

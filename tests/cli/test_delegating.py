@@ -1,0 +1,145 @@
+"""A program gives a task to another agent: through our tools, over a real server, with the real programs."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.cli.rig import Place, Subject, needed
+from tests.cli.subjects import claude, codex
+from tests.flows import served
+from tests.flows.at_work import Work, at_work, of
+from tests.flows.engine import gone, nth, stop
+from tests.flows.test_delegation import running
+from tests.provider import ScriptedProvider
+from tests.provider.server import serving as service
+
+pytestmark = [pytest.mark.cli, pytest.mark.anyio, pytest.mark.timeout(180)]
+
+PATIENCE_S = 90.0
+"""The program itself takes seconds to start."""
+
+
+@dataclass(frozen=True)
+class Boss:
+    """A program that gives tasks, and how it is set up for that."""
+
+    subject: Subject
+    front: str
+    """Of its record."""
+    tool: str
+    """As its model calls it."""
+    environment: Callable[[Place], Mapping[str, str]]
+    at_once: bool
+    """Whether it makes calls of one answer side by side; Codex makes one after the other."""
+
+
+def claude_environment(place: Place) -> Mapping[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": place.service.url,
+        "ANTHROPIC_API_KEY": "sk-ant-test",
+        "TMPDIR": str(place.home / "tmp"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "1",
+    }
+
+
+BOSSES = [
+    Boss(
+        claude.SUBJECT,
+        f"backend: claude\nmodel: {claude.MODEL}",
+        "mcp__palaver__task",
+        claude_environment,
+        at_once=True,
+    ),
+    Boss(codex.SUBJECT, "backend: codex", "task", codex.environment_of, at_once=False),
+]
+
+
+@pytest.fixture(params=BOSSES, ids=lambda boss: boss.subject.name)
+def boss(request: pytest.FixtureRequest) -> Boss:
+    found = request.param
+    assert isinstance(found, Boss)
+    needed(found.subject)
+    return found
+
+
+@asynccontextmanager
+async def with_a_boss(boss: Boss, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Work]:
+    monkeypatch.setattr(served, "WAIT_S", PATIENCE_S)
+    agents, home = folder / "data" / "agents", folder / "home"
+    agents.mkdir(parents=True)
+    (agents / "boss.md").write_text(f"---\n{boss.front}\n---\n")
+    (agents / "builder.md").write_text("---\nbackend: api\npolicy: [{tool: shell, decision: allow}]\n---\n")
+    (home / "tmp").mkdir(parents=True)
+    async with service(ScriptedProvider(strict=False)) as provider:
+        more = boss.environment(Place(home=home, project=folder / "project", service=provider))
+        async with at_work(folder, provider=provider, environment=more) as work:
+            yield work
+
+
+async def begin(boss: Boss, work: Work, *prompts: str) -> str:
+    conversation = await work.server.create(project=str(work.project), agent="boss")
+    tasks = [msgspec.json.encode({"agent": "builder", "prompt": prompt}).decode() for prompt in prompts]
+    await work.server.send(conversation, "\n".join(f"!tool {boss.tool} {task}" for task in tasks))
+    return conversation
+
+
+async def test_reports_of_tasks_are_the_results_of_their_calls(
+    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
+        conversation = await begin(boss, work, "!gate one\n!say First.", "!gate two\n!say Second.")
+        await work.provider.gates.reached("one")
+        if boss.at_once:
+            await work.provider.gates.reached("two")
+        for gate in ("one", "two"):
+            work.provider.gates.open(gate)
+        await work.until(conversation, nth(2, "subagent.started"))
+        events = await work.events(conversation)
+    started = of(events, "subagent.started")
+    calls = {event["call"]: event["input"]["prompt"] for event in of(events, "tool.called")}
+    assert {calls[event["call"]]: event["agent"] for event in started} == {
+        "!gate one\n!say First.": "builder",
+        "!gate two\n!say Second.": "builder",
+    }
+    reported = {calls[event["call"]]: event["output"] for event in of(events, "tool.finished")}
+    assert "reports:\n\nFirst." in reported["!gate one\n!say First."]
+    assert "reports:\n\nSecond." in reported["!gate two\n!say Second."]
+    assert [event["outcome"] for event in of(events, "subagent.finished")] == ["completed"] * 2
+
+
+async def test_stop_takes_whoever_works_for_it_down(
+    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag = f"83{secrets.randbelow(10**9)}"
+    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
+        conversation = await begin(boss, work, f"!shell sleep {tag}")
+        (started,) = of(await work.until(conversation, nth(1, "subagent.started")), "subagent.started")
+        await running(tag, 1)
+        await stop(work, conversation)
+        await gone(tag)
+        theirs = await work.events(started["subagent"])
+        state = await work.server.state(conversation)
+    assert theirs[-1]["reason"] == "parent"
+    assert state["subagents"][0]["status"] == "cancelled"
+
+
+async def test_tools_are_there_after_the_program_was_ended_and_goes_on(
+    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
+        conversation = await work.server.create(project=str(work.project), agent="boss")
+        await work.server.send(conversation, "!say Hello.")
+        before = await work.events(conversation)
+        (process,) = (await work.server.http.get("/api/processes")).json()["items"]
+        await work.server.http.delete(f"/api/processes/{process['pid']}")
+        task = msgspec.json.encode({"agent": "builder", "prompt": "!say Done."}).decode()
+        await work.server.send(conversation, f"!tool {boss.tool} {task}")
+        events = await work.server.settled(conversation, after=before[-1]["seq"])
+    (finished,) = of(events, "tool.finished")
+    assert (finished["ok"], "reports:\n\nDone." in finished["output"]) == (True, True)
