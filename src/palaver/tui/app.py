@@ -28,7 +28,6 @@ from palaver.schema.commands import (
 )
 from palaver.tui import row_words, words
 from palaver.tui.conversation import ConversationScreen
-from palaver.tui.drawing import People
 from palaver.tui.intents import (
     Act,
     ActionName,
@@ -44,6 +43,7 @@ from palaver.tui.intents import (
 )
 from palaver.tui.keys import tell_alt_from_letters
 from palaver.tui.leaving import Leaving
+from palaver.tui.look import People
 from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
 from palaver.tui.remembered import Remembered

@@ -22,7 +22,6 @@ from palaver.tui import row_words, words
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.frame import Docks, next_region
-from palaver.tui.drawing import People
 from palaver.tui.family import Family, members_of
 from palaver.tui.following import Following
 from palaver.tui.header import Header
@@ -30,6 +29,7 @@ from palaver.tui.history import Transcript
 from palaver.tui.intents import Act, Copy, OpenConversation, Say
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.live import Beat
+from palaver.tui.look import People
 from palaver.tui.outbox import Entry, Outbox
 from palaver.tui.rowbook import RowBook
 from palaver.tui.rows import (
@@ -118,6 +118,7 @@ class ConversationScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Transcript).add_class("region")
+        self.query_one(Transcript).open_another(row_words.OPENING)
         self.query_one(Docks).focus_composer()
         self.set_interval(FAMILY_S, self._look_at_family)
 
@@ -151,7 +152,7 @@ class ConversationScreen(Screen[None]):
         """`at` is a message and its seq."""
         if self._following is not None:
             self.docks.leave()
-        self.transcript.open_another()
+        self.transcript.open_another(row_words.OPENING)
         self._past, self._wanted, self._edge, self._rows = None, at, None, ()
         self._listings, self._below = (), ()
         self._book = RowBook(self._day_of, seen_seq)
@@ -163,7 +164,7 @@ class ConversationScreen(Screen[None]):
     def close(self) -> None:
         """No conversation: what is written begins a new one."""
         self.workers.cancel_group(self, "following")
-        self.transcript.open_another()
+        self.transcript.open_another(row_words.FRESH)
         self._following, self._book, self._past, self._rows = None, None, None, ()
         self._connection(Connection("open"))
         self._flush()

@@ -4,7 +4,7 @@ Called by the transcript for rows that come into sight. The look: the text is th
 colour says what is alive, waits or failed, and a sign says it too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -12,15 +12,15 @@ from rich.segment import Segment
 from rich.style import Style
 
 from palaver.core.state import OPEN_TOOL
-from palaver.schema.base import Origin
 from palaver.schema.view import ToolBlock, ToolStatus
-from palaver.tui import row_words, words
+from palaver.tui import marks, row_words, words
 from palaver.tui.bodies import body_of, tail_of
 from palaver.tui.calls import argument, kind_of, result_of, said_object, verb_of
 from palaver.tui.canvas import beneath, cropped, cut, diff_lines, divider, faint_lines, on_panel, sides, width_of
 from palaver.tui.diffs import by_file, parse_unified
 from palaver.tui.live import GrowingText
-from palaver.tui.markdown import Ink, Line, draw, ink_of, wrap_plain
+from palaver.tui.look import LONG_LINES, Look, face_of
+from palaver.tui.markdown import Line, draw, wrap_plain
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -43,12 +43,7 @@ from palaver.tui.rows import (
     UserRow,
 )
 from palaver.tui.safe import one_line, visible
-from palaver.tui.theme import Palette
 
-COLUMN = 100
-"""Longer lines tire the eye; code, diffs and output may be wider than text, never wider than this either."""
-LONG_LINES = 16
-"""A longer message is a document: it opens on demand."""
 THINKING_LINES = 3
 """The latest of what is being thought, while it is."""
 
@@ -64,31 +59,11 @@ _SIGNS: dict[ToolStatus, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class People:
-    """Who is who: agents by id, and which user reads here."""
-
-    names: Mapping[str, str] = field(default_factory=dict[str, str])
-    me: str | None = None
-
-
 @dataclass(slots=True)
-class Drawing:
-    """Draws for one width, one theme and one day; a change of them is a new one."""
+class Drawing(Look):
+    """Draws for one width and one theme; a change of them is a new one."""
 
-    width: int
-    palette: Palette
-    now_ms: int
-    people: People = field(default_factory=People)
     _growing: dict[str, GrowingText] = field(default_factory=dict[str, GrowingText])
-
-    @property
-    def column(self) -> int:
-        return min(COLUMN, self.width)
-
-    @property
-    def ink(self) -> Ink:
-        return ink_of(self.palette)
 
     def draw(self, row: Row, *, is_open: bool, heads: bool) -> list[Line]:
         """`heads`: whether it begins an answer and says whose it is."""
@@ -112,36 +87,33 @@ class Drawing:
             case GroupRow():
                 return self._group(row, is_open)
             case NoteRow():
-                return self._note(row, is_open)
+                return marks.note(self, row, is_open)
             case SwitchRow():
                 switch = row.switch
-                return [self._divider(row_words.took_over(switch.to_model, switch.from_model, switch.reason))]
+                return [marks.rule(self, row_words.took_over(switch.to_model, switch.from_model, switch.reason))]
             case AttemptRow():
-                return self._folded_text(row_words.ATTEMPT, row.text, is_open)
+                return marks.folded_text(self, row_words.ATTEMPT, row.text, is_open)
             case CompressedRow():
-                return self._compressed(row, is_open)
+                return marks.compressed(self, row, is_open)
             case ChangesRow():
                 return self._changes(row, is_open)
             case InterruptedRow():
-                return self._interrupted(row)
+                return marks.interrupted(self, row)
             case ErrorRow():
-                return self._error(row, is_open)
+                return marks.error(self, row, is_open)
             case DayRow():
-                return [self._divider(words.day(row.day_ms, self.now_ms))]
+                return [marks.rule(self, words.day(row.day_ms, self.now_ms))]
             case NewRow():
                 style = Style(color=self.palette.live, bold=True)
                 return [divider(row_words.NEW, self.column, self.palette, style)]
             case EdgeRow():
-                return self._edge(row)
+                return marks.edge(self, row)
             case PendingRow():
                 return self._pending(row)
             case _:
                 assert_never(row)
 
     # -- who speaks
-
-    def name_of(self, agent: str | None) -> str:
-        return visible(self.people.names.get(agent or "", agent or "")) or words.NAME
 
     def _heading(self, row: OfAgent) -> Line:
         left = [Segment(self.name_of(row.agent), Style(color=self.palette.live, bold=True))]
@@ -154,7 +126,7 @@ class Drawing:
         who = self.name_of(origin.agent) if origin and origin.agent else row_words.YOU
         if origin and origin.user and not origin.agent and origin.user != self.people.me:
             who = visible(origin.user)
-        face = _face(origin)
+        face = face_of(origin)
         aside = words.join(words.via(face) if face else None, row_words.EDITED if message.edited else None)
         left = [Segment(who, self.ink.strong), *([Segment(f" · {aside}", self.ink.faint)] if aside else [])]
         head = sides(left, [Segment(words.clock(row.ts), self.ink.faint)], self.column - 2)
@@ -323,91 +295,6 @@ class Drawing:
         if removed:
             line.append(Segment(f" {words.Tool.stat(0, removed)}", Style(color=self.palette.bad)))
         return line
-
-    # -- what stands between messages
-
-    def _divider(self, said: str) -> Line:
-        return divider(visible(said), self.column, self.palette)
-
-    def _edge(self, row: EdgeRow) -> list[Line]:
-        said = {
-            "start": row_words.START,
-            "more": row_words.OLDER,
-            "loading": row_words.LOADING_OLDER,
-            "failed": row_words.OLDER_FAILED,
-        }[row.state]
-        return [self._divider(said)]
-
-    def _note(self, row: NoteRow, is_open: bool) -> Iterator[Line]:
-        heading = row_words.TOLD.get(row.event_kind or "")
-        origin = row.message.origin
-        if row.event_kind == "agent_callback":
-            heading = row_words.answer_of(self.name_of(origin.agent if origin else row.message.agent))
-        elif heading is None:
-            by_role = {"system": row_words.SYSTEM, "summary": row_words.SUMMARY, "plan": row_words.PLAN}
-            heading = by_role.get(row.role) or row_words.event(row.event_kind)
-        yield from self._folded_text(visible(heading), row.text, is_open, sign="◦")
-
-    def _folded_text(self, heading: str, text: str, is_open: bool, sign: str = "◌") -> Iterator[Line]:
-        line = [Segment(f"{sign} {heading}", self.ink.soft)]
-        if not is_open and text:
-            line.append(Segment(f" · {one_line(text)}", self.ink.faint))
-        yield cropped(line, self.column)
-        if is_open:
-            yield from beneath(draw(text, self.column - 2, self.palette), self.palette, self.column)
-
-    def _compressed(self, row: CompressedRow, is_open: bool) -> Iterator[Line]:
-        reach = row.range
-        yield self._divider(row_words.compressed(reach.saved_percent, reach.strength))
-        if not is_open:
-            return
-        lines: list[Line] = [[Segment(row_words.COMPRESSED_LEAD, self.ink.soft)]]
-        for stage in reach.stages:
-            change = row_words.from_to_tokens(stage.before_tokens, stage.after_tokens)
-            lines.append([Segment(f"• {row_words.STAGES[stage.stage]} · {change}", self.ink.faint)])
-        if reach.summary:
-            lines += [[], *draw(reach.summary, self.column - 2, self.palette)]
-        yield from beneath(lines, self.palette, self.column)
-
-    def _interrupted(self, row: InterruptedRow) -> Iterator[Line]:
-        said = row_words.INTERRUPTED
-        if row.stopped is not None:
-            by = row.turn.by if row.turn else None
-            face = _face(by)
-            by_user = words.via(face) if face else row_words.STOPPED["user"]
-            reason = by_user if row.stopped == "user" else row_words.STOPPED[row.stopped]
-            said = row_words.interrupted(reason, words.clock(row.ts))
-        line = [Segment("◇ ", Style(color=self.palette.wait)), Segment(said, self.ink.soft)]
-        if row.is_last:
-            line.append(Segment(f" · {row_words.CONTINUE}", self.ink.faint))
-        yield cropped(line, self.column)
-
-    def _error(self, row: ErrorRow, is_open: bool) -> Iterator[Line]:
-        error = row.error
-        heading = row_words.ERROR_HEADINGS.get(error.code, row_words.ERROR_OTHER)
-        inner = self.column - 4
-        lines: list[Line] = [[Segment(f"✗ {heading}", Style(color=self.palette.bad, bold=True))]]
-        lines += wrap_plain(words.said(error.message), inner, self.ink.plain)
-        advice = row_words.ERROR_ADVICE.get(error.code, row_words.ERROR_OTHER_ADVICE)
-        lines += wrap_plain(advice, inner, self.ink.soft)
-        hint = words.join(
-            row_words.TRY_AGAIN if row.is_last else None,
-            row_words.DETAILS if error.details and not is_open else None,
-            visible(error.code),
-        )
-        lines += faint_lines(hint, inner, self.palette)
-        if is_open and error.details:
-            details = "\n".join(f"{name}: {value}" for name, value in error.details.items())
-            lines += wrap_plain(details, inner, self.ink.soft)
-        bar = Segment("▎", Style(color=self.palette.bad))
-        for line in on_panel(lines, self.column - 1, self.palette.bad_soft):
-            yield [bar, *line]
-
-
-def _face(origin: Origin | None) -> str | None:
-    """The face a thing came through, in words; None when it is a client like this one."""
-    face = origin.face if origin else "native"
-    return None if face in ("native", "web", "agents") else words.FACES.get(face, visible(face))
 
 
 def _mark_of(row: TextRow) -> str:

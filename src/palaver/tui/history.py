@@ -23,7 +23,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from palaver.tui import row_words
-from palaver.tui.drawing import Drawing, People, gap_before, heads_answer
+from palaver.tui.drawing import Drawing, gap_before, heads_answer
+from palaver.tui.heights import common, guessed_lines, holds
+from palaver.tui.look import People
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -33,7 +35,6 @@ from palaver.tui.rows import (
     GroupRow,
     NoteRow,
     Row,
-    TextRow,
     ThinkingRow,
     ToolRow,
     UserRow,
@@ -120,6 +121,7 @@ class Transcript(ScrollView, can_focus=True):
         self._cursor: str | None = None
         self._drawing: Drawing | None = None
         self._is_placing = False
+        self._notice = ""
 
     # -- what is shown
 
@@ -137,7 +139,7 @@ class Transcript(ScrollView, can_focus=True):
             return
         anchor = self._anchor()
         fresh = 0 if is_older else max(0, len(rows) - len(self._rows))
-        same = _common(self._rows, rows)
+        same = common(self._rows, rows)
         self._rows = rows
         del self._heights[same:], self._is_measured[same:]
         self._estimate()
@@ -146,13 +148,15 @@ class Transcript(ScrollView, can_focus=True):
             self.new_count += fresh
             self.post_message(self.Moved(following=False, new_count=self.new_count))
 
-    def open_another(self) -> None:
-        """Forget what belongs to the conversation that was shown."""
+    def open_another(self, notice: str = "") -> None:
+        """Forget what belongs to the conversation that was shown; say this until there are rows."""
+        self._notice = notice
         self._rows, self._cursor, self.following, self.new_count = (), None, True, 0
         self._opened.clear()
         self._heights, self._is_measured, self._tops = [], [], [0]
         self._drawn.clear()
         self._drawing = None
+        self.refresh()
 
     def go_to_end(self) -> None:
         self.following, self.new_count = True, 0
@@ -163,7 +167,7 @@ class Transcript(ScrollView, can_focus=True):
     def go_to_message(self, message: str) -> bool:
         """Whether it is at hand."""
         for row in self._rows:
-            if row.key == message or row.key.startswith(f"{message}:") or _holds(row, message):
+            if row.key == message or row.key.startswith(f"{message}:") or holds(row, message):
                 self.following = False
                 self._cursor = row.key
                 self._settle((row.key, 0))
@@ -209,7 +213,7 @@ class Transcript(ScrollView, can_focus=True):
                 self._heights.append(gap + len(known.strips))
                 self._is_measured.append(True)
             else:
-                self._heights.append(gap + heads + _guess(row, column))
+                self._heights.append(gap + heads + guessed_lines(row, column))
                 self._is_measured.append(False)
         self._sum_up()
 
@@ -458,6 +462,9 @@ class Transcript(ScrollView, can_focus=True):
         palette = palette_of(self.app.theme)
         base = Style(color=palette.ink, bgcolor=palette.paper)
         at = self.scroll_offset.y + y
+        if not self._rows and y == self.size.height // 2:
+            said = Segment(self._notice.center(width)[:width], base + Style(color=palette.ink_faint))
+            return Strip([said]).adjust_cell_length(width, base)
         if not self._rows or at >= self._tops[-1]:
             return Strip.blank(width, base)
         place = self._place_at(at)
@@ -478,32 +485,3 @@ class Transcript(ScrollView, can_focus=True):
         if not self.new_count:
             style = Style(color=palette.ink_soft, bgcolor=palette.panel_strong)
         return Strip([*strip.crop(0, self.size.width - len(pill)), Segment(pill, style)])
-
-
-def _common(one: Sequence[Row], other: Sequence[Row]) -> int:
-    """How many rows at the beginning are the very same."""
-    at = 0
-    for a, b in zip(one, other, strict=False):
-        if a is not b:
-            break
-        at += 1
-    return at
-
-
-def _holds(row: Row, message: str) -> bool:
-    return isinstance(row, GroupRow) and any(member.message_id == message for member in row.members)
-
-
-def _guess(row: Row, column: int) -> int:
-    match row:
-        case TextRow():
-            text = row.block.text
-            return 1 + len(text) // column + text.count("\n")
-        case UserRow():
-            return 2 + min(16, len(row.text) // column + row.text.count("\n"))
-        case ErrorRow():
-            return 5
-        case ChangesRow():
-            return 1 + min(16, len(row.changes))
-        case _:
-            return 1

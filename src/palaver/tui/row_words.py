@@ -30,14 +30,11 @@ START = "Start of the conversation"
 OLDER = "Older messages are above"
 LOADING_OLDER = "Loading older messages …"
 OLDER_FAILED = "Older messages could not be loaded. Press Home to try again."
-EMPTY = "No messages yet."
+OPENING = "Opening …"
+FRESH = "What shall we work on?"
 NEW = "New since you left"
 NOT_AT_HAND = "That message is not here any more."
 PARTLY = "Only the beginning is at hand; the whole text is kept on the server."
-
-
-def another(face: str) -> str:
-    return f"via {face}"
 
 
 def new_below(n: int) -> str:

@@ -6,11 +6,10 @@ a token costs the same in a long conversation as in a short one. Pure but for wh
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from palaver.core.state import OPEN_TOOL
 from palaver.schema.view import (
     Block,
     Exchange,
@@ -25,6 +24,7 @@ from palaver.schema.view import (
     ToolBlock,
     TurnSummary,
 )
+from palaver.tui.kept import KeptRows, is_same
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -57,7 +57,6 @@ SHORTEST_DAY_MS = 22 * 3_600_000
 """Every local day is longer than this; a message this far after midnight needs no calendar."""
 
 Member = ToolRow | ThinkingRow
-R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class RowBook:
         """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is."""
         self._day_of = day_of
         self._seen_seq = seen_seq
-        self._kept: dict[str, Row] = {}
+        self._kept = KeptRows()
         self._state: State | None = None
         self._beside = _Beside({}, {}, {})
         self._message_of_call: dict[str, int] = {}
@@ -210,18 +209,18 @@ class RowBook:
     def _announce_switch(self, message: Message) -> None:
         if message.switch is not None:
             row = SwitchRow(key=f"switch:{message.id}", seq=message.seq, ts=message.ts, switch=message.switch)
-            self._put(self._keep(row))
+            self._put(self._kept.keep(row))
 
     def _attempt(self, message: Message) -> Row:
         texts = [block.text for block in message.blocks if isinstance(block, TextBlock | ThinkingBlock)]
-        return self._keep(AttemptRow(key=message.id, seq=message.seq, ts=message.ts, text="\n\n".join(texts)))
+        return self._kept.keep(AttemptRow(key=message.id, seq=message.seq, ts=message.ts, text="\n\n".join(texts)))
 
     def _horizons(self, after: int, up_to: float) -> list[Row]:
         """The ends of what the model is shown less of, between two messages."""
         if not self._ranges:
             return []
         return [
-            self._keep(
+            self._kept.keep(
                 CompressedRow(key=f"compressed:{reach.horizon}", seq=reach.horizon, ts=reach.stages[-1].ts, range=reach)
             )
             for reach in self._ranges
@@ -247,7 +246,7 @@ class RowBook:
         if len({change.path for change in work.changes}) < 2:
             return []
         key = f"changes:{work.turn or work.seq}"
-        return [self._keep(ChangesRow(key=key, seq=work.seq, ts=work.ts, changes=work.changes))]
+        return [self._kept.keep(ChangesRow(key=key, seq=work.seq, ts=work.ts, changes=work.changes))]
 
     def _put(self, row: Row) -> None:
         """Runs of looking around become one row; any edit, command, text or message of a person ends them."""
@@ -266,13 +265,13 @@ class RowBook:
     def _divide(self, message: Message) -> None:
         is_new = self._seen_seq is not None and message.seq > self._seen_seq
         if is_new and not self._is_new and self._previous is not None:
-            self._put(self._keep(NewRow(key="new", seq=message.seq, ts=message.ts)))
+            self._put(self._kept.keep(NewRow(key="new", seq=message.seq, ts=message.ts)))
         self._is_new = is_new
         if self._day_ms <= message.ts < self._day_ms + SHORTEST_DAY_MS:
             return
         day_ms = self._day_of(message.ts)
         if day_ms != self._day_ms and self._day_ms != math.inf:
-            self._put(self._keep(DayRow(key=f"day:{message.id}", seq=message.seq, ts=message.ts, day_ms=day_ms)))
+            self._put(self._kept.keep(DayRow(key=f"day:{message.id}", seq=message.seq, ts=message.ts, day_ms=day_ms)))
         self._day_ms = day_ms
 
     def _block_row(self, message: Message, block: Block, *, is_first: bool, is_last: bool) -> Row:
@@ -302,7 +301,7 @@ class RowBook:
                     child=self._beside.children.get(block.call),
                     exchange=self._beside.exchanges.get(block.call),
                 )
-        return self._keep(row)
+        return self._kept.keep(row)
 
     def _message_row(self, message: Message) -> Row:
         text = "\n".join([block.text for block in message.blocks if isinstance(block, TextBlock)])
@@ -310,11 +309,11 @@ class RowBook:
         is_person = message.role == "user" and message.event_kind != IDLE_PROMPT
         if is_person:
             images = tuple([block.url for block in message.blocks if isinstance(block, ImageBlock)])
-            return self._keep(
+            return self._kept.keep(
                 UserRow(key=message.id, seq=message.seq, ts=message.ts, message=message, text=text, images=images)
             )
         role = "event" if message.role == "user" else message.role
-        return self._keep(
+        return self._kept.keep(
             NoteRow(
                 key=message.id,
                 seq=message.seq,
@@ -349,7 +348,7 @@ class RowBook:
             message_status=members[-1].message_status,
             members=members,
         )
-        return self._keep(row)
+        return self._kept.keep(row)
 
     # -- how turns ended
 
@@ -381,7 +380,7 @@ class RowBook:
     def _turn_end(self, turn: TurnSummary, after: Message | None, *, is_last: bool) -> Row | None:
         if turn.outcome == "failed" and turn.error is not None:
             seq = after.seq if after else 0
-            return self._keep(
+            return self._kept.keep(
                 ErrorRow(
                     key=f"error:{turn.id}", seq=seq, ts=turn.ended_at, error=turn.error, turn=turn, is_last=is_last
                 )
@@ -396,15 +395,9 @@ class RowBook:
             stopped = "limit"
         ts = turn.ended_at if turn else after.ts if after else 0
         seq = after.seq if after else 0
-        return self._keep(InterruptedRow(key=f"end:{id}", seq=seq, ts=ts, stopped=stopped, turn=turn, is_last=is_last))
-
-    def _keep(self, row: R) -> R:
-        """The row shown before under this key, if it says the same."""
-        known = self._kept.get(row.key)
-        if known is not None and type(known) is type(row) and _says_the_same(known, row):
-            return known
-        self._kept[row.key] = row
-        return row
+        return self._kept.keep(
+            InterruptedRow(key=f"end:{id}", seq=seq, ts=ts, stopped=stopped, turn=turn, is_last=is_last)
+        )
 
 
 def has_rows(message: Message) -> bool:
@@ -412,24 +405,6 @@ def has_rows(message: Message) -> bool:
     if message.hidden and (message.event_kind or "") not in TOLD:
         return False
     return message.role != "assistant" or any(not _is_empty_text(block) for block in message.blocks)
-
-
-def is_running(row: Row) -> bool:
-    """Whether it shows something that still goes on."""
-    match row:
-        case TextRow() | ThinkingRow():
-            return row.block.status == "streaming"
-        case ToolRow():
-            return row.block.status in OPEN_TOOL
-        case GroupRow():
-            return any(is_running(member) for member in row.members)
-        case _:
-            return False
-
-
-def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    """Member by member the very same, looked at from the end, where changes are."""
-    return len(one) == len(other) and all(a is b for a, b in zip(reversed(one), reversed(other), strict=True))
 
 
 def _is_empty_text(block: Block) -> bool:
@@ -442,24 +417,3 @@ def _left_something(state: State, turn: str) -> bool:
 
 def _beside_is_same(one: State, other: State) -> bool:
     return one.requests is other.requests and one.subagents is other.subagents and one.exchanges is other.exchanges
-
-
-def _says_the_same(one: Row, other: Row) -> bool:
-    return all(_is_equal(getattr(one, name), getattr(other, name)) for name in _names_of(type(one)))
-
-
-def _is_equal(one: object, other: object) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return is_same(one, other)
-    return isinstance(one, str | int | float) and one == other
-
-
-_NAMES: dict[type[Row], tuple[str, ...]] = {}
-
-
-def _names_of(kind: type[Row]) -> tuple[str, ...]:
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(field.name for field in fields(kind))
-    return _NAMES[kind]
