@@ -137,6 +137,8 @@ export const later = {
   },
 
   changes: {
+    heading: "Changed files",
+    kind: { created: "new", modified: "", deleted: "deleted", renamed: "renamed" },
     loading: "Loading the change …",
     failed: "The change could not be loaded.",
     none: "The lines of this change are not at hand. Scroll up to the call that made it.",
@@ -181,11 +183,58 @@ export const later = {
     backends: "See what it needs",
   },
 
+  tool: {
+    input: "Input",
+    output: "Output",
+    noOutput: "No output.",
+    waitingOutput: "No output yet.",
+    truncated: (shown: string, total: string) => `Showing ${shown} of ${total}.`,
+    truncatedPlain: "Only the beginning and the end are shown.",
+    openFull: "Open the whole output",
+    startedAt: (when: string) => `started ${when}`,
+    terminal: "Terminal",
+  },
+
+  find: {
+    region: "Find",
+    label: "Find in conversation",
+    placeholder: "Find in conversation",
+    previous: "Previous match",
+    next: "Next match",
+    close: "Close",
+    result: (at: number, of: number) => `${at} of ${of}`,
+    none: "No match",
+    older: "Search all of it",
+    olderHint: "Older messages are not loaded yet.",
+  },
+
+  answered: {
+    allowedScope: {
+      once: "Allowed once",
+      conversation: "Allowed in this conversation",
+      agent: "Always allowed for this agent",
+      project: "Always allowed in this project",
+    },
+    denied: "Denied",
+    deniedStop: "Denied and stopped",
+    expired: "Expired without an answer",
+    cancelled: "Withdrawn",
+    superseded: "Given up for a newer message",
+    planApproved: "Plan approved",
+    planRejected: "Plan rejected",
+    planRevised: "Changes asked for",
+    question: "Answered",
+    byYou: "by you",
+    by: (name: string) => `by ${name}`,
+    elsewhere: "answered elsewhere",
+  },
+
   finish: {
     heading: "Task done",
   },
 
   diff: {
+    label: (path: string) => `Changes to ${path}`,
     sideBySide: "Side by side",
     unchanged: (n: number) => `${count(n, "unchanged line")}`,
     states: {
@@ -386,6 +435,21 @@ export const later = {
     hide: "Hide it",
     down: "To the answer",
     up: "To the message",
+  },
+
+  hits: {
+    count: (n: number) => count(n, "match", "matches"),
+    searching: "Searching …",
+    none: (words: string) => `Nothing matches “${words}”.`,
+    failed: "The search did not work. Try again.",
+    byYou: "You",
+    byAgent: "Agent",
+  },
+
+  removal: {
+    heading: "Delete this conversation?",
+    body: (title: string) => `“${title}” disappears from every device. What runs in it is stopped.`,
+    yes: "Delete",
   },
 
   notFound: {

@@ -151,9 +151,6 @@ export const text = {
     inspect: "Inspect events",
     browse: "Browse all",
     archived: "archived",
-    removeHeading: "Delete this conversation?",
-    removeBody: (title: string) => `“${title}” disappears from every device. What runs in it is stopped.`,
-    removeYes: "Delete",
     cancel: "Cancel",
     status: {
       waiting: (n: number) => (n > 1 ? `${n} requests wait for you` : "waits for you"),
@@ -161,12 +158,6 @@ export const text = {
       failed: "failed",
       queued: (n: number) => `${n} queued`,
     },
-    hits: (n: number) => count(n, "match", "matches"),
-    searching: "Searching …",
-    noHits: (words: string) => `Nothing matches “${words}”.`,
-    searchFailed: "The search did not work. Try again.",
-    byYou: "You",
-    byAgent: "Agent",
     branchOf: (title: string) => `branched from ${title}`,
     branch: "branched from another conversation",
   },
@@ -218,8 +209,6 @@ export const text = {
 
   changes: {
     summary: (files: number) => `Changed ${count(files, "file")}`,
-    heading: "Changed files",
-    kind: { created: "new", modified: "", deleted: "deleted", renamed: "renamed" },
   },
 
   compressed: {
@@ -359,10 +348,6 @@ export const text = {
 
   tool: {
     name: (verb: string, object: string, state: string) => `Tool: ${verb} ${object}`.trim() + (state ? `, ${state}` : ""),
-    input: "Input",
-    output: "Output",
-    noOutput: "No output.",
-    waitingOutput: "No output yet.",
     preparing: "preparing",
     called: "about to start",
     waiting: "waits for you",
@@ -372,13 +357,8 @@ export const text = {
     exit: (code: number) => `exit ${code}`,
     background: "left running in the background",
     lines: (n: number) => count(n, "line"),
-    truncated: (shown: string, total: string) => `Showing ${shown} of ${total}.`,
-    truncatedPlain: "Only the beginning and the end are shown.",
-    openFull: "Open the whole output",
     took: (ms: number) => `took ${duration(ms)}`,
-    startedAt: (when: string) => `started ${when}`,
     unknown: "Tool",
-    terminal: "Terminal",
     added: (n: number) => `+${number(n)}`,
     removed: (n: number) => `−${number(n)}`,
     explored: "Explored",
@@ -412,12 +392,9 @@ export const text = {
     nothing: "nothing found",
   },
 
-  diff: {
-    label: (path: string) => `Changes to ${path}`,
-  },
-
   interrupted: {
     heading: "Interrupted",
+    by: (name: string) => `by ${name}`,
     reasons: {
       user: "by you",
       other: "from another client",
@@ -442,27 +419,6 @@ export const text = {
     progress: (done: number, all: number, skipped: number) => `${done} of ${all} done${skipped > 0 ? `, ${skipped} skipped` : ""}`,
     changed: "changed",
     item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped" },
-  },
-
-  answered: {
-    allowedScope: {
-      once: "Allowed once",
-      conversation: "Allowed in this conversation",
-      agent: "Always allowed for this agent",
-      project: "Always allowed in this project",
-    },
-    denied: "Denied",
-    deniedStop: "Denied and stopped",
-    expired: "Expired without an answer",
-    cancelled: "Withdrawn",
-    superseded: "Given up for a newer message",
-    planApproved: "Plan approved",
-    planRejected: "Plan rejected",
-    planRevised: "Changes asked for",
-    question: "Answered",
-    byYou: "by you",
-    by: (name: string) => `by ${name}`,
-    elsewhere: "answered elsewhere",
   },
 
   composer: {
@@ -524,19 +480,6 @@ export const text = {
     reload: "Reload",
     signedOut: "You were signed out.",
     now: "Try now",
-  },
-
-  find: {
-    region: "Find",
-    label: "Find in conversation",
-    placeholder: "Find in conversation",
-    previous: "Previous match",
-    next: "Next match",
-    close: "Close",
-    result: (at: number, of: number) => `${at} of ${of}`,
-    none: "No match",
-    older: "Search all of it",
-    olderHint: "Older messages are not loaded yet.",
   },
 
   screens: {

@@ -12,7 +12,7 @@ const HIDDEN =
 
 // Without the joiners and leaning marks of other scripts, without the soft hyphen, and without what ends a line: those are prose.
 const DECEIVING =
-  /[\u0001-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u115f\u1160\u180e\u200b\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|[\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u115f\u1160\u180e\u200b\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|[\u{e0000}-\u{e007f}]/gu;
 
 export function visible(value: string): string {
   return value.replace(HIDDEN, sign);

@@ -59,7 +59,7 @@ interface OneFileProps {
 
 function OneFile({ place, file, openAtFirst, roomy }: OneFileProps) {
   const [open, setOpen] = useDisclosed(place, openAtFirst);
-  const { kind } = text.changes;
+  const { kind } = later.changes;
   const path = visible(file.path);
   return (
     <li className="change">

@@ -36,7 +36,7 @@ export const DiffView = memo(function DiffView({ label, lines, roomy = false }: 
   const shown = lines.length > limit ? lines.slice(0, limit) : lines;
   const more = Math.min(MORE_LINES, lines.length - shown.length);
   return (
-    <div className={beside ? "diff is-split" : "diff"} role="group" aria-label={text.diff.label(label)}>
+    <div className={beside ? "diff is-split" : "diff"} role="group" aria-label={later.diff.label(label)}>
       {isWide && changed && (
         <button type="button" className="diff-split" aria-pressed={split} onClick={() => setSplit(!split)}>
           {later.diff.sideBySide}

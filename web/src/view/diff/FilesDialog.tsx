@@ -16,7 +16,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
   const changes = useMemo(() => changesOf(files ?? [], messages ?? []), [files, messages]);
   const { added, removed } = total(files ?? []);
   return (
-    <Dialog label={text.changes.heading} className="sheet wide" onClose={onClose}>
+    <Dialog label={later.changes.heading} className="sheet wide" onClose={onClose}>
       <div className="sheet-head">
         <h2>{text.header.files(files?.length ?? 0)}</h2>
         <Stat added={added} removed={removed} />

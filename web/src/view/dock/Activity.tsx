@@ -5,6 +5,7 @@ import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
 import { elapsed, said, text } from "../../text";
 import { useSeconds } from "../controls/now";
+import { visible } from "../controls/visible";
 import { usePick, usePicked, useWaitsBelow } from "../store";
 import { sayTool } from "../tools/say";
 
@@ -74,7 +75,7 @@ function sayRetry({ retry }: Turn, passedMs: number): string {
   if (!retry) return "";
   const left = Math.ceil(retry.after_s - passedMs / 1000);
   const words = left > 0 ? text.activity.retrying(left, retry.attempt, retry.of) : text.activity.retryingNow(retry.attempt, retry.of);
-  return retry.reason ? `${words}: ${said(text.modelSwitch.because(retry.reason))}` : words;
+  return retry.reason ? `${words}: ${visible(said(text.modelSwitch.because(retry.reason)))}` : words;
 }
 
 function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since: number | null } {
@@ -84,7 +85,7 @@ function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since
     const line = sayTool(tool);
     return { what: `${text.tool.verbs[line.kind][1]} ${line.object}`.trim(), since: tool.started_at };
   }
-  if (turn.detail) return { what: turn.detail, since: null };
+  if (turn.detail) return { what: visible(turn.detail), since: null };
   const newest = rows.at(-2);
   if (newest?.kind === "text" && newest.block.status === "streaming") return { what: text.activity.writing, since: null };
   switch (turn.activity) {

@@ -3,6 +3,7 @@
 import { useCallback } from "react";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
+import { visible } from "../controls/visible";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
@@ -23,11 +24,11 @@ export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: Request
     <>
       <h2 className="request-heading">
         <Icon name="coin" />
-        <span>{request.title ?? later.approval.spendLabel}</span>
+        <span>{visible(request.title ?? later.approval.spendLabel)}</span>
       </h2>
-      {request.preview && <p className="money-words">{request.preview}</p>}
+      {request.preview && <p className="money-words">{visible(request.preview)}</p>}
       <p className="request-meta">
-        {request.risk && <span className="is-wait">{request.risk}</span>}
+        {request.risk && <span className="is-wait">{visible(request.risk)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       <div className="request-bar">

@@ -2,6 +2,7 @@
 
 import type { Request } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { faceOf, isAnothers, isHere, type Me } from "../me";
 
 export function sayResolution(request: Request, me: Me): string {
@@ -11,31 +12,31 @@ export function sayResolution(request: Request, me: Me): string {
 function sayDecision({ kind, status, resolution }: Request): string {
   switch (status) {
     case "expired":
-      return text.answered.expired;
+      return later.answered.expired;
     case "cancelled":
-      return text.answered.cancelled;
+      return later.answered.cancelled;
     case "superseded":
-      return text.answered.superseded;
+      return later.answered.superseded;
     case "open":
       return text.tool.waiting;
     case "answered":
       break;
   }
-  if (kind === "question") return text.answered.question;
+  if (kind === "question") return later.answered.question;
   const allowed = resolution?.verdict === "allow";
   if (kind === "plan") {
-    if (allowed) return text.answered.planApproved;
-    return resolution?.text ? text.answered.planRevised : text.answered.planRejected;
+    if (allowed) return later.answered.planApproved;
+    return resolution?.text ? later.answered.planRevised : later.answered.planRejected;
   }
-  if (!allowed) return resolution?.then === "stop" ? text.answered.deniedStop : text.answered.denied;
-  return text.answered.allowedScope[resolution?.scope ?? "once"];
+  if (!allowed) return resolution?.then === "stop" ? later.answered.deniedStop : later.answered.denied;
+  return later.answered.allowedScope[resolution?.scope ?? "once"];
 }
 
 function sayWho({ status, resolution }: Request, me: Me): string | null {
   const by = resolution?.by;
   if (status !== "answered" || !by) return null;
-  if (isHere(by, me)) return text.answered.byYou;
+  if (isHere(by, me)) return later.answered.byYou;
   const face = faceOf(by);
-  const who = isAnothers(by, me) ? text.answered.by(by.user ?? "") : text.answered.elsewhere;
+  const who = isAnothers(by, me) ? later.answered.by(by.user ?? "") : later.answered.elsewhere;
   return text.join(who, face && text.message.via(face));
 }

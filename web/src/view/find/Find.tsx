@@ -6,7 +6,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { findInMessages } from "../../model/search";
 import type { Message } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";
 import { usePick, usePicked, useStore } from "../store";
@@ -58,14 +58,14 @@ export default function Find({ id, onClose }: FindProps) {
   const askServer = hasOlder && wanted.length >= SHORTEST;
   const isAsked = search.conversation === id && search.query === wanted && search.phase !== "idle";
   return (
-    <div className="find" role="search" aria-label={text.find.region} onKeyDown={onKeyDown}>
+    <div className="find" role="search" aria-label={later.find.region} onKeyDown={onKeyDown}>
       <div className="find-line">
         <Icon name="search" />
         <input
           ref={field}
           className="bare-field"
-          aria-label={text.find.label}
-          placeholder={text.find.placeholder}
+          aria-label={later.find.label}
+          placeholder={later.find.placeholder}
           value={query}
           onChange={(event) => {
             setQuery(event.target.value);
@@ -73,29 +73,29 @@ export default function Find({ id, onClose }: FindProps) {
           }}
         />
         <span className="hint tabular" role="status">
-          {wanted.length >= SHORTEST && (hits.length === 0 ? text.find.none : text.find.result(Math.max(0, at) + 1, hits.length))}
+          {wanted.length >= SHORTEST && (hits.length === 0 ? later.find.none : later.find.result(Math.max(0, at) + 1, hits.length))}
         </span>
-        <button type="button" className="icon-button small" aria-label={text.find.previous} disabled={hits.length === 0} onClick={() => go(at - 1)}>
+        <button type="button" className="icon-button small" aria-label={later.find.previous} disabled={hits.length === 0} onClick={() => go(at - 1)}>
           <Icon name="back" />
         </button>
-        <button type="button" className="icon-button small" aria-label={text.find.next} disabled={hits.length === 0} onClick={() => go(at + 1)}>
+        <button type="button" className="icon-button small" aria-label={later.find.next} disabled={hits.length === 0} onClick={() => go(at + 1)}>
           <Icon name="chevron" />
         </button>
-        <button type="button" className="icon-button small" aria-label={text.find.close} onClick={onClose}>
+        <button type="button" className="icon-button small" aria-label={later.find.close} onClick={onClose}>
           <Icon name="close" />
         </button>
       </div>
       {askServer && !isAsked && (
         <p className="find-more">
-          {text.find.olderHint}{" "}
+          {later.find.olderHint}{" "}
           <button type="button" className="link-button" onClick={() => store.search(wanted, id)}>
-            {text.find.older}
+            {later.find.older}
           </button>
         </p>
       )}
       {askServer && isAsked && (
         <ul className="find-hits">
-          {search.phase === "ready" && search.hits.length === 0 && <li className="list-note">{text.find.none}</li>}
+          {search.phase === "ready" && search.hits.length === 0 && <li className="list-note">{later.find.none}</li>}
           {search.hits.map((hit) => (
             <li key={hit.message}>
               <button type="button" className="find-hit" onClick={() => actions.open(id, hit.seq)}>

@@ -3,6 +3,7 @@
 import type { Subagent } from "../../protocol/events.gen";
 import { duration, money, text } from "../../text";
 import { later } from "../../text.later";
+import { plainly } from "../controls/visible";
 
 export type SubagentState = keyof typeof later.subagent.states;
 
@@ -25,12 +26,8 @@ export function sayState(child: Subagent, waiting: number): string {
 }
 
 export function firstLine(words: string): string {
-  return (
-    words
-      .split("\n")
-      .find((line) => line.trim() !== "")
-      ?.trim() ?? ""
-  );
+  const line = words.split("\n").find((one) => one.trim() !== "") ?? "";
+  return plainly(line.trim());
 }
 
 /** "3 subagents at work · 1 waits for you". */

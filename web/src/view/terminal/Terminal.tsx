@@ -1,7 +1,7 @@
 /** What a command printed, with its colours. Follows the end while it grows, unless the reader scrolled up. */
 
 import { memo, useLayoutEffect, useMemo, useRef } from "react";
-import { text } from "../../text";
+import { later } from "../../text.later";
 import { readAnsi } from "./ansi";
 
 interface TerminalProps {
@@ -27,7 +27,7 @@ export const Terminal = memo(function Terminal({ output, live }: TerminalProps) 
       ref={box}
       className="terminal"
       tabIndex={0}
-      aria-label={text.tool.terminal}
+      aria-label={later.tool.terminal}
       onScroll={(event) => {
         const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
         follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;

@@ -119,7 +119,7 @@ function Asked({ block }: { block: ToolBlock }) {
       {questions.map(({ question }, at) => (
         <div key={at}>
           <dt>{visible(question)}</dt>
-          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || block.output}</dd>
+          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || visible(block.output)}</dd>
         </div>
       ))}
     </dl>
@@ -199,7 +199,7 @@ function Shell({ block }: { block: ToolBlock }) {
         <Copy label={text.code.copy} content={() => command} />
       </div>
       {printed && <Terminal output={block.output} live={block.status === "running"} />}
-      {!printed && <p className="tool-none">{isOpen(block) ? text.tool.waitingOutput : text.tool.noOutput}</p>}
+      {!printed && <p className="tool-none">{isOpen(block) ? later.tool.waitingOutput : later.tool.noOutput}</p>}
     </div>
   );
 }
@@ -208,7 +208,7 @@ function Input({ block }: { block: ToolBlock }) {
   const shown = block.input_text || (typeof block.input === "string" ? block.input : JSON.stringify(block.input, null, 2));
   if (!shown || shown === "{}" || shown === "null") return null;
   return (
-    <Section heading={text.tool.input}>
+    <Section heading={later.tool.input}>
       <pre className="plain-box" tabIndex={0}>
         {visible(shown)}
       </pre>
@@ -219,10 +219,10 @@ function Input({ block }: { block: ToolBlock }) {
 function Output({ block }: { block: ToolBlock }) {
   if (block.output === "") {
     if (block.error) return null;
-    return <p className="tool-none">{isOpen(block) ? text.tool.waitingOutput : text.tool.noOutput}</p>;
+    return <p className="tool-none">{isOpen(block) ? later.tool.waitingOutput : later.tool.noOutput}</p>;
   }
   return (
-    <Section heading={text.tool.output}>
+    <Section heading={later.tool.output}>
       <Terminal output={block.output} live={block.status === "running"} />
     </Section>
   );
@@ -245,7 +245,7 @@ function Footer({ block }: { block: ToolBlock }) {
   const took = block.started_at !== null && block.finished_at !== null ? block.finished_at - block.started_at : null;
   const words = [
     block.exit_code !== null && text.tool.exit(block.exit_code),
-    block.started_at !== null && text.tool.startedAt(clock(block.started_at)),
+    block.started_at !== null && later.tool.startedAt(clock(block.started_at)),
     took !== null && text.tool.took(took),
     request?.resolution && sayResolution(request, me),
   ];
@@ -272,10 +272,10 @@ function Truncated({ block }: { block: ToolBlock }) {
   const shown = block.total_lines !== null ? number(block.output.split("\n").length) : bytes(block.output.length);
   return (
     <p className="tool-truncated">
-      {total ? text.tool.truncated(shown, total) : text.tool.truncatedPlain}{" "}
+      {total ? later.tool.truncated(shown, total) : later.tool.truncatedPlain}{" "}
       {block.blob && (
         <a href={blobUrl(block.blob.id)} target="_blank" rel="noopener">
-          {text.tool.openFull}
+          {later.tool.openFull}
         </a>
       )}
     </p>

@@ -6,7 +6,7 @@ import { byFile, total } from "../../model/changes";
 import type { AttemptRow, ChangesRow, CompressedRow, NoteRow, SwitchRow } from "../../model/rows";
 import { said, text } from "../../text";
 import { Icon } from "../controls/Icon";
-import { visible } from "../controls/visible";
+import { plainly, visible } from "../controls/visible";
 import { Changes, CompressedBody, Stat } from "../later";
 import { useDisclosed } from "../store";
 
@@ -17,14 +17,14 @@ export function ModelSwitch({ row }: { row: SwitchRow }) {
       <Icon name="retry" />
       <span>
         {sayModels(row)}
-        {reason && <span className="event-more">: {said(text.modelSwitch.because(reason))}</span>}
+        {reason && <span className="event-more">: {visible(said(text.modelSwitch.because(reason)))}</span>}
       </span>
     </p>
   );
 }
 
 export function sayModels({ switch: { to_model, from_model } }: SwitchRow): string {
-  return text.modelSwitch.line(to_model, from_model);
+  return visible(text.modelSwitch.line(to_model, from_model));
 }
 
 export function Attempt({ row }: { row: AttemptRow }) {
@@ -51,7 +51,7 @@ export function Attempt({ row }: { row: AttemptRow }) {
       </button>
       {open && (
         <div className="tool-body">
-          <p className="thinking-text">{row.text}</p>
+          <p className="thinking-text">{plainly(row.text)}</p>
         </div>
       )}
     </div>

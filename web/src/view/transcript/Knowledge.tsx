@@ -4,6 +4,7 @@ import type { Knowledge, KnowledgeSource } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";
+import { plainly, visible } from "../controls/visible";
 import { addressOf } from "../route";
 import { useDisclosed } from "../store";
 
@@ -30,7 +31,7 @@ export function KnowledgeLine({ place, knowledge }: { place: string; knowledge: 
             <li key={at} className="source">
               <span className="source-kind">{text.knowledge.kind[source.kind]}</span>
               <Title source={source} />
-              {source.snippet && <span className="source-snippet">{source.snippet}</span>}
+              {source.snippet && <span className="source-snippet">{plainly(source.snippet)}</span>}
             </li>
           ))}
         </ul>
@@ -41,7 +42,7 @@ export function KnowledgeLine({ place, knowledge }: { place: string; knowledge: 
 
 function Title({ source }: { source: KnowledgeSource }) {
   const actions = usePageActions();
-  const title = source.title || source.ref;
+  const title = visible(source.title || source.ref);
   if (source.kind !== "conversation") return <span className="source-title mono">{title}</span>;
   const at = source.seq ?? undefined;
   return (

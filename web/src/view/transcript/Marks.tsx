@@ -5,6 +5,7 @@ import { clock, day, exactTime, text } from "../../text";
 import { useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
+import { plainly } from "../controls/visible";
 import { faceOf, isAnothers, isHere, useMe, type Me } from "../me";
 import { useDisclosed, usePicked, useStore } from "../store";
 
@@ -72,7 +73,7 @@ export function sayInterrupted(row: InterruptedRow, me: Me): string {
 function sayWhoStopped({ turn }: InterruptedRow, me: Me): string {
   const by = turn?.by;
   if (!by || isHere(by, me)) return text.interrupted.reasons.user;
-  if (isAnothers(by, me)) return text.answered.by(by.user ?? "");
+  if (isAnothers(by, me)) return text.interrupted.by(by.user ?? "");
   const face = faceOf(by);
   return face === null ? text.interrupted.reasons.other : text.message.via(face);
 }
@@ -95,7 +96,7 @@ export function Note({ row }: { row: NoteRow }) {
           <Icon name={NOTE_ICONS[row.role]} />
         </span>
         <span className="tool-verb">{headingOfNote(row)}</span>
-        <span className="tool-object">{row.text.split("\n", 1)[0]}</span>
+        <span className="tool-object">{plainly(row.text.split("\n", 1)[0] ?? "")}</span>
         {long && (
           <span className="tool-chevron">
             <Icon name="chevron" />
@@ -104,7 +105,7 @@ export function Note({ row }: { row: NoteRow }) {
       </button>
       {long && open && (
         <div className="tool-body">
-          <p className="thinking-text">{row.text}</p>
+          <p className="thinking-text">{plainly(row.text)}</p>
         </div>
       )}
     </div>

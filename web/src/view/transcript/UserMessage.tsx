@@ -9,6 +9,7 @@ import type { OutboxEntry } from "../../transport/commands";
 import { useConversationId, useScope } from "../conversation/scope";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
+import { plainly } from "../controls/visible";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
@@ -138,7 +139,7 @@ export function Words({ place, value }: { place: string; value: string }) {
   if (value === "") return null;
   return (
     <>
-      <p className={long && !all ? "user-text clamped" : "user-text"}>{value}</p>
+      <p className={long && !all ? "user-text clamped" : "user-text"}>{plainly(value)}</p>
       {long && (
         <button type="button" className="link-button" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? text.message.less : text.message.more}
