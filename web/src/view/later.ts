@@ -31,6 +31,8 @@ const parts = {
   tree: () => import("./files/TreeDialog"),
   speaker: () => import("./speech/Speaker"),
   share: () => import("./share/Share"),
+  hits: () => import("./list/SearchHits"),
+  removal: () => import("./list/ConfirmRemoval"),
   notFound: () => import("./home/NotFound"),
 };
 
@@ -58,6 +60,8 @@ export const Home = lazy(parts.home);
 export const MissionDialog = lazy(parts.mission);
 export const TreeDialog = lazy(parts.tree);
 export const NotFound = lazy(parts.notFound);
+export const SearchHits = lazy(parts.hits);
+export const ConfirmRemoval = lazy(parts.removal);
 export const Share = lazy(parts.share);
 export const Speaker = lazy(parts.speaker);
 export const SignIn = lazy(() => import("./signin/SignIn"));

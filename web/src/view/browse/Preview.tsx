@@ -10,7 +10,7 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
-import { ConfirmRemoval } from "../list/ConfirmRemoval";
+import ConfirmRemoval from "../list/ConfirmRemoval";
 import { addressOf, goTo } from "../route";
 import { useStore } from "../store";
 import { Peek } from "../subagents/Peek";

@@ -8,8 +8,7 @@ import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask, onAsked } from "../keys";
-import { ConfirmRemoval } from "../list/ConfirmRemoval";
-import { MissionDialog, Settings, TreeDialog } from "../later";
+import { ConfirmRemoval, MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
 import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { shortPath } from "../tools/say";
@@ -135,15 +134,17 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
         </Suspense>
       )}
       {removing && (
-        <ConfirmRemoval
-          title={title || text.list.untitled}
-          onCancel={() => setRemoving(false)}
-          onConfirm={() => {
-            setRemoving(false);
-            store.command(id, { type: "delete_conversation" });
-            page.goHome();
-          }}
-        />
+        <Suspense fallback={null}>
+          <ConfirmRemoval
+            title={title || text.list.untitled}
+            onCancel={() => setRemoving(false)}
+            onConfirm={() => {
+              setRemoving(false);
+              store.command(id, { type: "delete_conversation" });
+              page.goHome();
+            }}
+          />
+        </Suspense>
       )}
     </HeaderFrame>
   );

@@ -1,6 +1,7 @@
 /** Deleting is final for every device, so it is asked once more. */
 
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 
 interface ConfirmRemovalProps {
@@ -9,17 +10,17 @@ interface ConfirmRemovalProps {
   onConfirm: () => void;
 }
 
-export function ConfirmRemoval({ title, onCancel, onConfirm }: ConfirmRemovalProps) {
+export default function ConfirmRemoval({ title, onCancel, onConfirm }: ConfirmRemovalProps) {
   return (
-    <Dialog label={text.list.removeHeading} className="confirm" onClose={onCancel}>
-      <h2>{text.list.removeHeading}</h2>
-      <p>{text.list.removeBody(title)}</p>
+    <Dialog label={later.removal.heading} className="confirm" onClose={onCancel}>
+      <h2>{later.removal.heading}</h2>
+      <p>{later.removal.body(title)}</p>
       <div className="confirm-bar">
         <button type="button" className="button" autoFocus onClick={onCancel}>
           {text.list.cancel}
         </button>
         <button type="button" className="button danger" onClick={onConfirm}>
-          {text.list.removeYes}
+          {later.removal.yes}
         </button>
       </div>
     </Dialog>

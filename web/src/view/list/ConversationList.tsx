@@ -1,16 +1,16 @@
 /** All conversations: those that wait for you first. One box searches titles and everything ever said. */
 
-import { useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { said, text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon, type IconName } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
 import { commandKey, onAsked } from "../keys";
+import { SearchHits } from "../later";
 import { goTo } from "../route";
 import { usePick, useStore, useWaitingCount } from "../store";
 import { chooseTheme, nextTheme, useTheme, type Theme } from "../theme";
 import { ListRow } from "./ListRow";
-import { SearchHits } from "./SearchHits";
 
 interface ConversationListProps {
   current: string | null;
@@ -123,7 +123,11 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
             </ul>
           </section>
         ))}
-        {query.trim() !== "" && <SearchHits onChosen={onChosen} titles={list.groups.length > 0} />}
+        {query.trim() !== "" && (
+          <Suspense fallback={null}>
+            <SearchHits onChosen={onChosen} titles={list.groups.length > 0} />
+          </Suspense>
+        )}
         {list.hasMore && query === "" && (
           <button
             type="button"

@@ -1,6 +1,6 @@
 /** A conversation in the list: what it is, what it last said, whether it needs you; and what can be done with it. */
 
-import { memo, useState } from "react";
+import { memo, Suspense, useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
 import { ago, exactTime, text } from "../../text";
 import { usePageActions } from "../actions";
@@ -9,9 +9,9 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { TitleField } from "../header/Header";
+import { ConfirmRemoval } from "../later";
 import { goTo } from "../route";
 import { usePick, useStore, useWaitsBelow } from "../store";
-import { ConfirmRemoval } from "./ConfirmRemoval";
 
 interface ListRowProps {
   item: Listing;
@@ -119,15 +119,17 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
         <Icon name="more" />
       </Menu>
       {mode === "removing" && (
-        <ConfirmRemoval
-          title={title}
-          onCancel={() => setMode("shown")}
-          onConfirm={() => {
-            setMode("shown");
-            store.command(item.id, { type: "delete_conversation" });
-            if (current) actions.goHome();
-          }}
-        />
+        <Suspense fallback={null}>
+          <ConfirmRemoval
+            title={title}
+            onCancel={() => setMode("shown")}
+            onConfirm={() => {
+              setMode("shown");
+              store.command(item.id, { type: "delete_conversation" });
+              if (current) actions.goHome();
+            }}
+          />
+        </Suspense>
       )}
     </li>
   );

@@ -1,6 +1,7 @@
 /** Where a search was found: each hit with its surroundings; choosing one opens the conversation at that message. */
 
 import { said, text } from "../../text";
+import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { addressOf } from "../route";
 import { usePick } from "../store";
@@ -11,17 +12,17 @@ interface SearchHitsProps {
   titles: boolean;
 }
 
-export function SearchHits({ onChosen, titles }: SearchHitsProps) {
+export default function SearchHits({ onChosen, titles }: SearchHitsProps) {
   const actions = usePageActions();
   const search = usePick((snapshot) => snapshot.search);
-  if (search.phase === "typing" || search.phase === "loading") return <p className="list-note" role="status">{text.list.searching}</p>;
-  if (search.phase === "failed") return <p className="list-note" role="alert">{search.error ? said(search.error.message) : text.list.searchFailed}</p>;
+  if (search.phase === "typing" || search.phase === "loading") return <p className="list-note" role="status">{later.hits.searching}</p>;
+  if (search.phase === "failed") return <p className="list-note" role="alert">{search.error ? said(search.error.message) : later.hits.failed}</p>;
   if (search.phase !== "ready") return null;
-  if (search.hits.length === 0) return titles ? null : <p className="list-note" role="status">{text.list.noHits(search.query)}</p>;
+  if (search.hits.length === 0) return titles ? null : <p className="list-note" role="status">{later.hits.none(search.query)}</p>;
   return (
     <section aria-labelledby="search-hits">
       <h2 id="search-hits" className="list-group">
-        {text.list.hits(search.hits.length)}
+        {later.hits.count(search.hits.length)}
       </h2>
       <ul>
         {search.hits.map((hit) => (
@@ -38,7 +39,7 @@ export function SearchHits({ onChosen, titles }: SearchHitsProps) {
             >
               <span className="list-top">
                 <span className="list-title ellipsis">{hit.title || text.list.untitled}</span>
-                <span className="list-time">{hit.role === "user" ? text.list.byYou : text.list.byAgent}</span>
+                <span className="list-time">{hit.role === "user" ? later.hits.byYou : later.hits.byAgent}</span>
               </span>
               <span className="hit">
                 {hit.before}
