@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import structlog
 
@@ -48,6 +48,15 @@ class Projector(Protocol):
     def renewed(self, state: State) -> Sequence[Told]:
         """The view was replaced as a whole: the server itself fell behind. What those are told who were not behind; if
         that is nothing, they are behind too."""
+        ...
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """A projector that makes one frame of what several events say, if they come together."""
+
+    def gathered(self) -> Sequence[Told]:
+        """What it held back of the events it was just shown. Nobody reads anything in between."""
         ...
 
 
@@ -129,6 +138,8 @@ class Projected:
                         case Frame():
                             for line in item.body.splitlines():
                                 self._project(channel, decode_event(line))
+                            if isinstance(channel.projector, Gathering):
+                                channel.ring.say(channel.projector.gathered())
                         case Snapshot():
                             channel.state = await self._view(conversation)
                             channel.renew()

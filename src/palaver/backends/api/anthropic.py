@@ -5,19 +5,23 @@ signature, because the service checks it.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from palaver.backends.api.collect import parsed
 from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import takes_both_samplings, takes_budget, takes_effort, takes_sampling
 from palaver.backends.api.provider import (
     Began,
+    CitationPiece,
     FinishReason,
     ModelEvent,
     ModelRequest,
+    ServerPiece,
     Stopped,
     TextPiece,
     ThinkingPiece,
@@ -245,6 +249,7 @@ class _Delta(Struct, frozen=True):
     thinking: str = ""
     signature: str = ""
     partial_json: str = ""
+    citation: Any = None
     stop_reason: str | None = None
 
 
@@ -266,10 +271,25 @@ class _Event(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(_Event)
 
 
+_SHARED = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
+"""Blocks that every loop knows. Any other is the service's own: a tool that it ran itself, and what that found."""
+
+
+@dataclass(slots=True)
+class _Own:
+    block: dict[str, Any]
+    arguments: list[str] = field(default_factory=list[str])
+
+    def whole(self) -> dict[str, Any]:
+        arguments = "".join(self.arguments)
+        return {**self.block, "input": parsed(arguments)} if arguments else self.block
+
+
 class AnthropicReader:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._usage = _Counts()
+        self._own: dict[int, _Own] = {}
         self.ended = False
         self.stopped = False
 
@@ -277,9 +297,20 @@ class AnthropicReader:
         event = _decoder.decode(data)
         match event.type:
             case "content_block_delta":
-                return [] if event.delta is None else _delta(event.index, event.delta)
+                if event.delta is None:
+                    return []
+                if (own := self._own.get(event.index)) is not None:
+                    own.arguments.append(event.delta.partial_json)
+                    return []
+                return _delta(event.index, event.delta)
             case "content_block_start":
-                return [] if event.content_block is None else _started(event.index, event.content_block)
+                block = event.content_block
+                if block is not None and block.type and block.type not in _SHARED:
+                    self._own[event.index] = _Own(msgspec.json.decode(data)["content_block"])
+                return [] if block is None else _started(event.index, block)
+            case "content_block_stop":
+                own = self._own.pop(event.index, None)
+                return [] if own is None else [ServerPiece(own.whole())]
             case "message_start":
                 start = event.message or _Start()
                 return [Began(start.model), *self._count(start.usage)]
@@ -342,6 +373,8 @@ def _delta(index: int, delta: _Delta) -> list[ModelEvent]:
             return [ToolPiece(index, arguments=delta.partial_json)]
         case "signature_delta":
             return [ThinkingPiece(index, "", delta.signature)]
+        case "citations_delta" if delta.citation:
+            return [CitationPiece(index, delta.citation)]
         case _:
             return []
 

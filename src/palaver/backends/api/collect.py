@@ -5,7 +5,7 @@ which fails before it leaves no trace in the transcript; calls are made only whe
 order and its bytes: pieces that come mixed find their block again, and a signature is passed on as it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -13,7 +13,9 @@ import msgspec
 
 from palaver.backends.api.provider import (
     Began,
+    CitationPiece,
     ModelEvent,
+    ServerPiece,
     Stopped,
     TextPiece,
     ThinkingPiece,
@@ -24,6 +26,7 @@ from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
+    CitationAdded,
     KnownEvent,
     TextDelta,
     TextFinished,
@@ -35,6 +38,8 @@ from palaver.schema.events import (
 
 DELTA_CHARS = 32_768
 """The longest fragment in one event: an event may hold 256 KiB, and a character up to six bytes of JSON."""
+SERVED_BYTES = 64 << 10
+"""Of what a provider's own tools found, in one answer: as much as of a tool's output. The answer says what is in it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +98,7 @@ class Collector:
         self._blocks = 0
         self._prose: _Prose | None = None
         self._thoughts: list[_Prose] = []
+        self._served: list[Mapping[str, Any]] = []
         self._calls: list[_Calling] = []
         self._calls_by_index: dict[int, _Calling] = {}
 
@@ -108,6 +114,11 @@ class Collector:
                 return self._thinking(event)
             case ToolPiece():
                 return self._call(event)
+            case CitationPiece():
+                return self._cited(event)
+            case ServerPiece():
+                self._served.append(event.block)
+                return [*self._begin(), *self._close_prose()]
             case Began():
                 self.model = event.model or self.model
             case UsageSeen():
@@ -154,6 +165,7 @@ class Collector:
             usage=self.usage,
             model=self.model,
             interrupted=interrupted,
+            provider=_kept(self._served),
         )
 
     # -- text and thinking
@@ -166,6 +178,12 @@ class Collector:
         prose.parts.append(piece.text)
         events.extend(TextDelta(message=self.message, block=prose.block, text=text) for text in _fragments(piece.text))
         return events
+
+    def _cited(self, piece: CitationPiece) -> list[KnownEvent]:
+        events, prose = list[KnownEvent](), self._prose
+        if prose is None or prose.kind != "text" or prose.index != piece.index:
+            events, prose = self._open_prose("text", piece.index)
+        return [*events, CitationAdded(message=self.message, block=prose.block, citation=piece.citation)]
 
     def _thinking(self, piece: ThinkingPiece) -> list[KnownEvent]:
         events: list[KnownEvent] = []
@@ -272,6 +290,18 @@ class Collector:
     def _next_block(self) -> int:
         self._blocks += 1
         return self._blocks - 1
+
+
+def _kept(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The provider's own blocks, as documents show them; of what is too long, that it was there."""
+    if not blocks:
+        return None
+    left_bytes, kept = SERVED_BYTES, list[Any]()
+    for block in blocks:
+        size_bytes = len(msgspec.json.encode(block))
+        left_bytes -= size_bytes
+        kept.append(block if left_bytes >= 0 else {"type": block.get("type"), "left_out_bytes": size_bytes})
+    return {"trajectory": {"server_content_blocks": kept}}
 
 
 def parsed(arguments: str) -> Any:

@@ -5,7 +5,7 @@ and keeps nothing of a conversation. Its `identity` marks opaque data (signature
 own, so that the data goes back to it and to nobody else.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -72,6 +72,21 @@ class ToolPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class CitationPiece:
+    """What the words of a block are taken from, in the provider's own shape."""
+
+    index: int
+    citation: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPiece:
+    """A block of the provider's own, whole: a tool that it runs itself, or what that found."""
+
+    block: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class UsageSeen:
     """Counts so far; the latest holds."""
 
@@ -87,7 +102,7 @@ class Stopped:
     """The provider's own word for it."""
 
 
-ModelEvent = Began | TextPiece | ThinkingPiece | ToolPiece | UsageSeen | Stopped
+ModelEvent = Began | TextPiece | ThinkingPiece | ToolPiece | CitationPiece | ServerPiece | UsageSeen | Stopped
 
 
 class Provider(Protocol):

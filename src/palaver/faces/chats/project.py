@@ -51,16 +51,32 @@ class ChatsProjector:
         self._thread = thread_of(state)
         self._runtime = runtime_of(state)
         self._owes_runtime = False
+        self._delta: Json | None = None
+        """The operations of events that came together, which make one frame."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
-        frames = self._frames(event, before, after)
+        told = [one for type, fields in self._frames(event, before, after) for one in self._said(type, fields)]
         self._head = after.seq
-        return [self._numbered(type, fields) for type, fields in frames]
+        return told
+
+    def gathered(self) -> Sequence[Told]:
+        delta, self._delta = self._delta, None
+        return [] if delta is None else [self._numbered("stream_delta", delta)]
+
+    def _said(self, type: str, fields: Json) -> Sequence[Told]:
+        if type != "stream_delta":
+            return [*self.gathered(), self._numbered(type, fields)]
+        if self._delta is not None and self._delta["message_id"] == fields["message_id"]:
+            self._delta["ops"] = joined(self._delta["ops"], fields["ops"])
+            return []
+        before, self._delta = self.gathered(), {**fields}
+        return before
 
     def renewed(self, state: State) -> Sequence[Told]:
         self.seq = max(self.seq, first_seq(state))
         self._head = state.seq
         self._thread, self._runtime, self._owes_runtime = thread_of(state), runtime_of(state), False
+        self._delta = None
         return [Told(snapshot_frame(state, self.seq))]
 
     def ack(self, client_request_id: str, accepted: bool, result: Json, *, takes_number: bool) -> Sequence[Told]:
@@ -223,10 +239,11 @@ def delta_ops(was: Json, now: Json) -> list[Json] | None:
             return None
         if len(text) > len(known):
             ops.append({"op": op, "text": text[len(known) :]})
-    citations, known = now.get("citations", []), was.get("citations", [])
-    if citations[: len(known)] != known:
-        return None
-    ops += [{"op": "add_citation", "citation": citation} for citation in citations[len(known) :]]
+    for name, op, field in _GROWING:
+        more, known = now.get(name, []), was.get(name, [])
+        if more[: len(known)] != known:
+            return None
+        ops += [{"op": op, field: one} for one in more[len(known) :]]
     for name, op, field in _SET:
         if was.get(name) != now.get(name):
             if name not in now:
@@ -240,14 +257,32 @@ def delta_ops(was: Json, now: Json) -> list[Json] | None:
     return ops
 
 
+def joined(ops: list[Json], more: list[Json]) -> list[Json]:
+    """One after the other; a text that goes on is one operation, of what is set twice the latest counts."""
+    together = [*ops]
+    for op in more:
+        last = together[-1] if together else {}
+        if op["op"] in _APPENDS and last.get("op") == op["op"]:
+            together[-1] = {**op, "text": last["text"] + op["text"]}
+        else:
+            together = [known for known in together if known["op"] not in _SETS or known["op"] != op["op"]] + [op]
+    return together
+
+
+_GROWING = (
+    ("citations", "add_citation", "citation"),
+    ("server_content_blocks", "add_server_content_block", "block"),
+)
+_APPENDS = frozenset({"append_content", "append_reasoning"})
 _SET = (
     ("thinking_blocks", "set_thinking_blocks", "blocks"),
     ("tool_calls", "set_tool_calls", "tool_calls"),
     ("usage", "set_usage", "usage"),
 )
+_SETS = frozenset(op for _, op, _ in _SET)
 _SAID = frozenset(
     {"message_id", "role", "content", "reasoning_content", "citations", "finish_reason", "thinking_blocks"}
-    | {"tool_calls", "usage"}
+    | {"tool_calls", "usage", "server_content_blocks"}
 )
 """What the other operations and frames tell."""
 

@@ -2,10 +2,12 @@
 
 import itertools
 
-from palaver.backends.api.collect import DELTA_CHARS, Collector, parsed
+from palaver.backends.api.collect import DELTA_CHARS, SERVED_BYTES, Collector, parsed
 from palaver.backends.api.provider import (
     Began,
+    CitationPiece,
     ModelEvent,
+    ServerPiece,
     Stopped,
     TextPiece,
     ThinkingPiece,
@@ -17,6 +19,7 @@ from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
+    CitationAdded,
     KnownEvent,
     TextDelta,
     TextFinished,
@@ -180,6 +183,27 @@ def test_calls_under_one_index_are_told_apart_by_their_ids() -> None:
 def test_opaque_data_of_a_call_is_kept() -> None:
     (called,) = [event for event in collected(ToolPiece(0, "t", "read", "", {"s": 1})) if isinstance(event, ToolCalled)]
     assert called.provider == {"by": "p@host", "id": "t", "opaque": {"s": 1}}
+
+
+def test_citation_is_added_to_the_text_it_came_with() -> None:
+    answer = collector()
+    answer.take(TextPiece(0, "a"))
+    assert answer.take(CitationPiece(0, {"url": "x"})) == [CitationAdded(message="m", block=0, citation={"url": "x"})]
+    assert answer.take(CitationPiece(1, {"url": "y"}))[-1] == CitationAdded(message="m", block=1, citation={"url": "y"})
+
+
+def test_blocks_of_the_providers_own_stay_with_the_answer_and_make_no_call() -> None:
+    block, long = (
+        {"type": "server_tool_use", "id": "s"},
+        {"type": "web_search_tool_result", "content": "x" * SERVED_BYTES},
+    )
+    events = collected(TextPiece(0, "a"), ServerPiece(block), TextPiece(1, "b"), ServerPiece(long), STOP)
+    assert [type(event).__name__ for event in events].count("ToolCalled") == 0
+    finished = events[-1]
+    assert isinstance(finished, AnswerFinished)
+    kept = finished.provider["trajectory"]["server_content_blocks"]
+    assert kept[0] == block
+    assert kept[1].keys() == {"type", "left_out_bytes"}
 
 
 def test_cut_answer_keeps_its_text_marked_and_makes_no_call() -> None:

@@ -8,7 +8,17 @@ import pytest
 from palaver.backends.api.anthropic import AnthropicReader
 from palaver.backends.api.failure import Service
 from palaver.backends.api.openai import OpenAiReader
-from palaver.backends.api.provider import Began, ModelEvent, Stopped, TextPiece, ThinkingPiece, ToolPiece, UsageSeen
+from palaver.backends.api.provider import (
+    Began,
+    CitationPiece,
+    ModelEvent,
+    ServerPiece,
+    Stopped,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    UsageSeen,
+)
 from palaver.backends.api.responses import ResponsesReader
 from palaver.errors import ProviderRefused, ProviderUnavailable
 from palaver.schema.base import Usage
@@ -62,6 +72,27 @@ def test_anthropic_arguments_that_come_whole_are_taken() -> None:
 )
 def test_anthropic_events_of_tomorrow_are_passed_over(event: dict[str, Any]) -> None:
     assert anthropic(event) == []
+
+
+def test_anthropic_blocks_of_its_own_tools_come_whole_and_are_no_calls_of_ours() -> None:
+    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"url": "https://a.example"}]}
+    events = anthropic(
+        {"type": "content_block_start", "index": 0, "content_block": search},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"query":'}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '"roses"}'}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": found},
+        {"type": "content_block_stop", "index": 1},
+    )
+    assert events == [ServerPiece({**search, "input": {"query": "roses"}}), ServerPiece(found)]
+
+
+def test_anthropic_citations_belong_to_their_block() -> None:
+    delta = {"type": "citations_delta", "citation": {"url": "https://a.example"}}
+    assert anthropic({"type": "content_block_delta", "index": 2, "delta": delta}) == [
+        CitationPiece(2, {"url": "https://a.example"})
+    ]
 
 
 def test_anthropic_unknown_stop_reason_is_kept_by_its_word() -> None:

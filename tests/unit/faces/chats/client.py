@@ -79,6 +79,8 @@ class ChatsClient:
                     message["thinking_blocks"] = blocks
                 case {"op": "add_citation", "citation": citation}:
                     message["citations"] = [*message.get("citations", []), citation]
+                case {"op": "add_server_content_block", "block": block}:
+                    message["server_content_blocks"] = [*message.get("server_content_blocks", []), block]
                 case {"op": "set_usage", "usage": usage}:
                     message["usage"] = usage
                 case {"op": "merge_extra", "extra": extra}:

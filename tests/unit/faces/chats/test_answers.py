@@ -17,6 +17,7 @@ from palaver.schema.events import (
     AnswerStarted,
     CitationAdded,
     ConversationCreated,
+    ConversationUpdated,
     KnownEvent,
     MessageAdded,
     TextDelta,
@@ -65,13 +66,26 @@ class Followed:
         told: list[Json] = []
         for event in events:
             numbered, before = self._fold(event)
-            for one in self.projector.project(numbered, before, self.state):
+            for one in (*self.projector.project(numbered, before, self.state), *self.projector.gathered()):
                 (frame,) = frames_of(one.body)
                 self.client.apply(frame)
                 told.append(frame)
             assert self.client.messages == self.snapshot()["messages"], event
         self.heard += told
         return told
+
+    def hears_at_once(self, *events: KnownEvent) -> list[Json]:
+        """The frames of events that come together."""
+        said = [one for event in events for one in self.projector.project(*self._step(event))]
+        told = [frame for one in (*said, *self.projector.gathered()) for frame in frames_of(one.body)]
+        for frame in told:
+            self.client.apply(frame)
+        assert self.client.messages == self.snapshot()["messages"]
+        return told
+
+    def _step(self, event: KnownEvent) -> tuple[KnownEvent, State, State]:
+        numbered, before = self._fold(event)
+        return numbered, before, self.state
 
 
 def called(call: str, block: int) -> Sequence[KnownEvent]:
@@ -180,3 +194,46 @@ def test_usage_and_the_reason_are_told_with_the_end() -> None:
         "runtime_updated",
     ]
     assert chat.client.messages[-1]["usage"]["total_tokens"] == 4
+
+
+def test_operations_of_events_that_come_together_are_one_frame() -> None:
+    chat = Followed()
+    told = chat.hears_at_once(
+        ThinkingDelta(turn="t", message="a", block=0, text="Let "),
+        ThinkingDelta(turn="t", message="a", block=0, text="me see."),
+        ThinkingFinished(turn="t", message="a", block=0, text="Let me see.", signature="s"),
+        TextDelta(turn="t", message="a", block=1, text="It "),
+        TextDelta(turn="t", message="a", block=1, text="is."),
+    )
+    assert [frame["type"] for frame in told if frame["type"] != "runtime_updated"] == ["stream_delta"]
+    assert words(told) == [
+        ("append_reasoning", "Let me see."),
+        ("set_thinking_blocks", ""),
+        ("append_content", "It is."),
+    ]
+
+
+def test_what_else_happens_parts_the_operations_before_it_from_those_after() -> None:
+    chat = Followed()
+    told = chat.hears_at_once(
+        TextDelta(turn="t", message="a", block=0, text="One"),
+        ConversationUpdated(title="Tale", title_source="user"),
+        TextDelta(turn="t", message="a", block=0, text=", two"),
+        AnswerFinished(turn="t", message="a", finish_reason="stop"),
+    )
+    kinds = [frame["type"] for frame in told]
+    assert kinds[:4] == ["stream_delta", "thread_updated", "stream_delta", "stream_finished"]
+    assert [int(frame["seq"]) for frame in told] == [int(told[0]["seq"]) + place for place in range(len(told))]
+
+
+def test_blocks_of_the_providers_own_are_added_one_by_one() -> None:
+    chat = Followed()
+    blocks = [{"type": "server_tool_use", "id": "s"}, {"type": "web_search_tool_result", "tool_use_id": "s"}]
+    kept = {"trajectory": {"server_content_blocks": blocks}}
+    told = chat.hears(
+        TextFinished(turn="t", message="a", block=0, text="Found it."),
+        AnswerFinished(turn="t", message="a", finish_reason="stop", provider=kept),
+    )
+    ops = [op for frame in told for op in frame.get("ops", ()) if op["op"] == "add_server_content_block"]
+    assert ops == [{"op": "add_server_content_block", "block": block} for block in blocks]
+    assert chat.client.messages[-1]["server_content_blocks"] == blocks

@@ -42,7 +42,7 @@ class ChatsMachine(CoreMachine):
                 self.projector = ChatsProjector(self.followed)
                 self.client.apply(frames_of(snapshot_frame(self.followed, self.projector.seq))[0])
                 continue
-            for told in self.projector.project(event, before, self.followed):
+            for told in (*self.projector.project(event, before, self.followed), *self.projector.gathered()):
                 for frame in frames_of(told.body):
                     self.client.apply(frame)
             (now,) = frames_of(snapshot_frame(self.followed, 0))
