@@ -180,6 +180,7 @@ async def serving(
     providers: tuple[ProviderSettings, ...] = (),
     full_enabled: bool = False,
     agents_folder: Path | None = None,
+    send_buffer_bytes: int | None = None,
 ) -> AsyncIterator[Served]:
     """With an `environment` the agents are those it describes; without one, the scripted agent alone, and with an
     `agents_folder` whatever is made there: records of any kind, of which only the scripted ones can be run."""
@@ -188,6 +189,9 @@ async def serving(
     # Named as TCP, as the command line does: without it each answer waits 40 ms for an acknowledgement.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if send_buffer_bytes is not None:
+            # Connections have it from the one that accepts them: what the kernel holds for a reader that stopped.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         listener.bind(("127.0.0.1", port))
         config = Config(
             data=data,

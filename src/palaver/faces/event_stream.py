@@ -56,10 +56,10 @@ class EventStream(Generic[T]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._items):
             try:
-                async with self._streams.open(scope["auth"]):
+                async with self._streams.open(scope["auth"]) as stream:
                     start: Any = {"type": "http.response.start", "status": 200, "headers": HEADERS}
                     await send(start)
-                    await self._until_gone(receive, send)
+                    await self._until_gone(receive, Hanging(send, stream))
             except StreamEnded:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(SEND_S):
@@ -67,8 +67,7 @@ class EventStream(Generic[T]):
             except TimeoutError:
                 logger.info("a reader hangs and was let go", stream=self._name)
 
-    async def _until_gone(self, receive: Receive, send: Send) -> None:
-        writes = Hanging(send)
+    async def _until_gone(self, receive: Receive, writes: Hanging) -> None:
         writing = asyncio.create_task(self._write_all(writes), name=f"events of {self._name}")
         leaving = asyncio.create_task(_disconnected(receive), name=f"reader of {self._name}")
         try:
@@ -81,10 +80,11 @@ class EventStream(Generic[T]):
             raise failure
 
     async def _write_all(self, writes: Hanging) -> None:
-        await writes.send(_body(self._first))
+        await writes.send_bytes(_body(self._first), len(self._first))
         try:
             async for item in self._items:
-                await writes.send(_body(self._encode(item)))
+                body = self._encode(item)
+                await writes.send_bytes(_body(body), len(body))
         except PalaverError as refusal:
             # Deleted while somebody read; whoever comes back is told so by a status.
             logger.info("a stream ended", stream=self._name, reason=refusal.message)

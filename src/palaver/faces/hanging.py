@@ -7,10 +7,14 @@ from typing import Any
 
 from litestar.types import Send
 
+from palaver.faces.streams import OpenStream
+
 
 class Hanging:
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, stream: OpenStream | None = None) -> None:
+        """With its `stream`, what is being written is counted there."""
         self._send = send
+        self._stream = stream
         self._begun = 0
         self._ended = 0
         self._looked_at = 0
@@ -19,6 +23,18 @@ class Hanging:
         self._begun += 1
         await self._send(message)
         self._ended += 1
+
+    async def send_bytes(self, message: Any, size_bytes: int) -> None:
+        """As `send`, and counted while it waits."""
+        stream = self._stream
+        if stream is None:
+            await self.send(message)
+            return
+        stream.unsent_bytes += size_bytes
+        try:
+            await self.send(message)
+        finally:
+            stream.unsent_bytes -= size_bytes
 
     def look(self) -> bool:
         """Whether the write that was going on at the last look still is."""

@@ -32,9 +32,16 @@ def live_faces(server: ServerParts) -> LiveFaces:
         record = server.agents.agent(state.agent, state.project)
         return StreamProjector([known.name for known in record.mcp_servers] if record else [])
 
-    return LiveFaces(
+    live = LiveFaces(
         stream=Projected(server.feed, server.directory.state, stream),
         chats=Rooms(server.feed, server.directory.whole),
         bus=Bus(server.log, server.feed, server.clock),
         socket=SocketFace(server),
     )
+    server.streams.keeping.update(
+        stream=lambda: live.stream.kept_bytes,
+        chats=lambda: live.chats.kept_bytes,
+        bus=lambda: live.bus.kept_bytes,
+        socket=lambda: live.socket.live.kept_bytes,
+    )
+    return live

@@ -1,11 +1,12 @@
-"""Open streams (server-sent events and sockets): how many a key holds, and how they all end at once.
+"""Open streams (server-sent events and sockets): how many a key holds, what they hold, and how they all end at once.
 
 Entered by whatever writes a stream. When a key is rotated or the server stops, the bodies of the streams concerned are
-cancelled from here; nobody else ends another's stream.
+cancelled from here; nobody else ends another's stream. What is kept for readers is counted here too: a reader that stops
+must not cost more than its share, and these numbers say so.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -26,24 +27,46 @@ class StreamEnded(Exception):
         self.reason = reason
 
 
+class OpenStream:
+    """One of them. `unsent_bytes` were handed over and wait until its reader makes room."""
+
+    __slots__ = ("principal", "unsent_bytes")
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.unsent_bytes = 0
+
+
 class Streams:
     def __init__(self, keys: Keys, limit: int = STREAMS_A_KEY) -> None:
         self._keys = keys
         self._limit = limit
-        self._open: dict[asyncio.Timeout, Principal] = {}
+        self._open: dict[asyncio.Timeout, OpenStream] = {}
         self._ended: dict[asyncio.Timeout, End] = {}
         self._closed = False
+        self.keeping: dict[str, Callable[[], int]] = {}
+        """How to ask each face what it keeps for all its readers, in bytes."""
 
     @property
     def count(self) -> int:
         return len(self._open)
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits for readers that are slow, all streams together."""
+        return sum(stream.unsent_bytes for stream in self._open.values())
+
+    @property
+    def kept_bytes(self) -> dict[str, int]:
+        """What is kept for readers, by face, however many they are."""
+        return {face: count() for face, count in self.keeping.items()}
+
     @asynccontextmanager
-    async def open(self, principal: Principal) -> AsyncIterator[None]:
+    async def open(self, principal: Principal) -> AsyncIterator[OpenStream]:
         """Raises Busy when the key holds too many already."""
         if self._closed:
             raise LogUnavailable("The server is shutting down; try again in a moment.")
-        if sum(holder.key == principal.key for holder in self._open.values()) >= self._limit:
+        if sum(stream.principal.key == principal.key for stream in self._open.values()) >= self._limit:
             raise Busy(
                 f"This token has {self._limit} open streams already. Close one, or follow several "
                 "conversations over one WebSocket.",
@@ -53,8 +76,8 @@ class Streams:
         ending = asyncio.timeout(None)
         try:
             async with ending:
-                self._open[ending] = principal
-                yield
+                self._open[ending] = opened = OpenStream(principal)
+                yield opened
         except TimeoutError:
             if ending not in self._ended:
                 raise
@@ -65,7 +88,7 @@ class Streams:
 
     def drop_strangers(self) -> None:
         """Ends the streams of keys that are no longer ours."""
-        strangers = [ending for ending, principal in self._open.items() if not self._keys.holds(principal)]
+        strangers = [ending for ending, stream in self._open.items() if not self._keys.holds(stream.principal)]
         self._end(strangers, "signed_out")
 
     def close(self) -> None:

@@ -7,16 +7,18 @@ token, and ends with it. The package is loaded at the first knock.
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
+import structlog
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Message, Receive, Scope, Send
 
 from palaver.errors import Forbidden, Gone, LogUnavailable, NotFound, PalaverError
 from palaver.faces.event_stream import SEND_S
+from palaver.faces.hanging import Hanging
 from palaver.faces.inbox.tools import MEMBERS, Side
 from palaver.faces.inbox.visit import VISIT, Visit
 from palaver.faces.keys import Principal
@@ -24,6 +26,8 @@ from palaver.faces.refusals import refuse
 from palaver.faces.server import CLIENT_CHARS, ServerParts
 from palaver.faces.streams import StreamEnded
 from palaver.schema.errors import ErrorCode
+
+logger = structlog.get_logger(__name__)
 
 ASSISTANT, HUMAN = "/mcp/assistant", "/mcp/human"
 
@@ -72,10 +76,13 @@ class InboxDoors:
         try:
             visit = await self._visit(side, scope)
             manager = (await self._managers())[side]
-            async with self._server.streams.open(visit.caller):
-                await manager.handle_request(_for_mcp(scope, visit), receive, answer.send)
+            async with self._server.streams.open(visit.caller) as stream:
+                answer.writes = Hanging(send, stream)
+                await _until_hangs(manager.handle_request(_for_mcp(scope, visit), receive, answer.send), answer.writes)
         except StreamEnded:
             await answer.end()
+        except TimeoutError:
+            logger.info("an inbox's client hangs and was let go", conversation=scope["path"])
         except PalaverError as refusal:
             await refuse(scope, receive, send, refusal)
 
@@ -133,16 +140,31 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._open = False
+        self.writes = Hanging(send)
 
     async def send(self, message: Message) -> None:
         self._open = message["type"] == "http.response.start" or bool(message.get("more_body"))
-        await self._send(message)
+        await self.writes.send_bytes(message, len(message["body"]) if message["type"] == "http.response.body" else 0)
 
     async def end(self) -> None:
         if self._open:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SEND_S):
                     await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_hangs(work: Coroutine[Any, Any, None], writes: Hanging) -> None:
+    """Raises TimeoutError when the client takes nothing any more, whatever its connection says."""
+    serving = asyncio.create_task(work, name="serve an inbox")
+    try:
+        while not serving.done():
+            await asyncio.wait({serving}, timeout=SEND_S)
+            if writes.look() and not serving.done():
+                raise TimeoutError
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+    await serving
 
 
 def _for_mcp(scope: Scope, visit: Visit) -> Any:

@@ -55,21 +55,39 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        bus, listening = InMemorySubscriptionBus(), asyncio.Event()
+        bus, listening, paced = InMemorySubscriptionBus(), asyncio.Event(), _Paced(ctx)
 
         async def publish() -> None:
             async with aclosing(self._updates(ctx, listening)) as news:
                 async for _ in news:
+                    paced.written.clear()
                     await bus.publish(ResourceUpdated(uri=INBOX))
+                    # What happens meanwhile is one more update, however much it is.
+                    await paced.written.wait()
 
         publishing = asyncio.create_task(publish(), name="tell an inbox's listener")
         try:
             # Before the acknowledgement: whatever is posted after it must be told.
             await _either(listening, publishing)
-            return await ListenHandler(bus)(ctx, params)
+            return await ListenHandler(bus)(paced, params)  # type: ignore[arg-type]
         finally:
             publishing.cancel()
             await asyncio.wait({publishing})
+
+
+class _Paced:
+    """A request's context that also says when the last notification was written: the package itself would gather up to
+    a thousand of them for a client that does not read (mcp 2.3)."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._session = ctx.session
+        self.request_id = ctx.request_id
+        self.session = self
+        self.written = asyncio.Event()
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+        await self._session.send_notification(notification, related_request_id=related_request_id)
+        self.written.set()
 
 
 def known(uri: Any) -> None:

@@ -41,6 +41,7 @@ from palaver.faces.socket.live import SocketFace
 from palaver.faces.socket.pieces import but_for, look
 from palaver.faces.socket.project import FACE, encoded
 from palaver.faces.socket.replay import cursor_of, replayed
+from palaver.faces.streams import OpenStream
 from palaver.schema.base import Origin
 
 logger = structlog.get_logger(__name__)
@@ -64,11 +65,11 @@ class _Over(Exception):
 
 
 class Connection:
-    def __init__(self, socket: Socket, server: ServerParts, face: SocketFace) -> None:
+    def __init__(self, socket: Socket, server: ServerParts, face: SocketFace, stream: OpenStream) -> None:
         self._socket = socket
         self._server = server
         self._face = face
-        self._writes = Hanging(socket.send)
+        self._writes = Hanging(socket.send, stream)
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         self._hello: Hello | None = None
         self._takes_frames = EXTENSION in (socket.scope.get("extensions") or {})
@@ -250,10 +251,11 @@ class Connection:
         """Waits while the client is slow. Frames are whole, so that those of others may come between them."""
         try:
             if self._takes_frames:
-                await self._writes.send({"type": EXTENSION, "body": frames})
+                await self._writes.send_bytes({"type": EXTENSION, "body": frames}, len(frames))
                 return
             for text in payloads(frames):
-                await self._writes.send({"type": "websocket.send", "text": text.decode(), "bytes": None})
+                message = {"type": "websocket.send", "text": text.decode(), "bytes": None}
+                await self._writes.send_bytes(message, len(text))
         except (WebSocketDisconnect, OSError):
             return  # The reader meets the same end and says so.
 

@@ -20,9 +20,9 @@ RESTARTING = 1012
 async def socket(socket: Socket, server: Server, live: Live) -> None:
     """Follow sessions and talk in them."""
     try:
-        async with server.streams.open(socket.auth):
+        async with server.streams.open(socket.auth) as stream:
             await socket.accept()
-            await Connection(socket, server, live.socket).run()
+            await Connection(socket, server, live.socket, stream).run()
     except Busy as refusal:
         await refuse(socket.scope, socket.receive, socket.send, refusal)
     except StreamEnded as ended:
