@@ -5,6 +5,7 @@ Nothing is chosen by moving: a choice is made with Space, its digit, or Enter, w
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from textual import events
 from textual.binding import Binding
@@ -14,6 +15,9 @@ from textual.style import Style
 from textual.widgets import Static
 
 from palaver.tui.safe import visible
+
+BELOW_COLUMNS = 66
+"""What stands below a choice keeps its indent on the narrowest screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Choices(Static, can_focus=True):
             parts.append((f"  {visible(choice.more)}", "$ink-soft"))
         if choice.below:
             indent = " " * (2 + len(number) + 4)
-            lines = visible(choice.below).split("\n")
+            lines = [part for line in visible(choice.below).split("\n") for part in wrap(line, BELOW_COLUMNS) or [""]]
             parts += [(f"\n{indent}{line}", "$ink-soft") for line in lines]
         return Content.assemble(*parts)
 

@@ -33,7 +33,8 @@ class Sheet(ModalScreen[None]):
         .keys { height: auto; margin: 0; border-top: solid $line; }
         OptionList {
             height: 1fr; border: none; padding: 0; background: $paper; scrollbar-size-vertical: 1;
-            &:focus { border: none; }
+            background-tint: $paper 0%;
+            &:focus { border: none; background-tint: $paper 0%; }
             & > .option-list--option-disabled { color: $ink-faint; text-style: bold; }
         }
         Input { border: none; height: 1; padding: 0 1; background: $panel-strong; &:focus { border: none; } }

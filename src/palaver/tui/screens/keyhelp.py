@@ -18,7 +18,7 @@ GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
         Keys.WRITING,
         (
             ("Enter", Keys.SEND),
-            ("Ctrl+J · Alt+Enter · Shift+Enter", Keys.NEWLINE),
+            ("Ctrl+J · Alt+Enter", Keys.NEWLINE),
             ("Ctrl+S · Ctrl+Enter", Keys.STEER),
             ("↑", Keys.EDIT_QUEUED),
             ("Tab", Keys.COMPLETE),
@@ -56,7 +56,7 @@ GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
         ),
     ),
 )
-WIDTH = 34
+WIDTH = 23
 """The longest list of keys, and two blanks."""
 
 

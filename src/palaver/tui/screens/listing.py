@@ -78,17 +78,17 @@ def row_of(
     )
     branched = f"{Listed.BRANCHED} " if listing.parent_kind == "branch" else ""
     when = words.ago(listing.updated_at, now_ms)
-    title = _cut(f"{branched}{title_of(listing)}", width - len(when) - 4)
+    title = _cut(f"{branched}{title_of(listing)}", width - len(when) - 3)
     top = Content.assemble(
         (f"{sign} ", tone),
         (title.ljust(max(0, width - len(when) - 3)), "bold" if is_current or is_unread or waits else ""),
         (f" {when}", "$ink-faint"),
     )
     agent = one_line(names.get(listing.agent, listing.agent), 16)
-    state = _cut(_state_of(listing) or one_line(listing.last_line), width - len(agent) - 5)
+    state = _cut(_state_of(listing) or one_line(listing.last_line), width - len(agent) - 3)
     tone = "$wait" if waits else "$bad" if listing.status == "error" else "$ink-soft"
     below = Content.assemble(
-        ("  ", ""), (state.ljust(max(0, width - len(agent) - 4)), tone), (f" {agent}", "$ink-faint")
+        ("  ", ""), (state.ljust(max(0, width - len(agent) - 3)), tone), (f" {agent}", "$ink-faint")
     )
     return Content("\n").join([top, below])
 
