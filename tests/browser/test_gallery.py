@@ -12,6 +12,7 @@ import pytest
 
 from tests.browser.gallery.album import ALBUM
 from tests.browser.gallery.harbour import Harbour, harbour_serving, make_agents, make_past, make_projects
+from tests.browser.gallery.terminal import TERMINAL_SHOTS, photographed, terminal
 from tests.browser.looks import PICTURES, picture
 from tests.browser.visitor import PHONE, Visitors
 from tests.provider.server import ScriptedProvider, serving
@@ -62,3 +63,12 @@ async def test_shot_is_taken(harbour: Harbour, name: str) -> None:
         if look == "phone":
             await visitor.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         await picture(visitor.page, f"{name}-{look}", "dark" if look == "dark" else "light")
+
+
+@pytest.mark.parametrize("name", TERMINAL_SHOTS)
+async def test_terminal_is_taken(harbour: Harbour, name: str) -> None:
+    shot = TERMINAL_SHOTS[name]
+    async with terminal(harbour, shot) as opened:
+        await shot.play(harbour, opened)
+        await opened.pilot.pause()
+        await photographed(harbour, opened.svg, name)

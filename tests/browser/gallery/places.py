@@ -221,3 +221,76 @@ async def processes(harbour: Harbour) -> Visitor:
     await visitor.go("/processes")
     await expect(visitor.page.get_by_role("heading", name="Nothing runs")).to_be_visible()
     return visitor
+
+
+@shot(BESIDE, "What may be brought along from other programs: looked for, shown, and copied on your word.")
+async def imports(harbour: Harbour) -> Visitor:
+    day_ms, now = 86_400_000, harbour.clock.now_ms()
+    found = [
+        {"program": "claude", "count": 214, "newest": now - day_ms, "size_bytes": 91_000_000},
+        {"program": "codex", "count": 37, "newest": now - 5 * day_ms, "size_bytes": 12_400_000},
+    ]
+    visitor = await harbour.ada()
+    await visitor.page.route("**/api/import/found", lambda route: route.fulfill(json={"items": found}))
+    await visitor.go("/import")
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Claude Code")
+    return visitor
+
+
+@shot(BESIDE, "Settings of this device: looks, listening, notices, and what is always allowed.", HANDY)
+async def device_settings(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/settings")
+    await expect(visitor.page.get_by_role("main")).to_contain_text("Read answers aloud")
+    return visitor
+
+
+@shot(BESIDE, "This device: installed as an app, notices, and its copy for when there is no connection.")
+async def device(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/device")
+    await expect(visitor.page.get_by_role("main").get_by_role("checkbox").first).to_be_visible()
+    return visitor
+
+
+@shot(BESIDE, "A folder's own agents are inert until you have seen what they would be allowed.")
+async def trust(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go()
+    await visitor.page.get_by_role("combobox", name="Folder").fill(harbour.project("website"))
+    await visitor.page.get_by_role("link", name="Look at what they would be allowed").click()
+    gardener = visitor.page.get_by_role("main").get_by_text("Gardener").first
+    await gardener.scroll_into_view_if_needed()
+    await expect(gardener).to_be_in_viewport()
+    return visitor
+
+
+# -- the log, and files of it
+
+
+@shot(LISTS, "All conversations, with filters and a preview.", BOTH)
+async def all_conversations(harbour: Harbour) -> Visitor:
+    visitor = await harbour.ada()
+    await visitor.go("/conversations")
+    main = visitor.page.get_by_role("main")
+    await main.get_by_text("Which buoys have no light?").first.click()
+    await expect(main).to_contain_text("Three of them")
+    return visitor
+
+
+@shot(LISTS, "The event inspector: the log itself, and the conversation as it was at any event.", ALL)
+async def inspector(harbour: Harbour) -> Visitor:
+    visitor = await fixed_tides(harbour)
+    here = visitor.conversation
+    await visitor.go(f"/inspect/{here}?at=40")
+    await expect(visitor.page.get_by_role("status").filter(has_text="Paused at 40")).to_be_visible()
+    await expect(visitor.page.get_by_role("listbox", name="Log").get_by_role("option").first).to_be_visible()
+    return visitor
+
+
+@shot(LISTS, "A conversation as a file: to read, to send on, or to bring back.")
+async def export(harbour: Harbour) -> Visitor:
+    visitor = await list_menu(harbour)
+    await visitor.page.get_by_role("menuitem", name="Export").click()
+    await expect(visitor.page.get_by_role("dialog")).to_contain_text("Markdown")
+    return visitor

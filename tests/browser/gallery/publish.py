@@ -10,7 +10,8 @@ from pathlib import Path
 from PIL import Image, ImageChops
 
 from tests.browser.gallery.album import ALBUM, SECTIONS
-from tests.browser.gallery.shots import Look, Shot
+from tests.browser.gallery.shots import Look
+from tests.browser.gallery.terminal import TERMINAL_SHOTS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PICTURES = DOCS / "pictures"
@@ -24,12 +25,10 @@ SAME_PX = 150
 APART = 24
 """Of 255: less is the same colour to the eye."""
 
-HEADINGS: dict[Look, str] = {"light": "Light", "dark": "Dark", "phone": "On a phone"}
 
-
-def small(raw: Path, shot: Shot, look: Look) -> Image.Image:
+def small(raw: Path, *, is_fine: bool) -> Image.Image:
     image: Image.Image = Image.open(raw).convert("RGB")
-    if look != "phone" and shot.name not in FINE and image.width > DESKTOP_PX:
+    if image.width > DESKTOP_PX and not is_fine:
         height = round(image.height * DESKTOP_PX / image.width)
         image = image.resize((DESKTOP_PX, height), Image.Resampling.LANCZOS)
     return image.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
@@ -48,41 +47,49 @@ def is_news(image: Image.Image, published: Path) -> bool:
 def gallery() -> Iterator[str]:
     yield "# Pictures"
     yield ""
-    yield "Every screen of the page, taken from a real server by `make pictures`. The people, boats and answers are made up: a"
-    yield "scripted model speaks. What each element does: [the page](page.md)."
+    yield "Every screen of the page and of the terminal, taken from a real server by `make pictures`. People, boats and answers"
+    yield "are made up: a scripted model speaks. What each element does: [the page](page.md), [the terminal](terminal.md)."
     for section in SECTIONS:
         yield f"\n## {section}"
         for shot in (shot for shot in ALBUM.values() if shot.section == section):
             yield f"\n**{shot.caption}**\n"
             yield f'<img src="pictures/{shot.name}-light.png" width="820" alt="{shot.caption}">'
-            others = [look for look in shot.looks if look != "light"]
+            others: list[Look] = [look for look in shot.looks if look != "light"]
             if others:
                 yield ""
             for look in others:
                 width = 560 if look == "dark" else 200
                 alt = f"The same, {'dark' if look == 'dark' else 'on a phone'}"
                 yield f'<img src="pictures/{shot.name}-{look}.png" width="{width}" alt="{alt}">'
+    yield "\n## The terminal"
+    for terminal in TERMINAL_SHOTS.values():
+        yield f"\n**{terminal.caption}**\n"
+        yield f'<img src="pictures/{terminal.name}.png" width="820" alt="{terminal.caption}">'
 
 
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
+def names() -> Iterator[tuple[str, bool]]:
+    """Every picture, and whether it keeps all its pixels."""
+    yield from ((f"{shot.name}-{look}.png", shot.name in FINE) for shot in ALBUM.values() for look in shot.looks)
+    yield from ((f"{name}.png", False) for name in TERMINAL_SHOTS)
+
+
 def main(folder: Path) -> None:
     PICTURES.mkdir(exist_ok=True)
-    changed, size_bytes = 0, 0
-    for shot in ALBUM.values():
-        for look in shot.looks:
-            name = f"{shot.name}-{look}.png"
-            if not (folder / name).exists():
-                say(f"not taken: {name}")
-                continue
-            image = small(folder / name, shot, look)
+    wanted, changed, size_bytes = dict(names()), 0, 0
+    for name, is_fine in wanted.items():
+        if (folder / name).exists():
+            image = small(folder / name, is_fine=is_fine)
             if is_news(image, PICTURES / name):
                 image.save(PICTURES / name, optimize=True)
                 changed += 1
-            size_bytes += (PICTURES / name).stat().st_size
-    wanted = {f"{shot.name}-{look}.png" for shot in ALBUM.values() for look in shot.looks}
+        elif not (PICTURES / name).exists():
+            say(f"not taken: {name}")
+            continue
+        size_bytes += (PICTURES / name).stat().st_size
     for left_over in PICTURES.glob("*.png"):
         if left_over.name not in wanted:
             left_over.unlink()

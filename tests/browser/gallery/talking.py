@@ -1,9 +1,11 @@
 """Pictures of a conversation: what is said, what is done, how it ends."""
 
 import re
+from base64 import b64decode
 
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
+from palaver.backends.demo_text import SUNSET
 from tests.browser.gallery.harbour import Harbour
 from tests.browser.gallery.shots import ALL, BOTH, HANDY, shot
 from tests.browser.test_pictures import SCRIPT
@@ -113,6 +115,20 @@ async def reading(harbour: Harbour) -> Visitor:
     return visitor
 
 
+@shot(TALK, "Pictures pasted or dropped wait in the message box until they are sent.")
+async def composing(harbour: Harbour) -> Visitor:
+    harbour.says("Send me the picture, and I compare it with the plan.")
+    visitor = await harbour.talks("Does the new lamp house look right?", project="lights")
+    await at_the_end(visitor, "compare it")
+    sunset = b64decode(SUNSET.partition(",")[2])
+    kind = SUNSET.partition(";")[0].removeprefix("data:")
+    chosen = FilePayload(name="lamp", mimeType=kind, buffer=sunset)
+    await visitor.page.locator("input[type=file]").first.set_input_files(chosen)
+    await visitor.box.fill("Here it is, from the sea side.")
+    await expect(visitor.page.get_by_role("button", name="Remove image")).to_be_visible()
+    return visitor
+
+
 # -- tools
 
 
@@ -204,6 +220,20 @@ async def background(harbour: Harbour) -> Visitor:
     await expect(strip).to_contain_text("tide-clock")
     await expect(visitor.log).to_contain_text("That was the demo")
     await visitor.rests()
+    return visitor
+
+
+@shot(TOOLS, "A call you denied, with your words: the agent is told, and goes on another way.")
+async def denied(harbour: Harbour) -> Visitor:
+    harbour.says("I clear the old tables away first.", Call(name="shell", input={"command": "rm -r tables"}))
+    harbour.says("Then I leave them, and write the new ones beside them.")
+    visitor = await harbour.talks("Make room for the tables of 2028")
+    await visitor.asked()
+    await visitor.approval.get_by_role("button", name="More choices").click()
+    await visitor.page.get_by_role("menuitem", name="Deny with a note").click()
+    await visitor.approval.get_by_role("textbox").fill("Keep the old tables.")
+    await visitor.approval.get_by_role("button", name="Deny and tell").click()
+    await at_the_end(visitor, "beside them.")
     return visitor
 
 
