@@ -2,28 +2,14 @@
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import msgspec
 
 from palaver.backends.script import Fail, Say, Step, Tool
 from palaver.errors import ProviderRefused
-from tests.flows.served import WAIT_S, Served, serving
-
-
-async def palaver(data: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from palaver.cli.main import main; main()", *arguments),
-        env={"PATH": os.environ["PATH"], "HOME": str(data), "PALAVER_DATA": str(data), "COLUMNS": "200"},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=data,
-    )
-    async with asyncio.timeout(6 * WAIT_S):
-        out, err = await process.communicate((stdin or "").encode())
-    return process.returncode or 0, out.decode(), err.decode()
+from tests.flows.served import Served, serving
+from tests.flows.terminal import palaver
 
 
 async def send(served: Served, data: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:

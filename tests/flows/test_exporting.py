@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from tests.flows.served import Served, serving
-from tests.flows.test_commandline import palaver
+from tests.flows.terminal import palaver
 
 
 async def cli(server: Served, tmp_path: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:

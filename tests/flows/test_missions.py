@@ -15,7 +15,7 @@ from palaver.client.projects import NamedAgent
 from palaver.clock import ManualClock
 from palaver.errors import Invalid, NotFound
 from tests.flows.served import WAIT_S, Served, serving
-from tests.flows.test_commandline import palaver
+from tests.flows.terminal import palaver
 
 pytestmark = pytest.mark.anyio
 
