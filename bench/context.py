@@ -17,9 +17,9 @@ from palaver.backends.api.route import only
 from palaver.backends.base import Backend
 from palaver.context.compress import Budget, Compressing
 from palaver.context.linearize import linearize
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
 from palaver.conversation.loading import snapshot_of
+from palaver.conversation.surroundings import Surroundings
 from palaver.core.facts import Runner
 from palaver.feed.feed import Feed
 from palaver.feed.frames import Frame

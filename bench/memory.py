@@ -12,8 +12,8 @@ from bench.logs import CLOCK, IDS, many_conversations
 from bench.served import free_port
 from bench.table import Row
 from palaver.agents.roster import Roster
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import open_sqlite_log
 from palaver.schema.commands import SetDraft

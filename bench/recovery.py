@@ -8,8 +8,8 @@ from pathlib import Path
 from bench.logs import CLOCK, IDS, Writer, turn_events
 from bench.table import Row
 from palaver.agents.roster import Roster
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import open_sqlite_log
 from palaver.schema.events import ConversationCreated

@@ -25,9 +25,9 @@ from palaver.agents.sources import open_roster
 from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.trajectories import Trajectories
 from palaver.errors import ConfigurationError
 from palaver.faces.app import build_app

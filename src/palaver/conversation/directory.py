@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
-from palaver.conversation.conversation import Conversation, Surroundings
+from palaver.conversation.conversation import Conversation
 from palaver.conversation.descent import subagents_below
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
+from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.transcripts import whole
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told

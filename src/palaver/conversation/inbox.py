@@ -153,6 +153,8 @@ class Batch:
     stopping: list[Stopping] = field(default_factory=list[Stopping])
     urgent: bool = False
     """A stop or a settling, which may use the disk's reserve."""
+    unsettled: Stopped | None = None
+    """A turn that could not be settled is still active, and why it is to end."""
     rewritten: bool = False
     """The history was changed, not only added to: the stored messages must be replaced as a whole."""
 

@@ -15,8 +15,8 @@ from palaver.agents.exchange import Exchanges
 from palaver.agents.roster import Roster, Source
 from palaver.backends.base import Capabilities, Turn
 from palaver.clock import Ids, ManualClock
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.log.memory import MemoryLog

@@ -16,8 +16,8 @@ from palaver.agents.roster import Roster, Source
 from palaver.backends.script import Ask, Emit, Finish, Say, Step, Wait
 from palaver.backends.scripted import ScriptedBackend
 from palaver.clock import Ids, ManualClock
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.core.project import TRIGGER_LIMIT
 from palaver.errors import Conflict, NotFound
 from palaver.feed.feed import Feed

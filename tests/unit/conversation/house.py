@@ -9,8 +9,8 @@ from typing import Any
 
 from palaver.backends.base import Backend, Capabilities, Turn
 from palaver.clock import Clock, Ids, ManualClock
-from palaver.conversation.conversation import Surroundings
 from palaver.conversation.directory import Directory
+from palaver.conversation.surroundings import Surroundings
 from palaver.core.facts import Runner
 from palaver.errors import AgentError
 from palaver.feed.feed import Feed
