@@ -38,6 +38,7 @@ class Listed:
     ARCHIVE = "archive"
     UNARCHIVE = "bring back"
     DELETE = "delete"
+    DELETE_HEADING = "Delete this conversation?"
     DELETE_YES = "delete it"
     CANCEL = "cancel"
     BRANCH = "branch"

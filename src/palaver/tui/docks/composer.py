@@ -121,7 +121,7 @@ class Composer(Vertical):
     def show(self, state: State) -> None:
         before, self._state = self._state, state
         if state.conversation != before.conversation:
-            self._enter(state)
+            self._enter(state, was_nowhere=not before.conversation)
         elif state.draft != before.draft:
             self._take_draft(state.draft)
         if self._editing is not None and all(item.id != self._editing.id for item in state.queue):
@@ -151,11 +151,13 @@ class Composer(Vertical):
         self._load(text)
         self.take_focus()
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: State, *, was_nowhere: bool) -> None:
         self._editing, self._set_aside, self._notice, self._refusal = None, "", "", ""
         self._entries, self._own_drafts = {}, []
         self._saved_draft = state.draft
-        self._load(state.draft)
+        # Written before the conversation was there: it came with the person.
+        if not (was_nowhere and self.prompt.text and not state.draft):
+            self._load(state.draft)
 
     def leave(self) -> None:
         """Another conversation is about to be shown: keep what is written, let go of what is held."""
@@ -176,7 +178,8 @@ class Composer(Vertical):
         if not self.query(KeyLine):
             return
         busy = self._state.turn is not None
-        self.prompt.placeholder = words.Composer.PLACEHOLDER_BUSY if busy else words.Composer.PLACEHOLDER
+        at_rest = words.Composer.PLACEHOLDER if self._state.conversation else words.Composer.PLACEHOLDER_FRESH
+        self.prompt.placeholder = words.Composer.PLACEHOLDER_BUSY if busy else at_rest
         notice = self.query_one(".notice", Static)
         told, is_bad = self._told()
         notice.update(Content(visible(told)))

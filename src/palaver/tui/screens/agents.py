@@ -1,6 +1,7 @@
 """Who can answer here, and what runs them: agents and backends, each with what is missing and what to do about it."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import ClassVar
 
 from textual import on
@@ -21,12 +22,19 @@ from palaver.tui.safe import one_line, visible
 from palaver.tui.screens.frame import Sheet, chosen_id, fill
 from palaver.tui.words_screens import Agents, Backends
 
+BELOW_COLUMNS = 74
+"""What stands below a name keeps its indent on the narrowest screen."""
+
+
+def _below(text: str) -> str:
+    return "".join(f"\n  {line}" for line in wrap(one_line(text, 600), BELOW_COLUMNS))
+
 
 def agent_row(agent: AgentInfo, *, is_current: bool) -> Content:
     trouble = agent.problem or (agent.note if not agent.ready else None) or ("" if agent.trusted else Agents.UNTRUSTED)
     state = words.join(Agents.CURRENT if is_current else None, None if agent.ready else Agents.NOT_READY)
-    below = f"\n  {one_line(words.said(trouble))}" if trouble else ""
-    described = f"\n  {one_line(agent.description)}" if agent.description else ""
+    below = _below(words.said(trouble)) if trouble else ""
+    described = _below(agent.description) if agent.description else ""
     return Content.assemble(
         ("● " if is_current else "  ", "$live"),
         (visible(agent.name), "bold" if agent.ready else "$ink-soft"),
@@ -169,7 +177,7 @@ class BackendsScreen(Sheet):
             (visible(backend.title or backend.name), "bold"),
             (f"  {Backends.STATES[state]}", tone),
             (f"  {visible(used)}" if used else "", "$ink-faint"),
-            *((f"\n  {one_line(line)}", "$ink-soft") for line in lines if line),
+            *((_below(line), "$ink-soft") for line in lines if line),
         )
 
     def _last_error(self, backend: BackendInfo) -> str:

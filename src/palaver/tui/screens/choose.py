@@ -105,7 +105,7 @@ class Rename(Box):
 
 
 class ConfirmDelete(Box):
-    LABEL = Listed.DELETE
+    LABEL = Listed.DELETE_HEADING
     BINDINGS = [Binding("y", "yes", show=False)]
 
     def compose_body(self) -> ComposeResult:

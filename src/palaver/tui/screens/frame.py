@@ -30,23 +30,25 @@ class Sheet(ModalScreen[None]):
         .lead { height: auto; color: $ink-soft; }
         .said { height: auto; color: $ink-soft; }
         .said.is-bad { color: $bad; }
-        .keys { height: auto; margin: 0; border-top: solid $line; }
+        .keys { dock: bottom; height: auto; border-top: solid $line; background: $paper; }
         OptionList {
             height: 1fr; border: none; padding: 0; background: $paper; scrollbar-size-vertical: 1;
             background-tint: $paper 0%;
             &:focus { border: none; background-tint: $paper 0%; }
+            &.is-empty { height: 1; }
             & > .option-list--option-disabled { color: $ink-faint; text-style: bold; }
         }
         Input { border: none; height: 1; padding: 0 1; background: $panel-strong; &:focus { border: none; } }
     }
     Sheet.is-left { align: left top; }
     Sheet.is-left .sheet { width: 46; max-width: 100%; border-right: outer $line-strong; background: $paper-side; }
-    Sheet.is-left OptionList { background: $paper-side; }
+    Sheet.is-left OptionList, Sheet.is-left .keys { background: $paper-side; }
     Sheet.is-box { align: center middle; }
     Sheet.is-box .sheet {
         width: 72; max-width: 100%; height: auto; max-height: 90%; border: round $line-strong; padding: 0 1;
     }
     Sheet.is-box OptionList { height: auto; max-height: 60vh; }
+    Sheet.is-box .keys { dock: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", show=False)]
 
@@ -117,6 +119,8 @@ def fill(listed: OptionList, options: list[Option]) -> None:
     chosen = listed.get_option_at_index(at).id if at is not None else None
     listed.clear_options()
     listed.add_options(options)
+    # What is said of an empty list stands where its rows would.
+    listed.set_class(not options, "is-empty")
     places = [place for place, option in enumerate(options) if not option.disabled]
     if not places:
         return

@@ -66,7 +66,7 @@ class EventInspector(Sheet):
     DEFAULT_CSS = """
     EventInspector {
         .parts { height: 1fr; }
-        #events { width: 45%; height: 100%; }
+        #events { width: 45%; height: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
         #event { width: 1fr; height: 100%; padding: 0 0 0 1; border-left: solid $line; scrollbar-size-vertical: 1; }
         #json { height: auto; color: $ink-soft; }
         #view { height: auto; color: $live; }
