@@ -18,6 +18,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 
 from palaver.faces import native, talk
 from palaver.faces.bus import routes as bus
+from palaver.faces.bus.changes import telling_changes
 from palaver.faces.chats import routes as chats
 from palaver.faces.gate import Gate, allowed_hosts
 from palaver.faces.live import live_faces
@@ -64,6 +65,7 @@ def build_app(
             "live": Provide(lambda: live, sync_to_thread=False, use_cache=True),
         },
         exception_handlers={Exception: answer},
+        after_response=telling_changes(live.bus),
         request_max_body_size=BODY_BYTES,
         openapi_config=_openapi(server),
         # Logging is the command line's; Litestar would configure the root logger.

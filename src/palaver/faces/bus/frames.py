@@ -13,7 +13,9 @@ import msgspec
 from msgspec import Struct
 
 STRIDE = 1024
-"""Numbers an event may use: more than any has frames; a store of a billion events still counts below 2⁵³."""
+"""From one event's numbers to the next one's: a store of a billion events still counts below 2⁵³."""
+FRAMES = STRIDE // 2
+"""Numbers of an event's own frames: more than any has. The rest are for what changes beside the log until the next event."""
 
 Kind = Literal[
     "run", "message", "activity", "queue", "token", "text_segment", "ask_user", "model_fallback", "tool_progress"
@@ -59,6 +61,8 @@ class Frame:
     body: bytes
     session: str | None
     projects: tuple[str, ...]
+    is_beside: bool = False
+    """Of no event of the log: told to whoever listens at that moment."""
 
 
 def number_of(position: int, place: int = 0) -> int:
@@ -111,6 +115,12 @@ def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
         )
         frames.append(Frame(seq, encoded(message), session, source.projects))
     return frames
+
+
+def beside(seq: int, ts: int) -> Frame:
+    """Something changed that no event tells of, such as an agent or a setting: look again."""
+    message = BusMessage(id=f"sync-{seq}", seq=seq, rev=seq, ts_ms=ts, kind="run", phase="sync")
+    return Frame(seq, encoded(message), None, (), is_beside=True)
 
 
 def resync(seq: int, ts: int, reason: str, lagged_count: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import assert_never
 from palaver.core.queue import words_of
 from palaver.core.state import find_call, find_request, tools_of_turn
 from palaver.faces.bus.activity import at_rest, changed, doing
-from palaver.faces.bus.frames import STRIDE, Json, Told
+from palaver.faces.bus.frames import FRAMES, Json, Told
 from palaver.faces.bus.meter import measured, meter, texts, used
 from palaver.faces.bus.questions import asked, plan_data
 from palaver.schema.content import Content, plain_text
@@ -86,7 +86,7 @@ PREVIEW_CHARS = 120
 """Of a queued message: a line."""
 LINE_CHARS = 8_000
 """Of a tool's line: what is longer is no line."""
-LINES_AT_ONCE = STRIDE - 24
+LINES_AT_ONCE = FRAMES - 24
 """The newest lines of one burst; the frames of an event must fit its numbers."""
 
 USER = "user"
@@ -387,5 +387,12 @@ def _word(event: TurnFinished, before: State) -> str:
         case "task" | "plan":
             return event.outcome
         case "completed" | "yielded" | "limited":
-            turn = event.turn or ""
-            return "patch" if any(tool.changes for tool in tools_of_turn(before, turn)) else "none"
+            if any(tool.changes for tool in tools_of_turn(before, event.turn or "")):
+                return "patch"
+            return "plan_mode_requested" if _is_planning(before) else "none"
+
+
+def _is_planning(state: State) -> bool:
+    """Plan mode was asked for. A run in it that ends otherwise than with a plan has only that to say."""
+    mode = state.turn.mode if state.turn and state.turn.mode else state.params.get("mode")
+    return bool(mode == "plan")

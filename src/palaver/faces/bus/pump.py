@@ -21,7 +21,7 @@ import structlog
 
 from palaver.clock import Clock
 from palaver.errors import LogError
-from palaver.faces.bus.frames import Frame, Source, number_of, numbered, position_of, resync
+from palaver.faces.bus.frames import FRAMES, Frame, Source, beside, number_of, numbered, position_of, resync
 from palaver.faces.bus.project import project, said_of_fragment
 from palaver.faces.bus.views import View, names_of, view_at
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
@@ -68,6 +68,8 @@ class Choice:
     projects: frozenset[str] = frozenset()
 
     def takes(self, frame: Frame) -> bool:
+        if frame.is_beside:
+            return True
         if self.session is not None and frame.session != self.session:
             return False
         return not self.projects or not self.projects.isdisjoint(frame.projects)
@@ -90,6 +92,8 @@ class Bus:
         """The ring holds everything after this number. None: nothing was read yet."""
         self._pos = 0
         """Everything up to it was told."""
+        self._last = 0
+        """The last number that was told, or passed over."""
         self._passing: dict[str, int] = {}
         """Conversations whose dropped fragments are being passed over, and the position before those."""
         self._gaps: list[tuple[int, int]] = []
@@ -117,10 +121,11 @@ class Bus:
         async with self._listening(after):
             # Nothing that was committed before he came: the ring may be a moment behind the log.
             head = await self._log.position()
-            cursor = number_of(head + 1) - 1 if after is None else after
+            now = self._last if self._pos >= head else number_of(head + 1) - 1
+            cursor = now if after is None else after
             yield b": listening\n\n"
-            if (missed := self._missed(cursor, head)) is not None:
-                cursor = self._head()
+            if after is not None and (missed := self._missed(cursor, head)) is not None:
+                cursor = self._last
                 yield missed
             reader = Reader(self._ring, self._ring.place_after(cursor, attrgetter("seq")))
             while True:
@@ -132,7 +137,7 @@ class Bus:
                         # Waits until the reader takes something: what it looks at when it is told holds all of this.
                         yield BEHIND_COMMENT
                         lagged = self._pos - position_of(cursor)
-                        cursor = self._head()
+                        cursor = self._last
                         reader.begin_anew()
                         yield resync(cursor, self._clock.now_ms(), "lagged", lagged)
                     case _:
@@ -144,16 +149,19 @@ class Bus:
         """A resync for a cursor that is older than the ring, or of a store that this is not."""
         if cursor < (self._floor or 0):
             lagged = self._pos - max(0, position_of(cursor))
-            return resync(self._head(), self._clock.now_ms(), "too_old", lagged)
+            return resync(self._last, self._clock.now_ms(), "too_old", lagged)
         if any(before < position_of(cursor) <= last for before, last in self._gaps):
-            return resync(self._head(), self._clock.now_ms(), "compacted", self._pos - position_of(cursor))
+            return resync(self._last, self._clock.now_ms(), "compacted", self._pos - position_of(cursor))
         if position_of(cursor) > head:
-            return resync(self._head(), self._clock.now_ms(), "unknown_cursor", 0)
+            return resync(self._last, self._clock.now_ms(), "unknown_cursor", 0)
         return None
 
-    def _head(self) -> int:
-        """The last number of what was told."""
-        return number_of(self._pos + 1) - 1
+    def changed(self) -> None:
+        """Tell whoever listens of a change that no event of the log is about. Its number is one that the last event left."""
+        if self._readers and self._running is not None:
+            seq = min(self._last + 1, number_of(self._pos + 1) - 1)
+            self._keep([beside(seq, self._clock.now_ms())], self._pos)
+            self._ring.wake()
 
     # -- reading the log
 
@@ -185,7 +193,8 @@ class Bus:
     def _begin_at(self, position: int) -> None:
         self._ring.start_over()
         self._pos = position
-        self._floor = self._head()
+        # Its own frames were told before, if at all.
+        self._last = self._floor = number_of(position, FRAMES)
         self._views.clear()
         self._passing.clear()
         self._gaps = []
@@ -240,8 +249,7 @@ class Bus:
             frames = await self._frames(conversation, event, position, agents)
             self._passed(conversation, position)
             # Both in one breath: whoever ends us here must not have an event told twice.
-            self._keep(frames)
-            self._pos = position
+            self._keep(frames, position)
 
     def _pass_over(self, conversation: str, compacted: LogCompacted, position: int) -> None:
         """Fragments of what is finished are gone: the whole of it follows, or the rest of what was told of it here."""
@@ -249,7 +257,7 @@ class Bus:
         self._passing.setdefault(conversation, view.position if view else -1)
         if view is not None and view.seq + 1 >= compacted.first:
             view.folded(compacted)
-        self._pos = position
+        self._keep([], position)
 
     def _passed(self, conversation: str, position: int) -> None:
         """Whoever stood among them was told some, and nobody knows which: his cursor is none of ours any more."""
@@ -288,9 +296,11 @@ class Bus:
         folder = (event.project,) if event.project else ()
         return numbered(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
 
-    def _keep(self, frames: list[Frame]) -> None:
+    def _keep(self, frames: list[Frame], position: int) -> None:
         if (gone := self._ring.say(frames)) is not None:
             self._floor = gone.seq
+        self._pos = position
+        self._last = max(self._last, frames[-1].seq if frames else number_of(position))
 
     # -- views
 
@@ -309,7 +319,7 @@ class Bus:
 
 def _chosen(piece: Piece[Frame], cursor: int, choice: Choice) -> bytes:
     if piece.frames[0].seq <= cursor:
-        return choice.of([frame for frame in piece.frames if frame.seq > cursor])
+        return choice.of([frame for frame in piece.frames if frame.seq > cursor or frame.is_beside])
     return piece.body if choice is EVERYTHING else piece.once(choice, choice.of)
 
 

@@ -18,7 +18,7 @@ def _named(word: str) -> Callable[..., str]:
     return lambda _route, _method, path: f"{word}_{path[-1]}"
 
 
-@get(["/api/settings", "/api/config"], guards=[needs("read")], operation_id=_named("bus"), tags=["bus"])
+@get(["/api/settings", "/api/config"], guards=[needs("read")], operation_id=_named("bus"), tags=["bus", "settings"])
 async def settings(server: Server) -> Json:
     """What counts where nobody said otherwise, and what clients keep here."""
     return server.defaults.shown
@@ -30,7 +30,7 @@ async def settings(server: Server) -> Json:
     status_code=200,
     guards=[needs("admin")],
     operation_id=_named("bus_set"),
-    tags=["bus"],
+    tags=["bus", "settings"],
 )
 async def merge(data: JSONBody[dict[str, Any]], server: Server) -> Json:
     """Change what is given; everything else stays, null clears. What looks like a secret is not kept, and named."""

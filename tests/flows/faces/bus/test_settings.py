@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.flows.faces.bus.listening import chat, get, post
+from tests.flows.faces.bus.listening import chat, get, is_a, listening, post
 from tests.flows.served import serving
 
 
@@ -53,3 +53,25 @@ async def test_secret_is_not_kept_and_never_leaves(tmp_path: Path) -> None:
     assert "sk-" not in shown.text + human.read_text()
     assert server.token not in shown.text
     assert shown.json()["max_tokens"] == 5
+
+
+async def test_changed_settings_and_agents_reach_the_bus_whichever_face_changed_them(tmp_path: Path) -> None:
+    record = {"id": "helper", "name": "Helper", "backend": "scripted", "systemPrompt": "Help."}
+    async with serving(tmp_path, agents_folder=tmp_path / "agents") as server, listening(server) as bus:
+        for method, path, body in (
+            ("POST", "/api/settings", {"theme": "dark"}),
+            ("POST", "/api/agents/create", record),
+            ("PUT", "/api/agents/update", {"id": "helper", "name": "Aide"}),
+            ("DELETE", "/api/agents/helper", None),
+        ):
+            changed = await server.http.request(method, path, json=body)
+            assert changed.status_code < 300, changed.text
+            await bus.until(is_a("run", "sync"))
+        # In the order of everything else, and each with a number of its own.
+        session = await server.create()
+        await bus.until(is_a("run", "sync", session_id=session))
+        numbers = [event["seq"] for event in bus.heard]
+        async with listening(server, after=numbers[0]) as behind:
+            assert await behind.until(lambda event: event == bus.heard[-1]) == bus.heard[1:]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 5

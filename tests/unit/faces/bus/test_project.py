@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from palaver.core.evolve import evolve
-from palaver.faces.bus.frames import STRIDE, BusMessage, Source, Told, number_of, numbered, position_of
+from palaver.faces.bus.frames import FRAMES, STRIDE, BusMessage, Source, Told, number_of, numbered, position_of
 from palaver.faces.bus.project import CHANGED_FILES, DIFF_CHARS, LINES_AT_ONCE, project
 from palaver.schema.base import BlobRef, Origin
 from palaver.schema.content import as_content
@@ -26,6 +26,7 @@ from palaver.schema.events import (
     ToolInputDelta,
     ToolOutputDelta,
     ToolStarted,
+    TurnFinished,
     TurnStarted,
     TurnStatus,
     UnknownEvent,
@@ -236,8 +237,15 @@ def test_lines_of_a_tool_are_whole_and_its_last_one_comes_with_its_end() -> None
 
 def test_burst_of_lines_fits_the_numbers_of_its_event() -> None:
     frames = next_told(begun(*CALLED), ToolOutputDelta(turn="t", call="k", text="line\n" * 5_000))
-    assert len(frames) == LINES_AT_ONCE + 1 < STRIDE
+    assert len(frames) == LINES_AT_ONCE + 1 < FRAMES < STRIDE
     assert (frames[0].data or {})["line"] == f"[… {5_000 - LINES_AT_ONCE:,} lines …]"
+
+
+@pytest.mark.parametrize(("mode", "word"), [("plan", "plan_mode_requested"), ("ask", "none"), (None, "none")])
+def test_run_in_plan_mode_that_ends_without_a_plan_says_what_was_asked_for(mode: str | None, word: str) -> None:
+    state = begun(msgspec.structs.replace(STARTED, mode=mode))
+    ended = next_told(state, TurnFinished(turn="t", outcome="completed"))
+    assert (ended[-1].kind, ended[-1].phase, ended[-1].data) == ("run", "outcome", {"outcome": word})
 
 
 def test_text_without_fragments_is_told_whole_once() -> None:
