@@ -6,8 +6,8 @@ furthest counts besides. Those always stay; of the others the latest.
 
 from collections.abc import Sequence
 
-from palaver.schema.events import ContextCompressed
-from palaver.schema.view import Compression
+from palaver.schema.events import ContextCompressed, MessageTruncated
+from palaver.schema.view import Compression, State
 
 KEEP_LATEST = 20
 """Enough to see how it came about; what counts is kept beside them, at most two a stage."""
@@ -37,3 +37,10 @@ def bounded(compressions: Sequence[Compression]) -> tuple[Compression, ...]:
     counting = {one.seq for one in furthest.values()}
     older, latest = compressions[:-KEEP_LATEST], compressions[-KEEP_LATEST:]
     return (*(one for one in older if one.seq in counting), *latest)
+
+
+def before(state: State, event: MessageTruncated) -> tuple[Compression, ...]:
+    """What was compressed beyond the first message that goes is forgotten with it."""
+    if event.first_seq is None:
+        return state.compressions
+    return tuple(known for known in state.compressions if known.horizon <= event.first_seq)

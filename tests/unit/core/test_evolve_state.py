@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.evolve import KEEP_LATEST, fold
+from palaver.core.evolve import fold
 from palaver.core.requests import KEEP_RESOLVED
+from palaver.core.work import KEEP_LATEST
 from palaver.schema.base import Usage
 from palaver.schema.content import as_content
 from palaver.schema.events import (
