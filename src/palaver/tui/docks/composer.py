@@ -35,7 +35,7 @@ from palaver.tui.docks.completion import (
     slash_word,
 )
 from palaver.tui.docks.keyline import Key, KeyLine
-from palaver.tui.docks.prompt import NEW_LINE, Prompt
+from palaver.tui.docks.prompt import Prompt
 from palaver.tui.intents import Act, Order, Send
 from palaver.tui.safe import prose, visible
 
@@ -103,6 +103,7 @@ class Composer(Vertical):
         yield KeyLine(is_quiet=True, has_one_line=True, classes="hints")
 
     def on_mount(self) -> None:
+        self.prompt.pressed, self.prompt.pasted = self._pressed, self._pasted
         self.retell()
 
     @property
@@ -220,17 +221,16 @@ class Composer(Vertical):
         event.stop()
         self._notice = self._refusal = ""
         if self._editing is None and self.prompt.text != prose(self._saved_draft):
-            self.run_worker(self._save_later(), group="draft", exclusive=True)
+            self.run_worker(self._save_later, group="draft", exclusive=True)
         self._suggest()
         self.retell()
 
-    def on_prompt_pasted(self, event: Prompt.Pasted) -> None:
-        event.stop()
-        if (size := _size(event.text)) > MESSAGE_BYTES:
+    def _pasted(self, pasted: str) -> None:
+        if (size := _size(pasted)) > MESSAGE_BYTES:
             self._refusal = words.Composer.too_long(words.size(size))
         else:
             # What is pasted may hold the same tricks as what a model writes.
-            text = prose(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+            text = prose(pasted.replace("\r\n", "\n").replace("\r", "\n"))
             self.prompt.replace(text, *self.prompt.selection)
             lines = text.count("\n") + 1
             if lines > LONG_PASTE_LINES:
@@ -242,14 +242,13 @@ class Composer(Vertical):
         self._notice = notice
         self.retell()
 
-    def on_prompt_pressed(self, event: Prompt.Pressed) -> None:
-        event.stop()
+    def _pressed(self, pressed: str) -> None:
         choosing = self.query_one(Suggestions)
-        match event.key:
+        match pressed:
             case "up" if not choosing.display:
                 self.post_message(self.EditLast())
             case "up" | "down":
-                choosing.move(-1 if event.key == "up" else 1)
+                choosing.move(-1 if pressed == "up" else 1)
             case "escape":
                 self._offer(())
             case "tab":
@@ -258,8 +257,6 @@ class Composer(Vertical):
                 self._take_suggestion()
             case "enter":
                 self._submit()
-            case key if key in NEW_LINE:
-                self.prompt.insert("\n")
             case _:
                 self._submit("boundary")
 
@@ -371,7 +368,7 @@ class Composer(Vertical):
             found = files_like(begun[1], self._entries[folder])
             self._offer([] if found == [Suggestion(begun[1])] else found)
         else:
-            self.run_worker(self._look_into(self._files, folder), group="files", exclusive=True)
+            self.run_worker(partial(self._look_into, self._files, folder), group="files", exclusive=True)
 
     async def _look_into(self, files: FileSource, folder: str) -> None:
         try:

@@ -1,10 +1,10 @@
 """The text field of the composer: it sorts keys into text and what is not text, and leaves the rest of the screen its own."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 
 NEW_LINE = ("ctrl+j", "shift+enter", "alt+enter")
@@ -22,17 +22,9 @@ class Prompt(TextArea, inherit_bindings=False):
         if isinstance(binding, Binding) and not _ELSEWHERE.intersection(binding.key.split(","))
     ]
 
-    class Pressed(Message):
-        """A key that is not text."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    class Pasted(Message):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+    pressed: Callable[[str], None] = staticmethod(lambda key: None)
+    """Takes a key that is not text, before the next one is read: what is typed on after Enter is another message."""
+    pasted: Callable[[str], None] = staticmethod(lambda text: None)
 
     is_choosing = False
     """A list of suggestions is open: arrows and Tab are its own."""
@@ -43,13 +35,16 @@ class Prompt(TextArea, inherit_bindings=False):
 
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
-        taken = key in ("enter", *STEER, *NEW_LINE)
+        taken = key in ("enter", *STEER)
         taken = taken or (self.is_choosing and key in ("up", "down", "tab", "escape"))
         taken = taken or (key == "up" and self.is_blank)
-        if taken:
+        if taken or key in NEW_LINE:
             event.stop()
             event.prevent_default()
-            self.post_message(self.Pressed(key))
+            if taken:
+                self.pressed(key)
+            elif not self.read_only:
+                self.insert("\n")
         elif not key.startswith("alt+"):
             await super()._on_key(event)
         else:
@@ -60,4 +55,4 @@ class Prompt(TextArea, inherit_bindings=False):
         event.stop()
         event.prevent_default()
         if not self.read_only:
-            self.post_message(self.Pasted(event.text))
+            self.pasted(event.text)

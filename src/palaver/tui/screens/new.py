@@ -20,7 +20,7 @@ from palaver.schema.commands import CreateConversation
 from palaver.tui import words
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
-from palaver.tui.docks.prompt import NEW_LINE, STEER, Prompt
+from palaver.tui.docks.prompt import STEER, Prompt
 from palaver.tui.intents import Begin
 from palaver.tui.safe import prose
 from palaver.tui.screens.frame import Sheet
@@ -73,8 +73,10 @@ class NewConversation(Sheet):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#message").focus()
-        self.read(self._load())
+        field = self.query_one("#message", Prompt)
+        field.pressed, field.pasted = self._pressed, self._pasted
+        field.focus()
+        self.read(self._load)
 
     async def _load(self) -> None:
         try:
@@ -96,19 +98,13 @@ class NewConversation(Sheet):
     def keys(self) -> list[Key]:
         return [Key("Enter", Fresh.BEGIN, self.action_begin), Key("Tab", Fresh.NEXT, self.focus_next)]
 
-    @on(Prompt.Pressed)
-    def _pressed(self, event: Prompt.Pressed) -> None:
-        event.stop()
-        if event.key in NEW_LINE:
-            self.query_one("#message", Prompt).insert("\n")
-        elif event.key == "enter" or event.key in STEER:
+    def _pressed(self, key: str) -> None:
+        if key == "enter" or key in STEER:
             self.action_begin()
 
-    @on(Prompt.Pasted)
-    def _pasted(self, event: Prompt.Pasted) -> None:
-        event.stop()
+    def _pasted(self, text: str) -> None:
         field = self.query_one("#message", Prompt)
-        field.replace(prose(event.text.replace("\r\n", "\n").replace("\r", "\n")), *field.selection)
+        field.replace(prose(text.replace("\r\n", "\n").replace("\r", "\n")), *field.selection)
 
     @on(Input.Submitted)
     @on(Choices.Ready)
