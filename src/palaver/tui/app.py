@@ -96,30 +96,36 @@ class PalaverApp(App[None]):
         self.set_interval(SAVE_S, self.remembered.save)
 
     async def _begin(self) -> None:
-        """The conversation that was named, else the latest; the agents' names beside it."""
-        try:
-            conversation = self._first or await self._latest()
-        except PalaverError as failure:
-            self.say(failure.message, is_trouble=True)
-            conversation = self.remembered.last_conversation
+        """The conversation that was named, else the latest; the agents' names a moment later."""
+        conversation, me = await asyncio.gather(self._latest(), self._who())
+        self.main.introduce(People(me=me))
         if conversation:
             self.open_conversation(conversation)
         else:
             self.main.close()
-        await self._introduce()
+        try:
+            agents = await self.client.agents()
+        except PalaverError:
+            return  # Names are a comfort; ids will do.
+        self.main.introduce(People({agent.id: agent.name for agent in agents}, me))
 
     async def _latest(self) -> str | None:
+        if self._first:
+            return self._first
         last = self.remembered.last_conversation
-        found = await self.client.conversations(50)
+        try:
+            found = await self.client.conversations(50)
+        except PalaverError as failure:
+            self.say(failure.message, is_trouble=True)
+            return last
         ids = [listing.id for listing in found if not listing.deleted]
         return last if last in ids else next(iter(ids), None)
 
-    async def _introduce(self) -> None:
+    async def _who(self) -> str | None:
         try:
-            agents, session = await self.client.agents(), await self.client.session()
+            return (await self.client.session()).get("user")
         except PalaverError:
-            return  # Names are a comfort; ids will do.
-        self.main.introduce(People({agent.id: agent.name for agent in agents}, session.get("user")))
+            return None
 
     async def action_quit(self) -> None:
         self.remembered.save()

@@ -202,8 +202,7 @@ class ConversationScreen(Screen[None]):
         if self.is_mounted:
             self.query_one(ConnectionLine).show(connection)
             self.docks.show_connection(connection)
-            if connection.kind == "gone":
-                self._beat.news()
+            self._beat.news()
 
     def _flush(self) -> None:
         """Everything that shows the view gets the newest one."""
@@ -226,8 +225,9 @@ class ConversationScreen(Screen[None]):
     def _show_rows(self, state: State) -> None:
         rows = self._book.rows(state) if self._book and state.seq else ()
         pending = [] if self._past else self._outbox.entries(state.conversation, state.seq)
+        is_open = self._following is None or self._following.connection.is_open
         edge = self._edge_row(state)
-        shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry) for entry in pending))
+        shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry, is_open) for entry in pending))
         self.transcript.show(shown, now_ms=self._clock.now_ms(), people=self._people, is_older=self._is_older)
         self._is_older = False
         self._rows = shown
@@ -408,6 +408,6 @@ def _below(conversation: str, listings: list[Listing]) -> set[str]:
         found |= more
 
 
-def _pending_row(entry: Entry) -> PendingRow:
-    state = "offline" if entry.state == "offline" else "sending"
+def _pending_row(entry: Entry, is_open: bool) -> PendingRow:
+    state = "offline" if entry.state == "offline" or not is_open else "sending"
     return PendingRow(key=f"pending:{entry.id}", seq=0, ts=entry.ts, text=entry.text, state=state)  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""What a reader looks at stays where it is, whatever grows below it or is loaded above it."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from palaver.backends.script import Prompt, Say, Script, Wait
+from tests.flows.served import Served, serving
+from tests.tui.opened import Opened, opened
+
+LONG = "\n\n".join(f"Paragraph {number} of a long answer, which fills the screen." for number in range(60))
+
+
+def script(prompt: Prompt) -> Script:
+    if prompt.text == "grow":
+        return [Say(LONG), Wait("grow"), Say("\n\n".join(["", *(f"Growing {number}." for number in range(40))]))]
+    return [Say(f"You said {prompt.text}.\n\nAnd that was all.")]
+
+
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    async with serving(tmp_path_factory.mktemp("reading") / "data", script) as server:
+        yield server
+
+
+async def many(served: Served, count: int) -> str:
+    """A conversation of so many messages."""
+    conversation = await served.create(title="Long")
+    messages = [
+        {"id": f"m{n}", "role": "user", "seq": 0, "updated_seq": 0, "ts": 1, "blocks": [_text(f"Message {n} is here.")]}
+        for n in range(count)
+    ]
+    answer = await served.command(conversation, type="restore_messages", messages=messages)
+    assert answer.status_code == 202, answer.text
+    return conversation
+
+
+def _text(words: str) -> dict[str, object]:
+    return {"type": "text", "index": 0, "text": words}
+
+
+def transcript_lines(terminal: Opened) -> list[str]:
+    transcript = terminal.transcript
+    # The last line may hold what is new below.
+    return [transcript.render_line(y).text.rstrip() for y in range(transcript.size.height - 1)]
+
+
+def still(before: list[str], terminal: Opened) -> bool:
+    """What was read stands where it stood. There may be more room below: a line that said what went on is gone."""
+    now = transcript_lines(terminal)
+    shared = min(len(before), len(now))
+    return now[:shared] == before[:shared]
+
+
+async def test_end_is_followed_while_an_answer_grows(served: Served) -> None:
+    conversation = await served.create(message="grow")
+    async with opened(served, conversation) as terminal:
+        await terminal.until_shown("Paragraph 59")
+        served.agent.open_gate("grow")
+        await terminal.until_shown("Growing 39.")
+        assert terminal.transcript.following
+
+
+async def test_reader_further_up_sees_nothing_move_while_an_answer_grows(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data", script) as served:
+        conversation = await served.create(message="grow")
+        async with opened(served, conversation) as terminal:
+            await terminal.until_shown("Paragraph 59")
+            await terminal.press("pageup", "pageup")
+            await terminal.until(lambda: not terminal.transcript.following)
+            before = transcript_lines(terminal)
+            served.agent.open_gate("grow")
+            await terminal.until(lambda: terminal.state.turn is None)
+            await terminal.until(lambda: still(before, terminal))
+            await served.send(conversation, "more")
+            await terminal.until_shown("↓ 3 new")
+            assert still(before, terminal)
+            await terminal.until(lambda: terminal.state.turn is None)
+            await terminal.press("f6", "g")
+            await terminal.until_shown("You said more.")
+            assert terminal.transcript.following
+
+
+async def test_older_messages_are_loaded_above_without_moving_the_reader(served: Served) -> None:
+    conversation = await many(served, 260)
+    async with opened(served, conversation, size=(80, 24)) as terminal:
+        await terminal.until_shown("Message 259 is here.")
+        transcript, following = terminal.transcript, terminal.app.main.following
+        assert following is not None
+        transcript.scroll_to(y=transcript.max_scroll_y // 2, animate=False)
+        await terminal.until(lambda: not transcript.following)
+        before, offset = transcript_lines(terminal), terminal.state.offset
+        assert offset > 0
+        assert await following.load_older()
+        await terminal.until(lambda: terminal.state.offset < offset and len(transcript.rows) > 190)
+        assert still(before, terminal)
+        await terminal.press("f6", "home")
+        await terminal.until(lambda: terminal.state.offset == 0)
+        await terminal.press("home")
+        await terminal.until_shown("Message 0 is here.")
+        assert terminal.shows("Start of the conversation")
+        assert len(terminal.state.messages) == 260
+
+
+async def test_page_up_moves_by_what_it_says_through_rows_never_drawn(served: Served) -> None:
+    """Heights that were only guessed are put right without a jump: what was first is still seen after a page up."""
+    conversation = await many(served, 90)
+    async with opened(served, conversation, size=(80, 24)) as terminal:
+        await terminal.until_shown("Message 89 is here.")
+        terminal.transcript.focus()
+        for _ in range(6):
+            first = next(line for line in transcript_lines(terminal) if "is here" in line)
+            await terminal.press("up", "up", "up")
+            await terminal.until(lambda: any(first == line for line in transcript_lines(terminal)))  # noqa: B023
+            await terminal.press("pageup")
+
+
+async def test_jump_to_an_old_message_loads_what_lies_between(served: Served) -> None:
+    conversation = await many(served, 300)
+    async with opened(served, conversation) as terminal:
+        await terminal.until_shown("Message 299 is here.")
+        page = await terminal.client.messages(conversation, terminal.state.messages[0].seq, 500)
+        terminal.app.main.jump(page[3].id, page[3].seq)
+        await terminal.until_shown("Message 3 is here.")
+
+
+async def test_rows_fit_again_after_the_terminal_changed_its_size(served: Served) -> None:
+    conversation = await served.create(message="narrow words that need some room to stand in one line of the terminal")
+    async with opened(served, conversation, size=(120, 30)) as terminal:
+        await terminal.until_shown("And that was all.")
+        await terminal.pilot.resize_terminal(60, 20)
+        await terminal.until(lambda: terminal.transcript.size.width == 60)
+        await terminal.until_shown("And that was all.")
+        assert all(len(line) <= 60 for line in terminal.lines())
+
+
+async def test_lost_server_is_said_and_caught_up_with(tmp_path: Path) -> None:
+    async with AsyncExitStack() as running:
+        first = await running.enter_async_context(serving(tmp_path / "data", script))
+        conversation = await first.create(message="one")
+        await first.settled(conversation)
+        async with opened(first, conversation) as terminal:
+            await terminal.until_shown("You said one.")
+            await running.aclose()
+            await terminal.until_shown("No connection.")
+            assert terminal.shows("You said one.")
+            await terminal.write("two")
+            await terminal.press("enter")
+            await terminal.until_shown("Will send when connected")
+            async with serving(tmp_path / "data", script, port=first.app.config.port):
+                await terminal.until_shown("You said two.")
+                await terminal.until_gone("No connection.")
+                await terminal.until_gone("Will send when connected")
+                said = [message.role for message in (await terminal.client.snapshot(conversation)).messages]
+                assert said == ["user", "assistant", "user", "assistant"]
