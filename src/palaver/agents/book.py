@@ -18,7 +18,7 @@ import structlog
 from msgspec.structs import replace
 
 from palaver.agents.changes import allowed_id, changed_fields, copied_fields, new_id
-from palaver.agents.records import BEST, RECORD_BYTES, Wrong, as_id, fields_of, record_of
+from palaver.agents.records import BEST, RECORD_BYTES, Wrong, as_id, fields_of, impossible, record_of
 from palaver.agents.trust import Trust
 from palaver.errors import CallerError, Conflict, Invalid, LogUnavailable, NotFound, TooLarge
 from palaver.schema.records import AgentRecord
@@ -161,7 +161,9 @@ class Book:
         except (Wrong, UnicodeDecodeError) as wrong:
             return Known(agent, source, None, path, hash=digest, problem=f"{shown} cannot be used: {wrong}.")
         record = self._resolved(record_of(base, fields, prompt))
-        return Known(agent, source, record, path, hash=digest, given=fields, text=text)
+        wrong_for_it = impossible(record)
+        problem = f"{shown} cannot be used: {wrong_for_it}." if wrong_for_it else None
+        return Known(agent, source, record, path, hash=digest, problem=problem, given=fields, text=text)
 
     def _resolved(self, record: AgentRecord) -> AgentRecord:
         """On the backend that runs it. Our own knows tools by our names only."""
@@ -332,6 +334,8 @@ class Book:
             raise TooLarge(f"An agent's file holds at most {RECORD_BYTES >> 10} KiB.", limit=RECORD_BYTES)
         if self._backends and record.backend not in (BEST, *self._backends):
             raise Wrong("backend", f"`backend` is one of {', '.join((BEST, *self._backends))}, not “{record.backend}”")
+        if problem := impossible(self._resolved(record)):
+            raise Wrong("strict_inbox", problem)
 
 
 Change = Callable[[str, AgentRecord], tuple[dict[str, Any], str | None]]

@@ -27,6 +27,8 @@ from palaver.tools.policy import OUR_TOOLS
 FENCE = "---"
 BEST = "best"
 """The backend of an agent that names none: the best that is set up here."""
+OWN_LOOP = "api"
+"""The backend whose loop is ours: it alone can hold a model to a tool for speaking."""
 RECORD_BYTES = 256 << 10
 """More is not a system prompt but a book."""
 
@@ -145,6 +147,16 @@ def fields_of(text: str) -> tuple[dict[str, Any], str]:
 def record_of(base: AgentRecord, fields: Mapping[str, Any], prompt: str) -> AgentRecord:
     """An agent with what was given for it, and the rest as it is without."""
     return replace(base, **fields, **({"system_prompt": prompt} if prompt else {}))
+
+
+def impossible(record: AgentRecord) -> str | None:
+    """What a record asks for that its backend cannot give. `backend` is one that runs agents, no longer the best."""
+    if record.strict_inbox and record.backend != OWN_LOOP:
+        return (
+            f"`strict_inbox` is for agents whose every word passes through Palaver (backend {OWN_LOOP}); this one is run"
+            f" by {record.backend}, which speaks in its own way. Leave it out, or set `backend: {OWN_LOOP}`"
+        )
+    return None
 
 
 def as_id(name: str) -> str:

@@ -49,13 +49,17 @@ async def asked(
         preview=visible(proposal.match) if proposal.match else None,
         expires_at=expiring.expires_at,
     )
-    origin = Origin(face="inbox", client=visit.client, user=visit.caller.name, agent=visit.caller.name)
+    origin = origin_of_agent(visit)
     accepted = await server.directory.command(visit.conversation, order, origin)
     try:
         return await _answer(server, visit.conversation, request, accepted.seq)
     except asyncio.CancelledError:
         await asyncio.shield(_taken_back(server, visit.conversation, request, origin))
         raise
+
+
+def origin_of_agent(visit: Visit) -> Origin:
+    return Origin(face="inbox", client=visit.client, user=visit.caller.name, agent=visit.caller.name)
 
 
 async def _answer(server: ServerParts, conversation: str, request: str, after: int) -> RequestResolved:

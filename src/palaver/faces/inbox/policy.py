@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from palaver.faces.inbox.approvals import asked, folder_of
+from palaver.faces.inbox.approvals import asked, folder_of, origin_of_agent
 from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
 from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
+from palaver.schema.commands import Interrupt
 from palaver.schema.events import RequestResolved
 from palaver.schema.view import State
 from palaver.tools.base import Proposal, ToolSpec
@@ -47,14 +48,25 @@ async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: 
         case "allow":
             return
         case "deny_abort":
+            await _abort(server, visit, state)
             raise Denied(ABORT, verdict.why)
         case "deny_continue":
             raise Denied(CONTINUE, verdict.why)
         case "ask":
-            _allowed(await asked(server, visit, state, spec.name, arguments, proposal))
+            answer = await asked(server, visit, state, spec.name, arguments, proposal)
+            if answer.status == "answered" and answer.verdict == "deny" and answer.then == "stop":
+                await _abort(server, visit, await server.directory.state(visit.conversation, tail=0))
+            _check(answer)
 
 
-def _allowed(answer: RequestResolved) -> None:
+async def _abort(server: ServerParts, visit: Visit, state: State) -> None:
+    """A denial that ends the turn ends it here too, if one runs: whatever was pending in it gets a result."""
+    if state.turn is not None:
+        order = Interrupt(turn=state.turn.id)
+        await server.directory.command(visit.conversation, order, origin_of_agent(visit))
+
+
+def _check(answer: RequestResolved) -> None:
     if answer.status == "answered" and answer.verdict == "allow":
         return
     said = f" They said: {answer.text}" if answer.text else ""

@@ -8,6 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 import palaver.tools.policy
+from palaver.backends.script import Tool
 from palaver.clock import ManualClock
 from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
@@ -35,6 +36,27 @@ async def test_denied_call_is_an_error_that_says_whether_to_go_on(tmp_path: Path
             assert (await denial(served, ruled(decision, "chat_assistant_post"))).code == code
             assert (await denial(served, ruled(decision, "loop.yield_turn"), "loop.yield_turn")).code == code
             assert (await denial(served, ruled(decision, "*"), "ui.send_message")).code == code
+
+
+@pytest.mark.parametrize(("decision", "ends"), [("deny_abort", True), ("deny_continue", False)])
+async def test_denial_that_aborts_ends_the_turn_and_one_that_does_not_leaves_it(
+    tmp_path: Path, decision: str, ends: bool
+) -> None:
+    script = [Tool("shell", {"command": "make"}, wait="gate")]
+    async with serving(with_tokens(tmp_path), script) as served:
+        conversation = await served.create(params=ruled(decision), message="Begin")
+        await served.agent.reached("gate")
+        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+            with pytest.raises(MCPError):
+                await agent.client.call_tool("chat.assistant.post", POST)
+        if not ends:
+            assert (await served.state(conversation))["turn"] is not None
+            served.agent.open_gate("gate")
+        events = await served.settled(conversation)
+    assert events[-1]["type"] == ("turn.interrupted" if ends else "turn.finished")
+    # The call that was pending has its one result either way.
+    (result,) = [event for event in events if event["type"] == "tool.finished"]
+    assert result["ok"] is not ends
 
 
 async def test_rule_may_look_at_what_is_said(tmp_path: Path) -> None:

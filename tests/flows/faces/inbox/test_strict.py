@@ -74,3 +74,20 @@ async def test_other_agents_are_not_offered_the_tool_and_speak_plainly(tmp_path:
         assert POST not in {tool["function"]["name"] for tool in work.provider.bodies[0]["tools"]}
         async with inbox(work.server, "human", conversation) as human:
             assert [one["content"] for one in (await human.read())["messages"]] == ["Hi", "Hello."]
+
+
+async def test_agent_of_a_program_that_cannot_be_held_to_it_is_refused_in_words(tmp_path: Path) -> None:
+    async with at_work(tmp_path, Answer.of("Hello.")) as work:
+        record = {"id": "quiet", "name": "Quiet", "backend": "claude", "strict_inbox": True}
+        made = await work.server.http.post("/api/agents", json=record)
+        by_hand = tmp_path / "data" / "agents" / "loud.md"
+        by_hand.parent.mkdir(exist_ok=True)
+        by_hand.write_text("---\nbackend: codex\nstrict_inbox: true\n---\nBe brief.\n")
+        agents = (await work.server.http.get("/api/agents/list")).json()["agents"]
+        refused = await work.server.http.post("/api/conversations", json={"agent": "loud"})
+    assert made.status_code == 400
+    assert "strict_inbox" in made.json()["message"]
+    assert "claude" in made.json()["message"]
+    assert next("strict_inbox" in agent["problem"] for agent in agents if agent["id"] == "loud")
+    assert refused.status_code == 404
+    assert "strict_inbox" in refused.json()["message"]
