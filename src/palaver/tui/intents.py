@@ -72,6 +72,11 @@ ActionName = Literal[
 class Intent(Message):
     """The common kind, so that an app may log or refuse all of them in one place."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Textual stops a message at the widget whose handler made it; an intent goes on to the app, wherever it began.
+        self._sender = None
+
 
 class Send(Intent):
     """A message for a conversation: `turn` sends or queues it, `boundary` steers the running turn."""

@@ -127,6 +127,7 @@ class RequestCard(Vertical, can_focus=True):
     def on_mount(self) -> None:
         self.query_one(".form").display = False
         self.listen_anew()
+        self.call_after_refresh(self.retell)
         self.set_interval(1, self.retell)
 
     def listen_anew(self) -> None:
@@ -138,7 +139,8 @@ class RequestCard(Vertical, can_focus=True):
 
     @property
     def _is_drawn(self) -> bool:
-        return self.is_attached and bool(self.query(".note"))
+        # What stands within another part is there a moment later than the part.
+        return self.is_attached and bool(self.query(".note")) and bool(self.query(".place"))
 
     def retell(self) -> None:
         """Bring everything up to date that is not written once for ever."""

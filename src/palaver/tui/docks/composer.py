@@ -37,6 +37,7 @@ from palaver.tui.docks.completion import (
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.intents import Act, Order, Send
+from palaver.tui.newest import run_newest
 from palaver.tui.safe import prose, visible
 
 MESSAGE_BYTES = 1024 * 1024
@@ -90,6 +91,7 @@ class Composer(Vertical):
         self._set_aside = ""
         self._notice = ""
         self._refusal = ""
+        self._said_of = ""
         self._read_only = ""
 
     def compose(self) -> ComposeResult:
@@ -219,27 +221,28 @@ class Composer(Vertical):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self._notice = self._refusal = ""
+        if self.prompt.text != self._said_of:
+            self._notice = self._refusal = ""
         if self._editing is None and self.prompt.text != prose(self._saved_draft):
-            self.run_worker(self._save_later, group="draft", exclusive=True)
+            run_newest(self, self._save_later, "draft")
         self._suggest()
         self.retell()
 
     def _pasted(self, pasted: str) -> None:
         if (size := _size(pasted)) > MESSAGE_BYTES:
-            self._refusal = words.Composer.too_long(words.size(size))
+            self._tell(refusal=words.Composer.too_long(words.size(size)))
         else:
             # What is pasted may hold the same tricks as what a model writes.
             text = prose(pasted.replace("\r\n", "\n").replace("\r", "\n"))
             self.prompt.replace(text, *self.prompt.selection)
             lines = text.count("\n") + 1
             if lines > LONG_PASTE_LINES:
-                told = words.Composer.pasted(lines, words.size(size))
-                self.call_after_refresh(self._tell, told)
+                self._tell(words.Composer.pasted(lines, words.size(size)))
         self.retell()
 
-    def _tell(self, notice: str) -> None:
-        self._notice = notice
+    def _tell(self, notice: str = "", refusal: str = "") -> None:
+        """Said of what is written now; gone with the next change of it."""
+        self._notice, self._refusal, self._said_of = notice, refusal, self.prompt.text
         self.retell()
 
     def _pressed(self, pressed: str) -> None:
@@ -279,12 +282,7 @@ class Composer(Vertical):
         """What was written is not lost with a refusal."""
         if self._state.conversation == conversation and not self.prompt.text:
             self._load(text)
-        self._refusal = words.said(sentence)
-        self.call_after_refresh(self._refuse, self._refusal)
-
-    def _refuse(self, sentence: str) -> None:
-        self._refusal = sentence
-        self.retell()
+        self._tell(refusal=words.said(sentence))
 
     # -- the draft
 
@@ -337,8 +335,7 @@ class Composer(Vertical):
         """Back to what was being written before; `keep`: it left the queue, and the words stay with the person."""
         self._editing, aside, self._set_aside = None, self._set_aside, ""
         if keep and not aside:
-            self._notice = words.Queue.GONE
-            self.call_after_refresh(self._tell, words.Queue.GONE)
+            self._tell(words.Queue.GONE)
         else:
             self._load(aside)
         self.retell()
@@ -368,7 +365,7 @@ class Composer(Vertical):
             found = files_like(begun[1], self._entries[folder])
             self._offer([] if found == [Suggestion(begun[1])] else found)
         else:
-            self.run_worker(partial(self._look_into, self._files, folder), group="files", exclusive=True)
+            run_newest(self, partial(self._look_into, self._files, folder), "files")
 
     async def _look_into(self, files: FileSource, folder: str) -> None:
         try:

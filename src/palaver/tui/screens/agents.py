@@ -1,6 +1,7 @@
 """Who can answer here, and what runs them: agents and backends, each with what is missing and what to do about it."""
 
 from collections.abc import Sequence
+from functools import partial
 from textwrap import wrap
 from typing import ClassVar
 
@@ -66,7 +67,7 @@ class AgentsScreen(Sheet):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(OptionList).focus()
-        self.read(self._load())
+        self.read(self._load)
 
     async def _load(self) -> None:
         self._agents = {agent.id: agent for agent in await self._client.agents(self._project)}
@@ -148,7 +149,7 @@ class BackendsScreen(Sheet):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(OptionList).focus()
-        self.read(self._load())
+        self.read(self._load)
 
     async def _load(self) -> None:
         backends = await self._client.backends()
@@ -194,7 +195,7 @@ class BackendsScreen(Sheet):
         ]
 
     def action_again(self) -> None:
-        self.read(self._load())
+        self.read(self._load)
 
     def action_agents(self) -> None:
         self.post_message(Act("agents"))
@@ -209,7 +210,7 @@ class BackendsScreen(Sheet):
             return
         self._trying = backend.name
         self.draw()
-        self.read(self._try(backend.name, backend.agents), group="try")
+        self.read(partial(self._try, backend.name, backend.agents), group="try")
 
     async def _try(self, name: str, agents: Sequence[str]) -> None:
         try:

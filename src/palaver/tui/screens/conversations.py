@@ -5,6 +5,7 @@ to the app.
 """
 
 from collections.abc import Mapping, Set
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -97,7 +98,7 @@ class ConversationList(Sheet):
         return self._known.get(chosen_id(self._rows) or "")
 
     def load(self) -> None:
-        self.read(self._load())
+        self.read(self._load)
 
     async def _load(self) -> None:
         if self._shows_archived:
@@ -186,7 +187,7 @@ class ConversationList(Sheet):
     def _filtered(self, event: Input.Changed) -> None:
         event.stop()
         self.draw()
-        self.read(self._find(event.value.strip()), group="find")
+        self.read(partial(self._find, event.value.strip()), group="find")
 
     async def _find(self, query: str) -> None:
         await self._clock.sleep(TYPING_S)

@@ -4,8 +4,8 @@ A screen reads through the client it is given; what changes something goes to th
 in a sentence with what to do, and what was read before stays.
 """
 
-from collections.abc import Coroutine
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 from palaver.errors import PalaverError
 from palaver.tui import words, words_screens
 from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.newest import Work, run_newest
 from palaver.tui.safe import visible
 
 
@@ -99,13 +100,13 @@ class Sheet(ModalScreen[None]):
         if self.is_attached:
             self.say(sentence, is_bad=True)
 
-    def read(self, reading: Coroutine[Any, Any, None], group: str = "read") -> None:
+    def read(self, reading: Work, group: str = "read") -> None:
         """Run something that asks the server; the newest of a group wins, a failure is said."""
-        self.run_worker(self._guarded(reading), group=group, exclusive=True)
+        run_newest(self, partial(self._guarded, reading), group)
 
-    async def _guarded(self, reading: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, reading: Work) -> None:
         try:
-            await reading
+            await reading()
         except PalaverError as failure:
             self.say(failure.message, is_bad=True)
 

@@ -102,7 +102,7 @@ class EventInspector(Sheet):
         super().on_mount()
         self.query_one(Input).display = False
         self._events.focus()
-        self.read(self._follow())
+        self.read(self._follow)
         self.set_interval(DRAW_S, self._draw_news)
 
     @property

@@ -1,6 +1,7 @@
 """Every action with its key, and every conversation by its title: typed for, chosen, done. Opened by Ctrl+K."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -54,7 +55,7 @@ class CommandPalette(Sheet):
         self.query_one(Input).focus()
         self.draw()
         if self._client is not None:
-            self.read(self._load(self._client))
+            self.read(partial(self._load, self._client))
 
     async def _load(self, client: Client) -> None:
         self._listings = [one for one in await client.conversations(CONVERSATIONS) if one.id != self._here]

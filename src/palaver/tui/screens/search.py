@@ -6,6 +6,7 @@ In a conversation every message is read, also those not loaded yet; across all o
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -117,7 +118,7 @@ class SearchScreen(Sheet):
             self.look()
 
     def look(self) -> None:
-        self.read(self._look(self._query))
+        self.read(partial(self._look, self._query))
 
     async def _look(self, query: str) -> None:
         if not query:

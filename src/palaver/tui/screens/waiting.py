@@ -69,7 +69,7 @@ class WaitingInbox(Sheet):
         self.set_interval(AGAIN_S, self.load)
 
     def load(self) -> None:
-        self.read(self._load())
+        self.read(self._load)
 
     async def _load(self) -> None:
         try:
@@ -93,7 +93,7 @@ class WaitingInbox(Sheet):
         self.say("" if self._items else Waiting.EMPTY)
         count = len(self._items)
         self.title_is(f"{Waiting.LABEL}: {count}" if count else Waiting.LABEL)
-        self.read(self._show_card(), group="card")
+        self.read(self._show_card, group="card")
         self.retell()
 
     def _row(self, item: WaitingRequest) -> Content:
@@ -141,7 +141,7 @@ class WaitingInbox(Sheet):
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
-        self.read(self._show_card(), group="card")
+        self.read(self._show_card, group="card")
         self.retell()
 
     @on(OptionList.OptionSelected)

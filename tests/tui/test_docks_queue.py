@@ -1,0 +1,237 @@
+"""The queue, the plan under way, what the turn does and how the connection stands: said in words, changed by keys."""
+
+import pytest
+from msgspec.structs import replace
+from textual.widgets import Static
+
+from palaver.schema.base import Origin, Usage
+from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
+from palaver.schema.content import plain_text
+from palaver.schema.view import Message, Plan, PlanItem, Retry, State, TextBlock, ToolBlock
+from palaver.tui.connection import Connection
+from palaver.tui.docks.activity import ActivityLine
+from palaver.tui.docks.plan import PlanLine
+from palaver.tui.docks.queue import QueueStrip
+from palaver.tui.intents import Order, Send
+from tests.tui.harness import NOW_MS, TURN, DockApp, approval, queued, state_with
+
+pytestmark = pytest.mark.anyio
+
+QUEUE = (queued("i-1", "first"), queued("i-2", "second"), queued("i-3", "third"))
+
+
+def strip(app: DockApp) -> QueueStrip:
+    return app.docks.query_one(QueueStrip)
+
+
+def lines(app: DockApp) -> list[str]:
+    return str(strip(app).query_one(".items", Static).render()).split("\n")
+
+
+def activity(app: DockApp) -> str:
+    return str(app.docks.query_one(ActivityLine).render())
+
+
+async def test_the_strip_is_hidden_when_empty_and_says_how_each_message_stands() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with())
+        await pilot.pause()
+        assert not strip(app).display
+        steers = queued("i-2", "now\nplease", delivery="boundary", origin=Origin(face="cli"))
+        idle = queued("i-4", "go on", trigger="idle")
+        app.show(state_with(queue=(QUEUE[0], steers, queued("i-3", "wait", held=True), idle)))
+        await pilot.pause()
+        assert lines(app) == [
+            "  1 first  next",
+            "  2 now  steers the running turn · via the command line",
+            "  3 wait  held",
+            "  4 Idle prompt: go on",
+        ]
+
+
+async def test_a_long_queue_shows_some_and_counts_the_rest() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=tuple(queued(f"i-{at}", f"message {at}") for at in range(9))))
+        await pilot.pause()
+        assert lines(app)[-1] == "  and 4 more"
+        strip(app).focus()
+        await pilot.press(*["down"] * 8)
+        assert lines(app)[-1].startswith("▸ 9 message 8")
+
+
+async def test_a_message_moves_before_its_neighbour_or_to_the_end() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE))
+        strip(app).focus()
+        await pilot.press("down", "shift+up", "shift+down")
+        assert app.orders(EditQueued) == [EditQueued(item="i-2", before="i-1"), EditQueued(item="i-2", before="")]
+        app.show(state_with(queue=(QUEUE[1], QUEUE[0], QUEUE[2])))
+        await pilot.pause()
+        chosen = strip(app).item
+        assert chosen is not None
+        assert chosen.id == "i-2"
+
+
+async def test_a_removed_message_can_be_put_back_for_a_while() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE[:1]))
+        strip(app).focus()
+        await pilot.press("d")
+        (order,) = app.of(Order)
+        assert order.command == RemoveQueued(item="i-1")
+        assert order.accepted is not None
+        order.accepted(Accepted(conversation="c-1", seq=9))
+        app.show(state_with())
+        await pilot.pause()
+        assert strip(app).display
+        await pilot.press("u")
+        assert [plain_text(send.content) for send in app.of(Send) if not isinstance(send.content, str)] == ["first"]
+
+
+async def test_the_time_to_put_back_passes() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE[:1]))
+        strip(app).focus()
+        await pilot.press("d")
+        (order,) = app.of(Order)
+        assert order.accepted is not None
+        order.accepted(Accepted(conversation="c-1", seq=9))
+        app.show(state_with())
+        await app.clock.advance(6)
+        strip(app).tick()
+        await pilot.pause()
+        assert not strip(app).display
+        assert app.docks.composer.prompt.has_focus
+
+
+async def test_what_had_left_before_is_not_offered_to_be_sent_again() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE[:1]))
+        strip(app).focus()
+        await pilot.press("d", "s")
+        for order in app.of(Order):
+            assert order.accepted is not None
+            order.accepted(Accepted(conversation="c-1", seq=9, applied=False))
+        app.show(state_with())
+        await pilot.pause()
+        assert not strip(app).display
+        assert app.of(Send) == []
+
+
+async def test_steering_takes_a_message_out_before_it_is_sent() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE))
+        strip(app).focus()
+        await pilot.press("s")
+        assert app.of(Send) == []
+        (order,) = app.of(Order)
+        assert order.command == RemoveQueued(item="i-1")
+        assert order.accepted is not None
+        order.accepted(Accepted(conversation="c-1", seq=9))
+        await pilot.pause()
+        assert [(send.text, send.delivery) for send in app.of(Send)] == [("first", "boundary")]
+
+
+async def test_the_plan_under_way_is_one_line_that_opens() -> None:
+    items = (
+        PlanItem(title="Read", status="done"),
+        PlanItem(title="Write", status="in_progress"),
+        PlanItem(title="Test"),
+    )
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(plan=Plan(summary="All", items=items, status="executing")))
+        await pilot.pause()
+        line = app.docks.query_one(PlanLine)
+        assert str(line.render()) == "▸ Plan  Write  1 of 3 done"
+        await pilot.press("f6", "o")
+        assert str(line.render()).split("\n")[1:] == ["● Read", "◐ Write", "○ Test"]
+        app.show(state_with(plan=Plan(summary="All", items=items, status="planned")))
+        await pilot.pause()
+        assert not line.display
+
+
+def with_tool(status: str, **fields: object) -> State:
+    tool = ToolBlock(index=0, call="t-1", name="shell", status=status, input={"command": "pytest -q"}, **fields)  # type: ignore[arg-type]
+    message = Message(id="m-2", role="assistant", seq=3, updated_seq=4, ts=NOW_MS, turn="turn-1", blocks=(tool,))
+    return state_with(messages=(message,))
+
+
+async def test_the_activity_is_said_in_words_and_time() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(turn=None))
+        assert not app.docks.query_one(ActivityLine).display
+        app.show(with_tool("running", started_at=NOW_MS - 12_000))
+        await pilot.pause()
+        assert activity(app).startswith("● Running pytest -q · 12 s")
+        app.show(state_with(approval()))
+        assert activity(app).startswith("▲ Waiting for you")
+        text = TextBlock(index=0, text="Hel", status="streaming")
+        message = Message(id="m-2", role="assistant", seq=3, updated_seq=4, ts=NOW_MS, turn="turn-1", blocks=(text,))
+        spent = replace(TURN, usage=Usage(input_tokens=12_400, output_tokens=830), cost_usd=0.02)
+        app.show(state_with(messages=(message,), turn=spent))
+        assert activity(app) == "● Writing · 0 s   $0.02 · Tokens: 12.4k in, 830 out"
+
+
+async def test_a_retry_counts_down_and_silence_is_said() -> None:
+    app = DockApp()
+    async with app.run_test():
+        waiting = replace(TURN, retry=Retry(attempt=2, of=5, after_s=8, reason="429: slow down."))
+        app.show(state_with(turn=waiting))
+        assert "Retrying in 8 s (2 of 5): 429: slow down" in activity(app)
+        await app.clock.advance(5)
+        assert "Retrying in 3 s (2 of 5)" in activity(app)
+        await app.clock.advance(5)
+        assert "Retrying now (2 of 5)" in activity(app)
+        app.show(state_with())
+        await app.clock.advance(35)
+        assert "No sign from the agent for 45 s" in activity(app)
+
+
+async def test_stopping_is_said_until_the_log_says_it() -> None:
+    app = DockApp()
+    async with app.run_test():
+        app.show(state_with())
+        app.docks.stopping()
+        assert "Stopping …" in activity(app)
+        app.show(state_with(turn=None))
+        assert not app.docks.query_one(ActivityLine).display
+
+
+async def test_a_short_trouble_of_the_connection_is_not_mentioned_and_a_long_one_is() -> None:
+    app = DockApp()
+    async with app.run_test():
+        lost = Connection("reconnecting", retry_at_ms=NOW_MS + 10_000, heard_at_ms=NOW_MS, seq=1042)
+        app.connection(lost)
+        assert not app.line.display
+        app.connection(Connection("open"))
+        await app.clock.advance(3)
+        app.line.tick()
+        assert not app.line.display
+        app.connection(lost)
+        await app.clock.advance(3)
+        app.line.tick()
+        assert app.line.display
+        assert str(app.line.render()).startswith("No connection. Trying again in 4 s · last heard from at ")
+        assert str(app.line.render()).endswith("event 1,042")
+        app.connection(Connection("caught_up", events=37))
+        assert app.line.display
+        assert str(app.line.render()) == "Caught up, 37 events"
+        await app.clock.advance(5)
+        app.line.tick()
+        assert not app.line.display
+
+
+async def test_being_signed_out_is_said_at_once() -> None:
+    app = DockApp()
+    async with app.run_test():
+        app.connection(Connection("signed_out"))
+        assert app.line.display
