@@ -29,8 +29,13 @@ async def palaver(tmp_path_factory: pytest.TempPathFactory, provider: ScriptedPr
 
 async def installed(page: Page) -> None:
     """Until the worker has kept the page and answers for it."""
-    await page.evaluate("navigator.serviceWorker.ready")
-    await page.wait_for_function("navigator.serviceWorker.controller !== null")
+    await page.evaluate(
+        """async () => {
+          await navigator.serviceWorker.ready;
+          if (navigator.serviceWorker.controller) return;
+          await new Promise((done) => navigator.serviceWorker.addEventListener("controllerchange", done, {once: true}));
+        }"""
+    )
 
 
 _COPIED = """async () => {

@@ -70,6 +70,6 @@ export const device = {
 
   session: "Signed in",
   who: (user: string, role: string) => `As ${user}, role ${role}`,
-  server: (name: string, version: string) => `${name}, Palaver ${version}`,
+  server: (name: string, version: string) => (name === "Palaver" ? `${name} ${version}` : `${name}, Palaver ${version}`),
   signOut: "Sign out",
 } as const;

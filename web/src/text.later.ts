@@ -61,7 +61,7 @@ export const later = {
     again: "Try again",
     expired: "Your sign-in has ended: it was not used for a month, or the token was changed. Sign in again to go on; nothing is lost.",
     left: "You signed out. The copy on this device was removed.",
-    server: (name: string, version: string) => `${name} · Palaver ${version}`,
+    server: (name: string, version: string) => (name === "Palaver" ? `${name} ${version}` : `${name} · Palaver ${version}`),
   },
 
   settings: {

@@ -130,10 +130,11 @@ function useConversations(filters: Filters) {
     return () => clearTimeout(timer);
   }, [api, query, archived]);
 
+  const gone = useGone(live, first.again);
   const rows = useMemo(() => {
-    const listed = merged(new Map(), [...(first.value?.items ?? []), ...later, ...found.items]);
-    return merged(listed, [...live.values()]);
-  }, [first.value, later, found, live]);
+    const listed = [...(first.value?.items ?? []), ...later, ...found.items].filter(({ id }) => !gone.has(id));
+    return merged(merged(new Map(), listed), [...live.values()]);
+  }, [first.value, later, found, live, gone]);
   const hits = useMemo(() => new Set(found.words === query && query !== "" ? found.items.map(({ id }) => id) : []), [found, query]);
   const loadMore = (): void => {
     if (cursor === null) return;
@@ -146,6 +147,24 @@ function useConversations(filters: Filters) {
     );
   };
   return { rows, found: hits, loading: first.loading, error: first.error, again: first.again, more: cursor !== null, loadMore, copied };
+}
+
+/** Nobody deletes so many at once: the list was begun anew, and the server knows what is in it. */
+const RESET_ROWS = 20;
+
+/** What was listed and is so no more: deleted, here or elsewhere. */
+function useGone(live: ReadonlyMap<string, Listing>, again: () => void): ReadonlySet<string> {
+  const [known, setKnown] = useState({ live, gone: new Set<string>() });
+  let { gone } = known;
+  if (known.live !== live) {
+    const lost = [...known.live.keys()].filter((id) => !live.has(id));
+    gone = lost.length > RESET_ROWS ? new Set() : new Set([...known.gone, ...lost].filter((id) => !live.has(id)));
+    setKnown({ live, gone });
+  }
+  useEffect(() => {
+    if (gone.size > 0) again();
+  }, [gone.size, again]);
+  return gone;
 }
 
 /** Conversations whose subagents wait for a person. */

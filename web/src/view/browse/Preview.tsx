@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
-import { day, exactTime, money, text } from "../../text";
+import { dayAndClock, exactTime, money, text } from "../../text";
 import { browse as words } from "../../text.browse";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
@@ -75,9 +75,9 @@ export function Preview({ id, row, asking, readOnly }: PreviewProps) {
         <p className="card-quiet" title={row.project ?? undefined}>
           {meta}
           <br />
-          <time title={exactTime(row.created_at)}>{words.started(day(row.created_at, now).toLowerCase())}</time>
+          <time title={exactTime(row.created_at)}>{words.started(dayAndClock(row.created_at, now))}</time>
           {" · "}
-          <time title={exactTime(row.updated_at)}>{words.updated(day(row.updated_at, now).toLowerCase())}</time>
+          <time title={exactTime(row.updated_at)}>{words.updated(dayAndClock(row.updated_at, now))}</time>
         </p>
         <div className="card-bar">
           <button type="button" className="button small primary" onClick={() => page.open(id)}>

@@ -90,6 +90,9 @@ function App() {
   );
 }
 
+/** The keeper writes every few seconds while something happens. */
+const LOOK_MS = 3_000;
+
 type Kept = { savedAt: number; conversations: number } | null;
 
 function Copy() {
@@ -97,7 +100,11 @@ function Copy() {
   const [wanted, setWanted] = useState(isWanted);
   const [kept, setKept] = useState<Kept>(null);
   const look = useCallback(() => void copySize().then(setKept, () => setKept(null)), []);
-  useEffect(look, [look]);
+  useEffect(() => {
+    look();
+    const timer = setInterval(look, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [look]);
   return (
     <Section heading={words.copy}>
       <p className="card-words">{words.copyLead}</p>

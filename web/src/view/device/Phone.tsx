@@ -98,7 +98,7 @@ function Shown({ link, until, onAgain }: { link: string; until: number; onAgain:
 
 /** Always dark on light: cameras do not read the other way round. */
 function Qr({ link }: { link: string }) {
-  const { data, size } = encode(link, { ecc: "M", border: 2 });
+  const { data, size } = encode(link, { ecc: "M", border: 4 });
   const path = data.flatMap((row, y) => row.flatMap((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : []))).join("");
   return (
     <svg className="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={words.phoneAlt} shapeRendering="crispEdges">

@@ -48,7 +48,7 @@ export default function Share({ id, onClose }: { id: string; onClose: () => void
   };
 
   return (
-    <Dialog label={words.heading} className="settings share" onClose={onClose}>
+    <Dialog label={words.heading} className="share" onClose={onClose}>
       <div className="key-help-head">
         <h2>{words.heading}</h2>
         <button type="button" className="icon-button" aria-label={words.close} onClick={onClose}>
