@@ -32,6 +32,7 @@ NUMBERS = (
     "search",
     "context",
     "page",
+    "terminal",
 )
 RESULTS = Path(__file__).parent / "results"
 

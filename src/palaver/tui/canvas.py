@@ -43,6 +43,13 @@ def cropped(line: Line, width: int) -> Line:
     return fitting
 
 
+def on_one_line(line: Line) -> Line:
+    """A name or a path may hold a line's end; it is shown where it stands, and ends nothing."""
+    if not any("\n" in segment.text or "\t" in segment.text for segment in line):
+        return line
+    return [Segment(segment.text.replace("\n", "␊").replace("\t", " "), segment.style) for segment in line]
+
+
 def sides(left: Line, right: Line, width: int) -> Line:
     """One at each edge; the left one gives way."""
     room = width - width_of(right) - 1

@@ -16,7 +16,18 @@ from palaver.schema.view import ToolBlock, ToolStatus
 from palaver.tui import marks, row_words, words
 from palaver.tui.bodies import body_of, tail_of
 from palaver.tui.calls import argument, kind_of, result_of, said_object, verb_of
-from palaver.tui.canvas import beneath, cropped, cut, diff_lines, divider, faint_lines, on_panel, sides, width_of
+from palaver.tui.canvas import (
+    beneath,
+    cropped,
+    cut,
+    diff_lines,
+    divider,
+    faint_lines,
+    on_one_line,
+    on_panel,
+    sides,
+    width_of,
+)
 from palaver.tui.diffs import by_file, parse_unified
 from palaver.tui.live import GrowingText
 from palaver.tui.look import LONG_LINES, Look, face_of
@@ -67,10 +78,8 @@ class Drawing(Look):
 
     def draw(self, row: Row, *, is_open: bool, heads: bool) -> list[Line]:
         """`heads`: whether it begins an answer and says whose it is."""
-        lines = list(self._lines(row, is_open))
-        if heads and isinstance(row, OfAgent):
-            lines = [self._heading(row), *lines]
-        return lines
+        heading = [self._heading(row)] if heads and isinstance(row, OfAgent) else []
+        return [cropped(on_one_line(line), self.width) for line in (*heading, *self._lines(row, is_open))]
 
     def _lines(self, row: Row, is_open: bool) -> Iterable[Line]:
         match row:
@@ -168,7 +177,7 @@ class Drawing(Look):
             yield from faint_lines(row_words.PARTLY, self.column, self.palette)
         mark = _mark_of(row)
         if mark:
-            yield [Segment(mark, Style(color=self.palette.wait))]
+            yield from wrap_plain(mark, self.column, Style(color=self.palette.wait))
 
     def _thinking(self, row: ThinkingRow, is_open: bool) -> Iterator[Line]:
         block = row.block

@@ -57,7 +57,8 @@ async def start_server(
                     raise ConfigurationError(f"The server did not start. {_last_words(log)}")
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
-        process.terminate()
+        process.kill()
+        await asyncio.to_thread(process.wait, STOP_S)
         raise ConfigurationError(
             f"The server was not ready within {ready_s:.0f} seconds. Look into {log}, or run `palaver serve` to see why."
         ) from None

@@ -1,0 +1,137 @@
+"""Rows as lines: nothing hostile leaves, nothing is wider than its column, what was opened shows what is there."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from palaver.schema.errors import WireError
+from palaver.schema.view import (
+    Exchange,
+    FileChange,
+    Message,
+    Subagent,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+    ToolError,
+    TurnSummary,
+)
+from palaver.tui.drawing import Drawing
+from palaver.tui.rows import (
+    AttemptRow,
+    ChangesRow,
+    ErrorRow,
+    NoteRow,
+    PendingRow,
+    Row,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
+from palaver.tui.theme import DARK, LIGHT
+
+NOW_MS = 1_760_000_000_000
+PLACED = {"key": "k", "seq": 1, "ts": NOW_MS}
+OF_AGENT = {**PLACED, "message_id": "m", "is_first": True, "agent": "a", "model": "b", "message_status": "done"}
+HOSTILE = (
+    "\x1b[2J\x1b]0;gone\x07\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \u202egnp.exe\u202c \x9b31m \x08\x00 [red]markup[/] "
+    "![pixel](http://evil/x.png) <script>alert(1)</script> [ok](javascript:alert(1)) \u200b\u2066x\u2069\r\n"
+)
+
+
+def message(text: str) -> Message:
+    block = TextBlock(index=0, text=text)
+    return Message(id="m", role="user", seq=1, updated_seq=1, ts=NOW_MS, blocks=(block,))
+
+
+def tool(**fields: object) -> ToolBlock:
+    given = {"index": 0, "call": "c", "name": "shell", "status": "ok", "input": {"command": "make"}, "started_at": 1}
+    return ToolBlock(**{**given, "finished_at": 2, **fields})  # type: ignore[arg-type]
+
+
+def every_row(text: str) -> list[Row]:
+    change = FileChange(path=text, kind="modified", additions=1, diff=f"@@ -1 +1 @@\n-{text}\n+{text}")
+    error = WireError(code="exited", message=text, details={"last_words": text})
+    turn = TurnSummary(id="t", outcome="failed", ended_at=NOW_MS, error=error)
+    child = Subagent(conversation="k", agent=text, task=text, call="c")
+    exchange = Exchange(id="e", agent=text, conversation="k", status="complete", call="c")
+    calls = [
+        tool(output=text, input={"command": text}),
+        tool(name="edit", input={"path": text, "old": text, "new": "x"}),
+        tool(name=text, input={text: text}, output=text),
+        tool(status="running", output=text, finished_at=None),
+        tool(status="error", error=ToolError(code="tool_error", message=text)),
+        tool(name="write", changes=(change,)),
+    ]
+    return [
+        UserRow(**PLACED, message=message(text), text=text, images=("u",)),  # type: ignore[arg-type]
+        TextRow(**OF_AGENT, block=TextBlock(index=0, text=text), finish_reason="length"),  # type: ignore[arg-type]
+        TextRow(**OF_AGENT, block=TextBlock(index=0, text=text, status="streaming"), finish_reason=None),  # type: ignore[arg-type]
+        ThinkingRow(**OF_AGENT, block=ThinkingBlock(index=0, text=text)),  # type: ignore[arg-type]
+        *(ToolRow(**OF_AGENT, block=block) for block in calls),  # type: ignore[arg-type]
+        ToolRow(**OF_AGENT, block=tool(name="task", output=text), child=child),  # type: ignore[arg-type]
+        ToolRow(**OF_AGENT, block=tool(name="agents_message", output=text), exchange=exchange),  # type: ignore[arg-type]
+        NoteRow(**PLACED, role="event", event_kind=text, message=message(text), text=text),  # type: ignore[arg-type]
+        AttemptRow(**PLACED, text=text),  # type: ignore[arg-type]
+        ChangesRow(**PLACED, changes=(change, change)),  # type: ignore[arg-type]
+        ErrorRow(**PLACED, error=error, turn=turn, is_last=True),  # type: ignore[arg-type]
+        PendingRow(**PLACED, text=text, state="failed", reason=text),  # type: ignore[arg-type]
+    ]
+
+
+def streaming(text: str) -> TextRow:
+    block = TextBlock(index=0, text=text, status="streaming")
+    return TextRow(**OF_AGENT, block=block, finish_reason=None)  # type: ignore[arg-type]
+
+
+def is_harmless(sign: str) -> bool:
+    code = ord(sign)
+    return (
+        code >= 0x20
+        and not 0x7F <= code <= 0x9F
+        and sign not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    )
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("width", [20, 76, 140])
+def test_nothing_hostile_leaves_and_nothing_is_too_wide(width: int, is_open: bool) -> None:
+    for palette in (DARK, LIGHT):
+        drawing = Drawing(width, palette, NOW_MS)
+        for row in every_row(HOSTILE * 3):
+            for line in drawing.draw(row, is_open=is_open, heads=True):
+                text = "".join(segment.text for segment in line)
+                assert all(is_harmless(sign) for sign in text), f"{row!r}: {text!r}"
+                assert all(segment.style is None or segment.style.link is None for segment in line)
+                assert cell_len(text) <= width, f"{type(row).__name__}: {text!r}"
+
+
+def test_hostile_text_split_at_every_point_is_drawn_as_the_whole() -> None:
+    for end in range(1, len(HOSTILE) + 1):
+        part = HOSTILE[:end]
+        growing = Drawing(60, DARK, NOW_MS)
+        growing.draw(streaming(part[: end // 2]), is_open=False, heads=False)
+        lines = growing.draw(streaming(part), is_open=False, heads=False)
+        whole = TextRow(**OF_AGENT, block=TextBlock(index=0, text=part), finish_reason=None)  # type: ignore[arg-type]
+        shown = ["".join(segment.text for segment in line) for line in lines]
+        wanted = Drawing(60, DARK, NOW_MS).draw(whole, is_open=False, heads=False)
+        assert shown == ["".join(segment.text for segment in line) for line in wanted]
+
+
+def test_link_says_where_it_leads_and_an_image_is_only_named() -> None:
+    text = "[bank](http://evil.example) and ![cat](http://evil.example/cat.png)"
+    row = TextRow(**OF_AGENT, block=TextBlock(index=0, text=text), finish_reason=None)  # type: ignore[arg-type]
+    lines = Drawing(100, DARK, NOW_MS).draw(row, is_open=False, heads=False)
+    shown = "".join(segment.text for line in lines for segment in line)
+    assert shown == "bank (http://evil.example) and [cat] http://evil.example/cat.png"
+
+
+@given(text=st.text(max_size=400), width=st.integers(20, 120))
+@settings(max_examples=100, deadline=None)
+def test_any_text_in_any_row_is_drawn_within_its_column(text: str, width: int) -> None:
+    drawing = Drawing(width, DARK, NOW_MS)
+    for row in every_row(text):
+        for line in drawing.draw(row, is_open=True, heads=True):
+            assert cell_len("".join(segment.text for segment in line)) <= width
