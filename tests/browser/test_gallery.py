@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.gallery import film
 from tests.browser.gallery.album import ALBUM
 from tests.browser.gallery.harbour import Harbour, harbour_serving, make_agents, make_past, make_projects
 from tests.browser.gallery.terminal import TERMINAL_SHOTS, photographed, terminal
@@ -72,3 +73,7 @@ async def test_terminal_is_taken(harbour: Harbour, name: str) -> None:
         await shot.play(harbour, opened)
         await opened.pilot.pause()
         await photographed(harbour, opened.svg, name)
+
+
+async def test_film_is_taken(harbour: Harbour) -> None:
+    await film.played(harbour)

@@ -18,7 +18,7 @@ SHELLS = ("sh", "shell", "bash", "console")
 
 _MARKDOWN = MarkdownIt("gfm-like", {"linkify": False})
 _HTML_SOURCE = re.compile(r"""<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)="([^"]+)\"""")
-_CALL = re.compile(r"(?<![\w./@'-])(?:\S*/bin/)?palaver ([a-z][^|;&#)`\n]*)")
+_CALL = re.compile(r"(?<![\w./@'-])(?:\S*/bin/)?palaver ([a-z][^|;&#)`$\n]*)")
 """`palaver` as a command with words after it, up to where the shell would end the command."""
 
 
@@ -91,7 +91,9 @@ def wrong(words: list[str]) -> str | None:
         command, called = below[words[1]], words[:2]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     options = [
-        option for word in words if (option := word.partition("=")[0].strip("[]…")).startswith("-") and len(option) > 1
+        option
+        for word in words
+        if (option := word.partition("=")[0].strip("[]…")).startswith("-") and option[1:2].strip("0123456789")
     ]
     unknown = [option for option in options if option not in known | {"--help"}]
     return f"palaver {' '.join(called)}: no option {', '.join(unknown)}" if unknown else None

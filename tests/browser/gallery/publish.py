@@ -7,14 +7,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from PIL import Image, ImageChops
+from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageSequence
 
 from tests.browser.gallery.album import ALBUM, SECTIONS
+from tests.browser.gallery.film import FRAMES, WINDOW, Frame
 from tests.browser.gallery.shots import Look
 from tests.browser.gallery.terminal import TERMINAL_SHOTS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PICTURES = DOCS / "pictures"
+FILM = PICTURES / "palaver.webp"
+CAPTION_PX = 52
+INK, PAPER = "#16181d", "#f4f4f1"
 COLOURS = 128
 """Enough for a page of few colours and smooth letters; a third of the size."""
 DESKTOP_PX = 1280
@@ -35,13 +39,43 @@ def small(raw: Path, *, is_fine: bool) -> Image.Image:
 
 
 def is_news(image: Image.Image, published: Path) -> bool:
-    if not published.exists():
-        return True
-    before: Image.Image = Image.open(published).convert("RGB")
+    return not published.exists() or differs(image, Image.open(published))
+
+
+def differs(image: Image.Image, before: Image.Image) -> bool:
     if before.size != image.size:
         return True
-    difference = ImageChops.difference(before, image.convert("RGB")).convert("L")
+    difference = ImageChops.difference(before.convert("RGB"), image.convert("RGB")).convert("L")
     return sum(difference.histogram()[APART:]) > SAME_PX
+
+
+# -- the film
+
+
+def framed(raw: Path, frame: Frame) -> Image.Image:
+    """The picture in the middle of the window, and what it shows beneath."""
+    width, height = WINDOW
+    image = Image.new("RGB", (width, height + CAPTION_PX), INK)
+    shown = Image.open(raw).convert("RGB")
+    shown.thumbnail(WINDOW, Image.Resampling.LANCZOS)
+    image.paste(shown, ((width - shown.width) // 2, (height - shown.height) // 2))
+    words = ImageDraw.Draw(image)
+    words.text((24, height + CAPTION_PX // 2), frame.caption, PAPER, ImageFont.load_default(20), anchor="lm")
+    return image
+
+
+def publish_film(folder: Path) -> None:
+    raws = [folder / f"{frame.name}.png" for frame in FRAMES]
+    if not all(raw.exists() for raw in raws):
+        return
+    images = [framed(raw, frame) for raw, frame in zip(raws, FRAMES, strict=True)]
+    if FILM.exists():
+        before = [image.convert("RGB") for image in ImageSequence.Iterator(Image.open(FILM))]
+        if len(before) == len(images) and not any(map(differs, images, before)):
+            return
+    shown_ms = [frame.shown_ms for frame in FRAMES]
+    images[0].save(FILM, save_all=True, append_images=images[1:], duration=shown_ms, loop=0, lossless=True, method=6)
+    say(f"{FILM.name}: {FILM.stat().st_size / 1e6:.2f} MB.")
 
 
 def gallery() -> Iterator[str]:
@@ -94,6 +128,7 @@ def main(folder: Path) -> None:
         if left_over.name not in wanted:
             left_over.unlink()
             say(f"removed: {left_over.name}")
+    publish_film(folder)
     (DOCS / "gallery.md").write_text("\n".join(gallery()) + "\n")
     say(f"{len(wanted)} pictures, {size_bytes / 1e6:.1f} MB, {changed} of them new or changed.")
 
