@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from msgspec.structs import replace
 from playwright.async_api import CDPSession, Page, expect
 
 import palaver
@@ -31,14 +30,26 @@ from tests.browser.chromium import chromium_running
 BLOCKS = 8_000
 TOKENS = 1_000
 TOKENS_S = 100
+FAST_TOKENS = 4_000
+FAST_TOKENS_S = 800
+"""What the word in `FAST` asks the provider for."""
+FAST = "And now fast?"
+THROTTLE = 4
+SWITCHES = 10
 CONVERSATION = "long"
+OTHER = "short"
 WAIT_MS = 120_000
 """Loading all of it takes eighty pages."""
 
 TOKEN_CHARS = 4
+HISTORY_BYTES = 64 << 20
+"""Every request carries the whole conversation."""
 FURTHER_UP_PX = 6_000
 
+ENDED_S = 60.0
+PAUSE_S = 0.2
 LONGEST_TASK_MS = 50
+FIRST_PAINT_MS = 200
 MAIN_THREAD_PERCENT = 15
 INITIAL_KB = 130
 
@@ -72,13 +83,41 @@ window.watch = {
 """
 
 
+# When the conversation's data came, and when its first rows were drawn.
+DATA = """
+window.WebSocket = class extends WebSocket {
+  constructor(address) {
+    super(address);
+    this.addEventListener("message", ({ data }) => {
+      if (window.dataAt === undefined && data.includes('"type":"snapshot"')) window.dataAt = performance.now();
+    });
+  }
+};
+const look = () => {
+  if (document.querySelector("[role=log] article") === null) requestAnimationFrame(look);
+  else requestAnimationFrame(() => (window.drawnAt = performance.now()));
+};
+requestAnimationFrame(look);
+"""
+
+
 class Watched(msgspec.Struct, frozen=True):
     tasks: list[float]
     """Those over 50 ms; shorter ones are not told."""
     fps: float
     moved_px: float
     seconds: float
-    main_thread_s: float = 0.0
+
+
+class Found(msgspec.Struct, frozen=True):
+    opened_ms: float
+    painted_ms: float
+    following: Watched
+    reading: Watched
+    throttled: Watched
+    main_thread_share: float
+    heap_bytes: tuple[float, float]
+    """Before and after all the switching."""
 
 
 def measure() -> list[Row]:
@@ -104,6 +143,8 @@ async def _write(data: Path) -> None:
                 events += turn_events(f"And on day {day}?", WORDS * (1 + day % 5), 1)
             await writer.append(log, events)
         await log.save_snapshot(CONVERSATION, snapshot_of(writer.state, 0))
+        other = Writer.fresh(OTHER)
+        await other.append(log, [ConversationCreated(title="Pools"), *turn_events("And in pools?", WORDS * 3, 1)])
 
 
 async def _in_chromium(server: Served) -> list[Row]:
@@ -114,17 +155,28 @@ async def _in_chromium(server: Served) -> list[Row]:
         await context.request.post(f"{server.url}/api/session", data={"token": server.token})
         page = await context.new_page()
         await page.add_init_script(WATCH)
+        await page.add_init_script(DATA)
         opened_ms = await _opened_ms(page, server)
+        painted_ms = float(
+            await (await page.wait_for_function("() => window.drawnAt - window.dataAt || null")).json_value()
+        )
         await _load_everything(page, server)
         metrics = await context.new_cdp_session(page)
         await metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
-        following = await _stream(page, metrics, server, reading=False)
-        await page.get_by_role("log").hover()
-        await page.mouse.wheel(0, -FURTHER_UP_PX)
-        await expect(page.get_by_role("button", name="To the end")).to_be_visible()
-        reading = await _stream(page, metrics, server, reading=True)
+        async with Client.connect(server.url, server.token) as client:
+            share = await _main_thread_share(metrics, client)
+            following = await _stream(page, client, reading=False)
+            await page.get_by_role("log").hover()
+            await page.mouse.wheel(0, -FURTHER_UP_PX)
+            await expect(page.get_by_role("button", name="To the end")).to_be_visible()
+            reading = await _stream(page, client, reading=True)
+            await page.get_by_role("button", name=re.compile("To the end|new$")).click()
+            await metrics.send("Emulation.setCPUThrottlingRate", {"rate": THROTTLE})
+            throttled = await _stream(page, client, reading=False, message=FAST)
+            await metrics.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+        heap_bytes = await _switch_around(page, metrics, server)
         await context.close()
-    return _rows(opened_ms, following, reading)
+    return _rows(Found(opened_ms, painted_ms, following, reading, throttled, share, heap_bytes))
 
 
 async def _opened_ms(page: Page, server: Served) -> float:
@@ -142,29 +194,68 @@ async def _load_everything(page: Page, server: Served) -> None:
     await expect(page.get_by_text(f"And on day {BLOCKS // 2 - 1}?", exact=True)).to_be_in_viewport()
 
 
-async def _stream(page: Page, metrics: CDPSession, server: Served, *, reading: bool) -> Watched:
-    stop = page.get_by_role("banner").get_by_role("button", name="Stop")
+async def _stream(page: Page, client: Client, *, reading: bool, message: str = "And then?") -> Watched:
     await page.evaluate("reading => watch.begin(reading)", reading)
-    before_s = await _main_thread_s(metrics)
-    async with Client.connect(server.url, server.token) as client:
-        await client.command(CONVERSATION, SendMessage(content="And then?"))
-    await expect(stop).to_be_visible()
-    await expect(stop).to_have_count(0)
-    spent_s = await _main_thread_s(metrics) - before_s
-    return replace(msgspec.convert(await page.evaluate("watch.end()"), Watched), main_thread_s=spent_s)
+    await _answered(client, message)
+    watched = msgspec.convert(await page.evaluate("watch.end()"), Watched)
+    await expect(page.get_by_role("banner").get_by_role("button", name="Stop")).to_have_count(0)
+    return watched
+
+
+async def _main_thread_share(metrics: CDPSession, client: Client) -> float:
+    """Without a word to the page meanwhile: counting its frames, or asking whether it is done, would count as its own work."""
+    before_s, begun = await _main_thread_s(metrics), asyncio.get_running_loop().time()
+    await _answered(client, "And then?")
+    return (await _main_thread_s(metrics) - before_s) / (asyncio.get_running_loop().time() - begun)
+
+
+async def _answered(client: Client, message: str) -> None:
+    accepted = await client.command(CONVERSATION, SendMessage(content=message))
+    async with asyncio.timeout(ENDED_S):
+        while True:
+            await asyncio.sleep(PAUSE_S)
+            state = await client.snapshot(CONVERSATION, tail=1)
+            if state.turn is None and state.seq > accepted.seq + 1:
+                return
 
 
 async def _main_thread_s(metrics: CDPSession) -> float:
+    return await _metric(metrics, "TaskDuration")
+
+
+async def _metric(metrics: CDPSession, name: str) -> float:
     found: dict[str, Any] = await metrics.send("Performance.getMetrics")
-    return next(float(metric["value"]) for metric in found["metrics"] if metric["name"] == "TaskDuration")
+    return next(float(metric["value"]) for metric in found["metrics"] if metric["name"] == name)
 
 
-def _rows(opened_ms: float, following: Watched, reading: Watched) -> list[Row]:
+async def _switch_around(page: Page, metrics: CDPSession, server: Served) -> tuple[float, float]:
+    """The heap before and after going from one conversation to another and back, as a reader does."""
+    await page.goto(f"{server.url}/c/{CONVERSATION}")
+    long, short = (page.get_by_role("link", name=title).first for title in ("Tides", "Pools"))
+    heaps: list[float] = []
+    for turn in range(SWITCHES + 1):
+        await short.click()
+        await expect(page.get_by_text("And in pools?", exact=True)).to_be_visible()
+        await long.click()
+        await expect(page.get_by_role("log").get_by_text("Most tides come").last).to_be_attached()
+        if turn in (0, SWITCHES):
+            await metrics.send("HeapProfiler.collectGarbage")
+            heaps.append(await _metric(metrics, "JSHeapUsedSize"))
+    return heaps[0], heaps[1]
+
+
+def _rows(found: Found) -> list[Row]:
     streaming = f"streaming {TOKENS_S} tokens/s into {BLOCKS:,} blocks"
-    tasks = sorted([*following.tasks, *reading.tasks])
-    share = 100 * following.main_thread_s / following.seconds
+    tasks = sorted([*found.following.tasks, *found.reading.tasks])
+    before_mb, after_mb = (size / (1 << 20) for size in found.heap_bytes)
     return [
-        Row(what=f"opening a conversation of {BLOCKS:,} blocks", measured=f"{opened_ms:.0f} ms"),
+        Row(what=f"opening a conversation of {BLOCKS:,} blocks", measured=f"{found.opened_ms:.0f} ms"),
+        Row(
+            what="first paint of its last messages, after their data",
+            measured=f"{found.painted_ms:.0f} ms",
+            goal=f"≤ {FIRST_PAINT_MS} ms",
+            met=found.painted_ms <= FIRST_PAINT_MS,
+        ),
         Row(
             what=f"longest task, {streaming}",
             measured=f"{tasks[-1]:.0f} ms, {len(tasks)} over {LONGEST_TASK_MS} ms"
@@ -173,18 +264,29 @@ def _rows(opened_ms: float, following: Watched, reading: Watched) -> list[Row]:
             goal=f"≤ {LONGEST_TASK_MS} ms",
             met=not tasks,
         ),
-        Row(what=f"frames, {streaming}", measured=f"{following.fps:.0f}/s, {reading.fps:.0f}/s read further up"),
+        Row(
+            what=f"frames, {streaming}",
+            measured=f"{found.following.fps:.0f}/s, {found.reading.fps:.0f}/s read further up",
+        ),
         Row(
             what=f"main thread, {streaming}",
-            measured=f"{share:.0f} % of a core",
+            measured=f"{100 * found.main_thread_share:.0f} % of a core",
             goal=f"≤ {MAIN_THREAD_PERCENT} %",
-            met=share <= MAIN_THREAD_PERCENT,
+            met=100 * found.main_thread_share <= MAIN_THREAD_PERCENT,
         ),
         Row(
             what="movement of what is read further up meanwhile",
-            measured=f"{reading.moved_px:.0f} px",
+            measured=f"{found.reading.moved_px:.0f} px",
             goal="0 px",
-            met=reading.moved_px < 1,
+            met=found.reading.moved_px < 1,
+        ),
+        Row(
+            what=f"frames at {FAST_TOKENS_S} tokens/s on a CPU {THROTTLE} times slower",
+            measured=f"{found.throttled.fps:.0f}/s, longest task {max(found.throttled.tasks, default=0.0):.0f} ms",
+        ),
+        Row(
+            what=f"heap, before and after {SWITCHES} changes of conversation",
+            measured=f"{before_mb:.1f}, {after_mb:.1f} MB",
         ),
     ]
 
@@ -202,20 +304,22 @@ def _initial_js() -> Row:
 
 @asynccontextmanager
 async def _ticking_provider() -> AsyncIterator[str]:
-    text = WORDS * (TOKENS * TOKEN_CHARS // len(WORDS) + 1)
+    text = WORDS * (FAST_TOKENS * TOKEN_CHARS // len(WORDS) + 1)
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        is_fast = FAST in str((await request.json())["messages"][-1]["content"])
+        count, rate = (FAST_TOKENS, FAST_TOKENS_S) if is_fast else (TOKENS, TOKENS_S)
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         begun = asyncio.get_running_loop().time()
-        for number in range(TOKENS):
-            await asyncio.sleep(max(0.0, begun + number / TOKENS_S - asyncio.get_running_loop().time()))
+        for number in range(count):
+            await asyncio.sleep(max(0.0, begun + number / rate - asyncio.get_running_loop().time()))
             token = text[number * TOKEN_CHARS : (number + 1) * TOKEN_CHARS]
             await response.write(_chunk(delta={"content": token}))
         await response.write(_chunk(delta={}, finish_reason="stop") + b"data: [DONE]\n\n")
         return response
 
-    app = web.Application()
+    app = web.Application(client_max_size=HISTORY_BYTES)
     app.router.add_post("/v1/chat/completions", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

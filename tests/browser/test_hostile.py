@@ -52,7 +52,7 @@ pytestmark = pytest.mark.timeout(300)
 
 SIZE = (1100, 3000)
 PHONE = (390, 844)
-EVERY_PLACE = 90
+EVERY_PLACE = 64
 """A fragment up to this long is cut at every place; a longer one at about as many."""
 PLACES = 12
 

@@ -204,3 +204,13 @@ test("the columns of a table say their side by class: the page's policy forbids 
   expect(html).not.toContain("style");
   expect(html.match(/ class="[^"]*"/g)).toEqual([' class="align-center"', ' class="align-right"', ' class="align-center"', ' class="align-right"']);
 });
+
+test("what is nested too deep for the parser is shown as it was written", () => {
+  const deep = `${"> ".repeat(200)}the bottom`;
+  expect(renderMarkdown(`before\n\n${deep}\n\nafter`)).toEqual([
+    { kind: "html", key: 0, html: "<p>before</p>\n" },
+    { kind: "code", key: 1, language: "", code: `${deep}\n`, open: false },
+    { kind: "html", key: 2, html: "<p>after</p>\n" },
+  ]);
+  expect(renderMarkdown(`${"- ".repeat(200)}the bottom`)[0]).toMatchObject({ kind: "code", code: `${"- ".repeat(200)}the bottom` });
+});

@@ -17,6 +17,9 @@ export type MarkdownPart =
 /** Texts kept by a book: more than any screen shows, little enough to forget about. */
 const KEEP_TEXTS = 400;
 
+/** Deeper than anybody writes, and not as deep as the parser goes (100). */
+const DEEPEST = 60;
+
 const LINKED = /^(?:https?:\/\/|mailto:)/i;
 const OUR_BLOB = /^\/api\/blobs\/[\w-]+$/;
 
@@ -185,8 +188,22 @@ function partsOf(source: string, env: Env, firstKey: number, growing: boolean): 
   const starts = tokens.flatMap((token, at) => (isTop(token) ? [at] : []));
   return starts.map((from, nth) => {
     const to = starts[nth + 1] ?? tokens.length;
-    return partOf(tokens.slice(from, to), env, firstKey + nth, growing && to === tokens.length);
+    const own = tokens.slice(from, to);
+    const key = firstKey + nth;
+    if (own.some(({ level }) => level >= DEEPEST)) return asWritten(source, own, key);
+    return partOf(own, env, key, growing && to === tokens.length);
   });
+}
+
+/** Of what is nested too deep the parser leaves out the rest; it is shown as it was written instead. */
+function asWritten(source: string, [first]: Token[], key: number): MarkdownPart {
+  const [from, to] = first?.map ?? [0, 0];
+  return { kind: "code", key, language: "", code: source.slice(startOfLine(source, from), endOfLines(source, to)), open: false };
+}
+
+function endOfLines(text: string, line: number): number {
+  const lines = text.split("\n");
+  return line >= lines.length ? text.length : startOfLine(text, line);
 }
 
 function partOf(tokens: Token[], env: Env, key: number, growing: boolean): MarkdownPart {

@@ -5,6 +5,8 @@
  * Called by Markdown with HTML the model made, which is safe by construction. The result equals setting innerHTML.
  */
 
+import { growthOf } from "./growth";
+
 const scratch = document.createElement("template");
 
 export function graft(element: Element, html: string, before: string): void {
@@ -15,18 +17,21 @@ export function graft(element: Element, html: string, before: string): void {
   }
 }
 
-/** More plain words at the end and nothing else, which is nearly always: no HTML has to be parsed. */
+/** Only the last words changed, which is nearly always: no more than those are parsed. */
 function lengthen(element: Element, html: string, before: string): boolean {
-  const closers = /(?:<\/\w+>\n?)+$/.exec(before)?.[0] ?? "";
-  const end = before.length - closers.length;
-  if (closers === "" || before[end - 1] === ">" || !html.endsWith(closers)) return false;
-  const words = html.slice(end, html.length - closers.length);
-  if (/[<>&]/.test(words) || !html.startsWith(before.slice(0, end))) return false;
+  const growth = growthOf(before, html);
   let last: Element | null = element;
-  for (let open = closers.split("</").length - 1; open > 0; open--) last = last?.lastElementChild ?? null;
-  const text = last?.lastChild;
-  if (!(text instanceof Text)) return false;
-  text.appendData(words);
+  for (let depth = growth?.depth ?? 0; depth > 0; depth--) last = last?.lastElementChild ?? null;
+  const text = growth?.replaces ? last?.lastChild : null;
+  if (growth === null || last === null || text === undefined || (text !== null && !(text instanceof Text))) return false;
+  if (/[<>&]/.test(growth.html)) {
+    scratch.innerHTML = growth.html;
+    const [first, ...rest] = scratch.content.childNodes;
+    if (text && first instanceof Text) rewrite(text, first.data);
+    else if (first) text ? text.replaceWith(first) : last.append(first);
+    last.append(...rest);
+  } else if (text) rewrite(text, growth.html);
+  else if (growth.html !== "") last.append(growth.html);
   return true;
 }
 
