@@ -203,7 +203,7 @@ async def _terminal(command: Sequence[str]) -> AsyncIterator[_Terminal]:
     finally:
         loop.remove_reader(master)
         os.kill(pid, 9)
-        os.waitpid(pid, 0)
+        os.waitpid(pid, 0)  # noqa: ASYNC222 - killed a line above
         os.close(master)
 
 

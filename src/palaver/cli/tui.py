@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from palaver.cli import choosing
 from palaver.cli.connection import complain, data_directory, failed, read_token, server_address
 from palaver.cli.exits import Exit
+from palaver.cli.options import Data, MaybeConversation, Url
 from palaver.clock import SystemClock
 from palaver.errors import ConfigurationError, PalaverError
 
 if TYPE_CHECKING:
     from palaver.tui.start import StartedServer
 
+EXAMPLES = ("palaver", "palaver tui last", "palaver tui --theme light", "palaver tui --url https://palaver.example")
 MISSING = "The terminal UI is not installed. Install it with: pip install 'palaver[tui]'"
 
 
 def tui(
-    conversation: Annotated[str | None, typer.Argument(help="Open this conversation instead of the latest.")] = None,
-    url: Annotated[str | None, typer.Option(help="The server's address.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
+    conversation: MaybeConversation = None,
+    url: Url = None,
+    data: Data = None,
     theme: Annotated[
         Literal["auto", "dark", "light"] | None, typer.Option(help="Colours. [default: as chosen last, else auto]")
     ] = None,
@@ -67,7 +70,7 @@ async def _run(conversation: str | None, url: str | None, directory: Path, theme
         app = PalaverApp(
             client,
             SystemClock(),
-            conversation=conversation,
+            conversation=await choosing.conversation(client, conversation) if conversation else None,
             remembered=remembered,
             theme=chosen or suits(os.environ.get("COLORFGBG")),
             stop_server=started.stop if started and not keep else None,

@@ -60,8 +60,8 @@ def body_of(
 
 def _work(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
     kind = kind_of(block.name)
-    if kind == "shell":
-        command = argument(block.input, "command", "cmd", "script") or ""
+    command = argument(block.input, "command", "cmd", "script") if kind == "shell" else None
+    if command is not None:
         yield from fence(f"$ {visible(command)}", "", width, palette)
         yield from _output(block, width, palette)
         return

@@ -221,7 +221,9 @@ class Drawing(Look):
         aside = one_line(row.child.task) if row.child else ""
         room = self.column - 2 - len(verb) - (len(result) + 3 if result else 0)
         object_style = Style(color=self.palette.ink)
-        line = [sign, Segment(f"{verb} ", self.ink.soft), Segment(cut(said, max(8, room - 1)), object_style)]
+        line = [sign, Segment(verb, self.ink.soft)]
+        if said:
+            line.append(Segment(f" {cut(said, max(8, room - 1))}", object_style))
         if aside:
             left = self.column - width_of(line) - (len(result) + 3 if result else 0) - 3
             line.append(Segment(f" · {cut(aside, max(0, left))}" if left > 8 else "", self.ink.faint))

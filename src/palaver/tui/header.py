@@ -77,7 +77,7 @@ class Header(Widget):
         if context is None:
             return spent
         if not context.window_tokens:
-            used = Content.styled(words.tokens(context.used_tokens), "$ink-faint")
+            used = Content.styled(row_words.used_tokens(context.used_tokens), "$ink-faint")
             return used + "  " + spent if spent else used
         share = min(1.0, context.used_tokens / context.window_tokens)
         colour = "$bad" if share >= FULL else "$wait" if share >= FILLING else "$ink-faint"

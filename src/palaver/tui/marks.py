@@ -34,7 +34,8 @@ def note(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
     heading = row_words.TOLD.get(row.event_kind or "")
     origin = row.message.origin
     if row.event_kind == "agent_callback":
-        heading = row_words.answer_of(look.name_of(origin.agent if origin else row.message.agent))
+        agent = row.agent or (origin.agent if origin else None)
+        heading = row_words.answer_of(look.name_of(agent)) if agent else row_words.ANSWER_OF_ANOTHER
     elif heading is None:
         by_role = {"system": row_words.SYSTEM, "summary": row_words.SUMMARY, "plan": row_words.PLAN}
         heading = by_role.get(row.role) or row_words.event(row.event_kind)

@@ -209,12 +209,11 @@ MESSAGE = "Message"
 ANSWER = "Answer"
 
 
+ANSWER_OF_ANOTHER = "Answer of another agent"
+
+
 def answer_of(agent: str) -> str:
     return f"Answer of {agent}"
-
-
-def message_of(agent: str) -> str:
-    return f"Message of {agent}"
 
 
 # -- the header
@@ -222,8 +221,8 @@ def message_of(agent: str) -> str:
 NO_TITLE = "New conversation"
 
 
-def context_share(percent: str, window: int) -> str:
-    return f"{percent} of {tokens(window)}"
+def used_tokens(used: int) -> str:
+    return f"{tokens(used)} tokens"
 
 
 # -- the app itself

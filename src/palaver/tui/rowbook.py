@@ -322,8 +322,14 @@ class RowBook:
                 event_kind=message.event_kind,
                 message=message,
                 text=text,
+                agent=self._agent_of_exchange(message.exchange),
             )
         )
+
+    def _agent_of_exchange(self, exchange: str | None) -> str | None:
+        if exchange is None or self._state is None:
+            return None
+        return next((known.agent for known in self._state.exchanges if known.id == exchange), None)
 
     # -- groups
 

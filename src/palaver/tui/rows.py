@@ -103,6 +103,8 @@ class NoteRow(Placed):
     event_kind: str | None
     message: Message
     text: str
+    agent: str | None = None
+    """Whose answer it brings, where it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
