@@ -3,14 +3,17 @@
 Made by tests; it carries out nothing. A test answers an intent by telling the docks the next state.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.widgets import Static
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widgets import OptionList, Static
 
 from palaver.client.client import WaitingRequest
 from palaver.clock import ManualClock
@@ -25,6 +28,8 @@ from palaver.tui.intents import Intent, Order
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
 
+WAIT_S = 10.0
+"""The longest any wait of a test takes before it counts as a failure."""
 NOW_MS = 1_760_000_000_000
 CommandT = TypeVar("CommandT", bound=Command)
 WantT = TypeVar("WantT", bound=Intent)
@@ -142,3 +147,28 @@ def question(id: str = "q-1", *questions: Question) -> Request:
 def queued(id: str, text: str, **fields: object) -> QueueItem:
     given: dict[str, object] = {"id": id, "content": (TextPart(text=text),), "delivery": "turn", "ts": NOW_MS, **fields}
     return QueueItem(**given)  # type: ignore[arg-type]
+
+
+class ScreenApp(Noted):
+    """One screen over nothing."""
+
+    def __init__(self, sheet: Screen[None], theme: str = DARK_NAME) -> None:
+        super().__init__(theme)
+        self.sheet = sheet
+
+    def on_mount(self) -> None:
+        _ = self.push_screen(self.sheet)
+
+    def said(self) -> str:
+        """All that stands on the screen."""
+        texts = [str(widget.render()) for widget in self.sheet.query(Static) if widget.display]
+        for rows in self.sheet.query(OptionList):
+            texts += [str(option.prompt) for option in rows.options]
+        return "\n".join(texts)
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Waits for exactly what is asserted next, and not for ever."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds():
+            await pilot.pause()

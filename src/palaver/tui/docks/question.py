@@ -121,7 +121,6 @@ class QuestionCard(RequestCard):
             self._focus_question()
 
     def on_focus(self) -> None:
-        super().on_focus()
         self._focus_question()
 
     def _focus_question(self) -> None:

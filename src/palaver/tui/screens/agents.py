@@ -65,7 +65,6 @@ class AgentsScreen(Sheet):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(OptionList).focus()
         self.read(self._load)
 
@@ -147,7 +146,6 @@ class BackendsScreen(Sheet):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(OptionList).focus()
         self.read(self._load)
 

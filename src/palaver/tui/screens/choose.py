@@ -53,7 +53,6 @@ class ChooseMode(Box):
         yield Choices([Choice(words.Modes.NAMES[one], words.Modes.HINTS[one]) for one in MODES], chosen=chosen)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(Choices).focus()
 
     def keys(self) -> list[Key]:
@@ -88,10 +87,9 @@ class Rename(Box):
     LABEL = Choose.RENAME
 
     def compose_body(self) -> ComposeResult:
-        yield Input(prose(self.state.title), placeholder=Listed.RENAME_LABEL)
+        yield Input(prose(self.state.title), placeholder=Listed.RENAME_LABEL, select_on_focus=False)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(Input).focus()
 
     def keys(self) -> list[Key]:

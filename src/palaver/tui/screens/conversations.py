@@ -74,10 +74,9 @@ class ConversationList(Sheet):
     def compose_body(self) -> ComposeResult:
         yield Input(placeholder=Listed.FILTER, id="filter")
         yield OptionList(id="rows")
-        yield Input(placeholder=Listed.RENAME_LABEL, id="title", classes="answer")
+        yield Input(placeholder=Listed.RENAME_LABEL, id="title", classes="answer", select_on_focus=False)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#title").display = False
         self.query_one("#filter").display = False
         self._rows.focus()
@@ -217,6 +216,7 @@ class ConversationList(Sheet):
         if self.chosen is not None:
             field = self.query_one("#title", Input)
             field.value = prose(self.chosen.title)
+            field.cursor_position = len(field.value)
             field.display = True
             field.focus()
 

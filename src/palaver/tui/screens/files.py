@@ -67,7 +67,6 @@ class ChangedFiles(Sheet):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         rows = self.query_one(OptionList)
         fill(rows, [Option(file_row(file), id=str(at)) for at, file in enumerate(self._files)])
         rows.focus()
@@ -123,7 +122,6 @@ class DiffScreen(Sheet):
             yield Static(diff_content(self._lines[:SHOWN_LINES]), id="lines")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(".heading", Static).update(file_row(self._file))
         self.query_one(VerticalScroll).focus()
         if not self._lines:

@@ -67,11 +67,13 @@ class Sheet(ModalScreen[None]):
             lead.display = bool(self.LEAD)
             yield lead
             yield from self.compose_body()
-            yield Static(classes="said")
+            said = Static(classes="said")
+            said.display = False
+            yield said
             yield KeyLine(classes="keys")
 
     def on_mount(self) -> None:
-        self.say("")
+        # Textual calls this after the screen's own `on_mount`.
         self.retell()
 
     def compose_body(self) -> ComposeResult:

@@ -99,7 +99,6 @@ class EventInspector(Sheet):
                 yield Static(id="json")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(Input).display = False
         self._events.focus()
         self.read(self._follow)

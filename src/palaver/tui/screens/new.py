@@ -72,7 +72,6 @@ class NewConversation(Sheet):
             )
 
     def on_mount(self) -> None:
-        super().on_mount()
         field = self.query_one("#message", Prompt)
         field.pressed, field.pasted = self._pressed, self._pasted
         field.focus()

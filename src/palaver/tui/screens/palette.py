@@ -50,7 +50,6 @@ class CommandPalette(Sheet):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
         self.draw()

@@ -89,7 +89,6 @@ class SearchScreen(Sheet):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
         self._say_where()

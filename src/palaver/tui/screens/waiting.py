@@ -61,7 +61,6 @@ class WaitingInbox(Sheet):
         yield Vertical(id="card")
 
     def on_mount(self) -> None:
-        super().on_mount()
         tell_alt_from_letters()
         self.query_one(OptionList).focus()
         self.say(Waiting.LOADING)

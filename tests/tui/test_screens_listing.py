@@ -1,0 +1,221 @@
+"""The list of conversations and the palette over a real server: found, opened, renamed, archived; deleted when asked twice."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from palaver.backends.script import Say, Tool
+from palaver.client import Client
+from palaver.clock import SystemClock
+from palaver.schema.commands import DeleteConversation, UpdateConversation
+from palaver.schema.view import Listing, State
+from palaver.tui.intents import Act, ActionName, Begin, OpenConversation
+from palaver.tui.screens.actions import KEYS, action, actions_for
+from palaver.tui.screens.conversations import ConversationList
+from palaver.tui.screens.keyhelp import help_content
+from palaver.tui.screens.listing import grouped
+from palaver.tui.screens.palette import CommandPalette
+from palaver.tui.words_screens import Actions
+from tests.flows.served import Served, serving
+from tests.tui.harness import NOW_MS, ScreenApp, state_with, until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    async with serving(tmp_path_factory.mktemp("screens") / "data") as server:
+        for title in ("Tidy the build", "Why is login slow", "Release notes"):
+            await server.create(title=title)
+        yield server
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[Client]:
+    async with Client.connect(served.url, served.token) as connected:
+        yield connected
+
+
+def listed(client: Client) -> ScreenApp:
+    return ScreenApp(ConversationList(client, SystemClock()))
+
+
+async def test_the_list_shows_every_conversation_and_enter_opens_one(client: Client) -> None:
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "Release notes" in app.said())
+        assert "Today" in app.said()
+        assert "Tidy the build" in app.said()
+        await pilot.press("down", "enter")
+        ids = {row.title: row.id for row in await client.conversations()}
+        assert [intent.conversation for intent in app.of(OpenConversation)] == [ids["Why is login slow"]]
+        assert app.screen is not app.sheet
+
+
+async def test_a_filter_keeps_what_matches_and_says_when_nothing_does(client: Client) -> None:
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "Release notes" in app.said())
+        await pilot.press("slash", *"login")
+        await until(pilot, lambda: "Release notes" not in app.said())
+        assert "Why is login slow" in app.said()
+        await pilot.press(*"zz")
+        await until(pilot, lambda: "Nothing matches “loginzz”" in app.said())
+        await pilot.press("escape")
+        await until(pilot, lambda: "Release notes" in app.said())
+        assert app.screen is app.sheet
+
+
+async def test_a_title_is_changed_in_place(client: Client) -> None:
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "Release notes" in app.said())
+        await pilot.press("r", "!", "enter")
+        assert app.orders(UpdateConversation) == [UpdateConversation(title="Release notes!")]
+
+
+async def test_deleting_asks_first_and_escape_forgets_it(client: Client) -> None:
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "Release notes" in app.said())
+        await pilot.press("y")
+        await pilot.press("d", "escape")
+        assert app.orders(DeleteConversation) == []
+        await pilot.press("d")
+        assert "Delete “Release notes”? It disappears from every device." in app.said()
+        await pilot.press("y")
+        assert len(app.orders(DeleteConversation)) == 1
+
+
+async def test_archiving_branching_and_beginning_are_one_key(client: Client) -> None:
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "Release notes" in app.said())
+        await pilot.press("a", "b")
+        assert app.orders(UpdateConversation) == [UpdateConversation(archived=True)]
+        branch = app.of(Begin)[0].body.branch
+        assert branch is not None
+        assert branch.message is None
+    app = listed(client)
+    async with app.run_test() as pilot:
+        await pilot.press("n")
+        assert [act.action for act in app.of(Act)] == ["new"]
+
+
+async def test_an_empty_list_says_how_to_begin(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server, Client.connect(server.url, server.token) as client:
+        app = listed(client)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "Press N and write a message to begin." in app.said())
+
+
+async def test_a_server_that_does_not_answer_is_said_with_what_to_do() -> None:
+    async with Client.connect("http://127.0.0.1:9", "none") as client:
+        app = listed(client)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "Start it with “palaver serve”." in app.said())
+
+
+async def test_what_waits_and_what_runs_stand_first(tmp_path: Path) -> None:
+    script = (Tool("shell", {"command": "ls"}, asks=True), Say("Done."))
+    async with serving(tmp_path / "data", script) as server, Client.connect(server.url, server.token) as client:
+        await server.create(title="Quiet")
+        waiting = await server.create(title="Asking")
+        await server.send(waiting, "go")
+        app = listed(client)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "Waiting for you" in app.said())
+            rows = app.said().split("\n")
+            assert rows.index("Waiting for you") < rows.index("Today")
+            assert "▲ Asking" in app.said()
+
+
+def row(id: str, **fields: object) -> Listing:
+    given: dict[str, object] = {
+        "id": id,
+        "title": id,
+        "agent": "demo",
+        "project": None,
+        "status": "idle",
+        "created_at": 0,
+        "updated_at": NOW_MS,
+        "seq": 1,
+        **fields,
+    }
+    return Listing(**given)  # type: ignore[arg-type]
+
+
+def test_rows_are_grouped_as_on_the_page() -> None:
+    rows = [
+        row("old", updated_at=0),
+        row("asks", open_requests=1),
+        row("runs", turn="t", status="generating"),
+        row("new"),
+        row("newer", updated_at=NOW_MS + 1),
+        row("child", parent="new", parent_kind="subagent"),
+        row("gone", deleted=True),
+        row("put away", archived=True),
+    ]
+    found = {group.name: [item.id for item in group.items] for group in grouped(rows, "", frozenset(), NOW_MS)}
+    assert found == {
+        "waiting": ["asks"],
+        "active": ["runs"],
+        "today": ["newer", "new"],
+        "older": ["old"],
+        "archived": ["put away"],
+    }
+    assert [group.items[0].id for group in grouped(rows, "NEWER", frozenset({"child"}), NOW_MS)] == ["newer"]
+
+
+# -- the palette
+
+
+async def test_the_palette_lists_every_action_with_its_key_and_does_it(client: Client) -> None:
+    app = ScreenApp(CommandPalette(client, state_with()))
+    async with app.run_test(size=(100, 40)) as pilot:
+        for one in actions_for(state_with()):
+            assert one.label in app.said()
+            assert one.key in app.said()
+        await pilot.press(*"inspector", "enter")
+        assert [act.action for act in app.of(Act)] == ["inspector"]
+        assert app.screen is not app.sheet
+
+
+async def test_the_palette_finds_conversations_and_says_when_nothing_matches(client: Client) -> None:
+    app = ScreenApp(CommandPalette(client, None))
+    async with app.run_test() as pilot:
+        await pilot.press(*"release")
+        await until(pilot, lambda: "Release notes" in app.said())
+        await pilot.press("enter")
+        assert len(app.of(OpenConversation)) == 1
+    app = ScreenApp(CommandPalette(None, None))
+    async with app.run_test() as pilot:
+        await pilot.press(*"zzz")
+        assert "Nothing matches." in app.said()
+        await pilot.press("enter")
+        assert app.intents == []
+
+
+def test_every_action_has_words_and_a_place_in_the_palette() -> None:
+    names = set(get_args(ActionName))
+    assert set(Actions.LABELS) == names
+    offered = {one.name for one in actions_for(None)} | {one.name for one in actions_for(state_with())}
+    resting = state_with(turn=None, archived=True)
+    offered |= {one.name for one in actions_for(resting)}
+    # Those that depend on what is there: said by the next test.
+    assert names - offered <= {"palette", "continue", "regenerate", "plan", "queue"}
+
+
+def test_actions_fit_the_conversation() -> None:
+    assert "stop" in {one.name for one in actions_for(state_with())}
+    assert "stop" not in {one.name for one in actions_for(state_with(turn=None))}
+    assert {one.name for one in actions_for(State())}.isdisjoint({"rename", "files", "delete"})
+
+
+def test_the_key_help_names_every_key_of_an_action() -> None:
+    said = help_content().plain
+    for name, key in KEYS.items():
+        if name != "stop":
+            assert key in said, action(name).label
