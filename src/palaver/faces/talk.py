@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import MediaType, post
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import HeaderParameter, JSONBody
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
@@ -17,11 +18,22 @@ from litestar.types import ASGIApp
 from palaver.errors import Invalid
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import Sent, begin
-from palaver.faces.described import OBJECT, TEXT, operation
+from palaver.faces.described import TEXT, operation
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.server import Server, needs
 from palaver.faces.stream.answering import Query, StreamRequest, ask
+
+BEGUN = Schema(
+    type=OpenAPIType.OBJECT,
+    properties={
+        "status": Schema(type=OpenAPIType.STRING, enum=["started", "queued"]),
+        "session_id": TEXT,
+        "run_id": TEXT,
+    },
+    required=["status", "session_id"],
+)
+"""`faces/bus/chat.py: Begun`, where one of two answers has to be described by hand."""
 
 
 def wants_stream(accept: str, body: Mapping[str, Any]) -> bool:
@@ -48,7 +60,7 @@ def checked(body: Mapping[str, Any], kind: Any) -> Any:
     responses={
         200: ResponseSpec(str, description="The answer as it comes, or that it has begun", generate_examples=False)
     },
-    operation_class=operation(answer={"text/event-stream": TEXT, "application/json": OBJECT}),
+    operation_class=operation(answer={"text/event-stream": TEXT, "application/json": BEGUN}),
     operation_id="chat",
     tags=["stream", "bus"],
 )

@@ -1,7 +1,7 @@
 """What waits for a person, and answering it: questions, permissions and plans. The first answer is the answer."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from litestar import get, post
 from litestar.params import FromQuery, JSONBody
@@ -14,15 +14,41 @@ from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.bus.questions import answer_to, payload
 from palaver.faces.bus.views import names_of
 from palaver.faces.server import Server, ServerParts, needs, origin_of
-from palaver.schema.base import Id
+from palaver.schema.base import Id, Shown
 from palaver.schema.commands import Answer, ResolveRequest
-from palaver.schema.view import Listing, Request
+from palaver.schema.view import Listing, Request, RequestKind
 
 LOOKED_THROUGH = 500
 """Conversations that are looked through for a request that is over: those that changed since it was made."""
 
-Json = dict[str, Any]
-KINDS = {"question": "question", "approval": "permission", "plan": "plan"}
+Kind = Literal["question", "permission", "plan"]
+KINDS: dict[RequestKind, Kind] = {"question": "question", "approval": "permission", "plan": "plan"}
+
+
+class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A question, a permission or a plan, with what a client shows of it."""
+
+    id: str
+    kind: Kind
+    session_id: str
+    agent_id: str
+    run_id: str | None
+    project_root: str | None
+    created_at: int
+    expires_at: int | None = None
+    title: str | None = None
+    question_id: str | None = None
+    questions: list[dict[str, Any]] | None = None
+    permission: dict[str, Any] | None = None
+    plan: dict[str, Any] | None = None
+
+
+class Pending(Shown):
+    items: list[Waiting]
+
+
+class Status(Shown):
+    status: Literal["ok", "approved", "rejected", "edited"]
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -50,10 +76,10 @@ class PlanEdit(Struct, frozen=True, kw_only=True):
 @get("/api/pending", guards=[needs("read")], operation_id="bus_pending", tags=["bus"])
 async def pending(
     server: Server, project_root: FromQuery[str | None] = None, session_id: FromQuery[str | None] = None
-) -> Json:
+) -> Pending:
     """Every open question, permission and plan, oldest first."""
     found = await _waiting(server, project_root, session_id)
-    return {"items": [_item(row, request) for row, request in found]}
+    return Pending(items=[_item(row, request) for row, request in found])
 
 
 async def _waiting(
@@ -67,19 +93,18 @@ async def _waiting(
     ]
 
 
-def _item(row: Listing, request: Request) -> Json:
-    until = {"expires_at": request.expires_at} if request.expires_at is not None else {}
-    return {
-        "id": request.id,
-        "kind": KINDS[request.kind],
-        "session_id": row.id,
-        "agent_id": request.agent or row.agent,
-        "run_id": request.turn,
-        "project_root": row.project,
-        "created_at": request.ts,
-        **until,
+def _item(row: Listing, request: Request) -> Waiting:
+    return Waiting(
+        id=request.id,
+        kind=KINDS[request.kind],
+        session_id=row.id,
+        agent_id=request.agent or row.agent,
+        run_id=request.turn,
+        project_root=row.project,
+        created_at=request.ts,
+        expires_at=request.expires_at,
         **payload(request),
-    }
+    )
 
 
 # -- answering
@@ -93,7 +118,7 @@ def _item(row: Listing, request: Request) -> Json:
     operation_id="bus_answer",
     tags=["bus"],
 )
-async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Json:
+async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Status:
     """Answer a question or a permission. Anything but one of its own options denies a permission."""
     found = next((pair for pair in await server.directory.waiting() if pair[1].id == data.question_id), None)
     if found is None:
@@ -104,7 +129,7 @@ async def answer(data: JSONBody[Response], request: BusRequest, server: Server) 
     accepted = await server.directory.command(row.id, answer_to(asked, data.answers), origin_of(request, FACE))
     if not accepted.applied:
         raise Gone("It was answered before, has expired or was called off.", question_id=asked.id)
-    return {"status": "ok"}
+    return Status(status="ok")
 
 
 async def _not_waiting(server: ServerParts, request: str) -> CallerError:
@@ -146,12 +171,12 @@ def _made_at(request: str) -> int | None:
     operation_id="bus_approve_plan",
     tags=["bus"],
 )
-async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Json:
+async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Have the pending plan carried out. `clear_context`: without what was said before it."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
     given = {"clear_context": True} if data.clear_context else None
     await _resolve(server, row, ResolveRequest(request=plan.id, verdict="allow", input=given), request)
-    return {"status": "approved"}
+    return Status(status="approved")
 
 
 @post(
@@ -162,11 +187,11 @@ async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Serve
     operation_id="bus_reject_plan",
     tags=["bus"],
 )
-async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Json:
+async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Drop the pending plan."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
     await _resolve(server, row, ResolveRequest(request=plan.id, verdict="deny"), request)
-    return {"status": "rejected"}
+    return Status(status="rejected")
 
 
 @post(
@@ -177,13 +202,13 @@ async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server
     operation_id="bus_edit_plan",
     tags=["bus"],
 )
-async def edit(data: JSONBody[PlanEdit], request: BusRequest, server: Server) -> Json:
+async def edit(data: JSONBody[PlanEdit], request: BusRequest, server: Server) -> Status:
     """Say what the plan should be instead: the agent, still planning, takes it up and proposes again."""
     if not data.text.strip():
         raise Invalid("`text`: say what the plan should be.")
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
     await _resolve(server, row, ResolveRequest(request=plan.id, verdict="deny", text=data.text), request)
-    return {"status": "edited"}
+    return Status(status="edited")
 
 
 async def _pending_plan(

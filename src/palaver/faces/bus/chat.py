@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 from litestar import Request, delete, post
 from litestar.params import FromPath, JSONBody
@@ -21,7 +21,7 @@ from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import role_for
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
 from palaver.faces.stream.uploads import image_url
-from palaver.schema.base import Id
+from palaver.schema.base import Id, Shown
 from palaver.schema.commands import CreateConversation, RemoveQueued, SendMessage, TruncateMessages
 from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
 from palaver.schema.view import Listing
@@ -30,7 +30,6 @@ FACE = "bus"
 PAGE = 500
 
 BusRequest = Request[Principal, Principal, Any]
-Json = dict[str, Any]
 
 _ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_-]{1,128})(?=\s|$)\s*", re.ASCII)
 _PLAN = re.compile(r"\s*/plan(?=\s|$)\s*", re.ASCII)
@@ -48,16 +47,31 @@ class Sent(Struct, frozen=True, kw_only=True):
     client_request_id: Id | None = None
 
 
+class Begun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: Literal["started", "queued"]
+    session_id: str
+    run_id: str | None = None
+
+
 class Clearing(Struct, frozen=True, kw_only=True):
     project_root: str | None = None
     session_id: Id | None = None
 
 
+class Cleared(Shown):
+    removed: int
+    """Messages."""
+
+
+class TakenBack(Shown):
+    removed: bool
+
+
 # -- sending
 
 
-async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Json:
-    """`{status, session_id, run_id?}`: on disk, and running or in the queue."""
+async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Begun:
+    """On disk, and running or in the queue."""
     session = await _row(server, body.session_id) if body.session_id else None
     project = session.project if session else await _project(server, body.project_root)
     addressed, text = _addressed(body.message, server, project)
@@ -83,7 +97,7 @@ async def _sent(
     session: Listing | None,
     request: BusRequest,
     server: ServerParts,
-) -> Json:
+) -> Begun:
     origin = origin_of(request, FACE)
     if session is None:
         made = CreateConversation(agent=agent, project=project, client_request_id=message.client_request_id)
@@ -93,8 +107,9 @@ async def _sent(
         if agent is not None and agent != session.agent:
             message = replace(message, agent=agent)
     accepted = await server.directory.command(conversation, message, origin)
-    started = {"run_id": accepted.turn} if accepted.turn and not accepted.queued else {}
-    return {"status": "queued" if accepted.queued else "started", "session_id": conversation, **started}
+    if accepted.queued:
+        return Begun(status="queued", session_id=conversation)
+    return Begun(status="started", session_id=conversation, run_id=accepted.turn)
 
 
 async def _project(server: ServerParts, name: str | None) -> str:
@@ -146,7 +161,7 @@ async def _row(server: ServerParts, session: str) -> Listing:
     operation_id="bus_clear_chat",
     tags=["bus"],
 )
-async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Json:
+async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Cleared:
     """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
     if data.session_id is not None:
         rows = [await _row(server, data.session_id)]
@@ -160,7 +175,7 @@ async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -
         if count:
             await server.directory.command(row.id, TruncateMessages(from_index=0), origin_of(request, FACE))
             removed += count
-    return {"removed": removed}
+    return Cleared(removed=removed)
 
 
 async def sessions_of(server: ServerParts, project: str) -> AsyncIterator[Listing]:
@@ -181,12 +196,12 @@ async def sessions_of(server: ServerParts, project: str) -> AsyncIterator[Listin
     operation_id="bus_remove_queued",
     tags=["bus"],
 )
-async def remove_queued(item: FromPath[str], request: BusRequest, server: Server) -> Json:
+async def remove_queued(item: FromPath[str], request: BusRequest, server: Server) -> TakenBack:
     """Take back a message that waits. One that was delivered, or taken back before, is not there any more."""
     for state in server.directory.at_work():
         if any(known.id == item for known in state.queue):
             await server.directory.command(state.conversation, RemoveQueued(item=item), origin_of(request, FACE))
-            return {"removed": True}
+            return TakenBack(removed=True)
     raise NotFound("That message does not wait: it was delivered or taken back before.", id=item[:128])
 
 

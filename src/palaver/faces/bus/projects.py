@@ -1,7 +1,7 @@
 """Projects in the words of this contract: the mission, those before it, what is said of an agent's resting, the files."""
 
 import asyncio
-from typing import Any
+from operator import itemgetter
 
 import msgspec
 from litestar import delete, get, post
@@ -15,17 +15,57 @@ from palaver.faces.body import JsonBody, decode
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.native.projects import is_known
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
-from palaver.schema.base import Id
+from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
 from palaver.tools.tree import DEPTH_LIMIT, Entry, tree_of
 
-Json = dict[str, Any]
 
-
-class NamedAgent(Struct, frozen=True, kw_only=True):
+class NamedAgent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: Id
     idle_prompt: str | None = None
     idle_interval_secs: int | None = None
+
+
+class MissionTold(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Without one: only that none is active."""
+
+    active: bool
+    text: str | None = None
+    created_at: int | None = None
+    agents: list[NamedAgent] | None = None
+    ended_at: int | None = None
+    project_root: str | None = None
+
+
+class MissionsTold(Shown):
+    missions: list[MissionTold]
+
+
+class Done(Shown):
+    ok: bool = True
+
+
+class OverrideTold(Shown):
+    project_root: str
+    agent_id: str
+    idle_prompt: str | None
+    idle_interval_secs: int | None
+
+
+class EntryTold(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    path: str
+    type: str
+    """`directory`, `file`, `link` or `other`."""
+    size: int | None = None
+    children: "list[EntryTold] | None" = None
+
+
+class TreeTold(Shown):
+    project_root: str
+    path: str
+    entries: list[EntryTold]
+    truncated: bool
 
 
 class MissionWish(Struct, frozen=True, kw_only=True):
@@ -54,41 +94,40 @@ _named = msgspec.json.Decoder(Named)
 
 
 @get("/api/mission", guards=[needs("read")], operation_id="bus_mission", tags=["bus"])
-async def mission(server: Server, project_root: FromQuery[str | None] = None) -> Json:
+async def mission(server: Server, project_root: FromQuery[str | None] = None) -> MissionTold:
     """The mission that a project has."""
     state = await server.projects.state(await server.projects.folder(_root(server, project_root)))
-    return _mission(state.mission) if state.mission else {"active": False}
+    return _mission(state.mission) if state.mission else MissionTold(active=False)
 
 
 @get("/api/missions", guards=[needs("read")], operation_id="bus_missions", tags=["bus"])
-async def missions(server: Server, project_root: FromQuery[str | None] = None) -> Json:
+async def missions(server: Server, project_root: FromQuery[str | None] = None) -> MissionsTold:
     """Every mission that a project has had, or all projects; the latest first."""
     if project_root is None:
         states = await server.projects.all()
     else:
         states = [await server.projects.state(await server.projects.folder(project_root))]
     found = [
-        {**_mission(one), "project_root": state.folder}
+        (one.created_at, _mission(one, state.folder))
         for state in states
         for one in (*state.former, *([state.mission] if state.mission else []))
     ]
-    return {"missions": sorted(found, key=lambda row: row["created_at"], reverse=True)}
+    return MissionsTold(missions=[one for _, one in sorted(found, key=itemgetter(0), reverse=True)])
 
 
-def _mission(one: Mission) -> Json:
-    ended = {"ended_at": one.ended_at} if one.ended_at is not None else {}
-    return {
-        "text": one.text,
-        "created_at": one.created_at,
-        "active": one.ended_at is None,
-        "agents": [_agent(named) for named in one.agents],
-        **ended,
-    }
-
-
-def _agent(named: MissionAgent) -> Json:
-    said = {"idle_prompt": named.idle_prompt, "idle_interval_secs": named.idle_interval_s}
-    return {"id": named.agent, **{name: value for name, value in said.items() if value is not None}}
+def _mission(one: Mission, project_root: str | None = None) -> MissionTold:
+    agents = [
+        NamedAgent(id=named.agent, idle_prompt=named.idle_prompt, idle_interval_secs=named.idle_interval_s)
+        for named in one.agents
+    ]
+    return MissionTold(
+        active=one.ended_at is None,
+        text=one.text,
+        created_at=one.created_at,
+        agents=agents,
+        ended_at=one.ended_at,
+        project_root=project_root,
+    )
 
 
 @post(
@@ -99,7 +138,7 @@ def _agent(named: MissionAgent) -> Json:
     operation_id="bus_set_mission",
     tags=["bus"],
 )
-async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Json:
+async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Done:
     """Give a project a mission. The former one ends and stays in the history."""
     folder = await server.projects.folder(_root(server, data.project_root))
     for named in data.agents:
@@ -109,24 +148,26 @@ async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: 
         for named in data.agents
     ]
     await server.projects.set_mission(folder, data.text, agents, by=By(origin_of(request, FACE)))
-    return {"ok": True}
+    return Done()
 
 
 @delete("/api/mission", status_code=200, guards=[needs("decide")], operation_id="bus_clear_mission", tags=["bus"])
-async def clear_mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> Json:
+async def clear_mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> Done:
     """End the mission of a project, named in the query or in the body. Turns that run go on."""
     if project_root is None and (body := await request.body()):
         project_root = decode(body, _named).project_root
     folder = await server.projects.folder(_root(server, project_root))
     await server.projects.clear_mission(folder, By(origin_of(request, FACE)))
-    return {"ok": True}
+    return Done()
 
 
 # -- what a project says of an agent
 
 
 @get("/api/agent-override", guards=[needs("read")], operation_id="bus_override", tags=["bus"])
-async def override(server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None) -> Json:
+async def override(
+    server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None
+) -> OverrideTold:
     """The idle prompt and interval that a project has for an agent."""
     return await _override(server, _root(server, project_root), agent_id)
 
@@ -139,7 +180,7 @@ async def override(server: Server, agent_id: FromQuery[str], project_root: FromQ
     operation_id="bus_set_override",
     tags=["bus"],
 )
-async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> Json:
+async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> OverrideTold:
     """Change them: only what is given, null takes one back."""
     root = _root(server, data.project_root)
     folder = await server.projects.folder(root)
@@ -153,14 +194,15 @@ async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server
     return await _override(server, root, data.agent_id)
 
 
-async def _override(server: ServerParts, root: str, agent: str) -> Json:
+async def _override(server: ServerParts, root: str, agent: str) -> OverrideTold:
     folder = await server.projects.folder(root)
     said = (await server.projects.state(folder)).overrides.get(agent)
     if said is None:
         _check_agent(server, agent, str(folder))
         said = Idle()
-    idle = {"idle_prompt": said.prompt, "idle_interval_secs": said.interval_s}
-    return {"project_root": str(folder), "agent_id": agent, **idle}
+    return OverrideTold(
+        project_root=str(folder), agent_id=agent, idle_prompt=said.prompt, idle_interval_secs=said.interval_s
+    )
 
 
 def _root(server: ServerParts, given: str | None) -> str:
@@ -178,7 +220,7 @@ def _check_agent(server: ServerParts, agent: str, folder: str) -> None:
 @get("/api/workspace/tree", guards=[needs("read")], operation_id="bus_tree", tags=["bus"])
 async def tree(
     request: BusRequest, server: Server, project_root: FromQuery[str | None] = None, path: FromQuery[str] = "."
-) -> Json:
+) -> TreeTold:
     """The files of a project, without what git ignores. Links are shown and never followed."""
     folder = await server.projects.folder(_root(server, project_root))
     if not await is_known(server, folder):
@@ -187,22 +229,19 @@ async def tree(
     if "\0" in path:
         raise Invalid("`path`: this is no path.")
     found = await asyncio.to_thread(tree_of, folder, path, DEPTH_LIMIT)
-    return {
-        "project_root": found.project,
-        "path": found.path,
-        "entries": [_entry(entry) for entry in found.entries],
-        "truncated": found.truncated,
-    }
+    entries = [_entry(entry) for entry in found.entries]
+    return TreeTold(project_root=found.project, path=found.path, entries=entries, truncated=found.truncated)
 
 
-def _entry(entry: Entry) -> Json:
+def _entry(entry: Entry) -> EntryTold:
     """Of a link its name alone: where it leads may lie outside."""
-    told: Json = {"name": entry.name, "path": entry.path, "type": "directory" if entry.kind == "folder" else entry.kind}
-    if entry.kind == "file":
-        told["size"] = entry.size_bytes
-    if entry.entries is not None:
-        told["children"] = [_entry(one) for one in entry.entries]
-    return told
+    return EntryTold(
+        name=entry.name,
+        path=entry.path,
+        type="directory" if entry.kind == "folder" else entry.kind,
+        size=entry.size_bytes if entry.kind == "file" else None,
+        children=None if entry.entries is None else [_entry(one) for one in entry.entries],
+    )
 
 
 ROUTES = [mission, missions, set_mission, clear_mission, override, set_override, tree]

@@ -7,64 +7,116 @@ from litestar import get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
-from palaver.agents.runs import Runs
+from palaver.agents.runs import ContextSummary, Runs
 from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.bus.views import names_of
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.log.base import Run
-from palaver.schema.view import ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
+from palaver.schema.base import Shown
+from palaver.schema.view import Block, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
 
 PAGE_LIMIT = 500
 
-Json = dict[str, Any]
+
+class RunTold(Shown):
+    run_id: str
+    session_id: str
+    agent_id: str
+    agent_kind: Literal["main", "subagent"]
+    parent_run_id: str | None
+    status: Literal["running", "completed", "failed", "cancelled"]
+    detail: str | None
+    started_at: int
+    ended_at: int | None
+    project_root: str | None
+
+
+class Piece(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a message; its fields are those of its type."""
+
+    type: Literal["text", "thinking", "image", "tool"]
+    text: str | None = None
+    url: str | None = None
+    id: str | None = None
+    tool: str | None = None
+    input: Any = None
+    status: str | None = None
+    output: str | None = None
+    error: str | None = None
+
+
+class MessageTold(Shown, rename={"sender": "from"}):
+    id: str
+    role: Literal["user", "agent", "system"]
+    sender: str
+    text: str
+    timestamp_ms: int
+    content: list[Piece]
+    interrupted: bool
+
+
+class ContextTold(Shown):
+    run: RunTold
+    summary: ContextSummary
+    messages: list[MessageTold] | None
 
 
 class Cancelling(Struct, frozen=True, kw_only=True):
     run_id: str
 
 
-def told(run: Run) -> Json:
-    return {
-        "run_id": run.run,
-        "session_id": run.conversation,
-        "agent_id": run.agent,
-        "agent_kind": "subagent" if run.parent else "main",
-        "parent_run_id": run.parent,
-        "status": run.status,
-        "detail": run.detail,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-        "project_root": run.project,
-    }
+class Cancelled(Shown):
+    cancelled_run_ids: list[str]
 
 
-def _message(message: Message) -> Json:
-    role = {"user": "user", "assistant": "agent"}.get(message.role, "system")
-    texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
-    return {
-        "id": message.id,
-        "role": role,
-        "from": message.agent or "agent" if role == "agent" else (message.origin and message.origin.agent) or "user",
-        "text": "\n".join(texts),
-        "timestamp_ms": message.ts,
-        "content": [_block(block) for block in message.blocks],
-        "interrupted": message.status == "interrupted",
-    }
+def told(run: Run) -> RunTold:
+    return RunTold(
+        run_id=run.run,
+        session_id=run.conversation,
+        agent_id=run.agent,
+        agent_kind="subagent" if run.parent else "main",
+        parent_run_id=run.parent,
+        status=run.status,
+        detail=run.detail,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        project_root=run.project,
+    )
 
 
-def _block(block: TextBlock | ThinkingBlock | ImageBlock | ToolBlock) -> Json:
+def _message(message: Message) -> MessageTold:
+    by_agent = message.role == "assistant"
+    other = (message.origin and message.origin.agent) or "user"
+    return MessageTold(
+        id=message.id,
+        role="agent" if by_agent else "user" if message.role == "user" else "system",
+        sender=message.agent or "agent" if by_agent else other,
+        text="\n".join(block.text for block in message.blocks if isinstance(block, TextBlock)),
+        timestamp_ms=message.ts,
+        content=[_piece(block) for block in message.blocks],
+        interrupted=message.status == "interrupted",
+    )
+
+
+def _piece(block: Block) -> Piece:
     match block:
         case TextBlock():
-            return {"type": "text", "text": block.text}
+            return Piece(type="text", text=block.text)
         case ThinkingBlock():
-            return {"type": "thinking", "text": block.text}
+            return Piece(type="thinking", text=block.text)
         case ImageBlock():
-            return {"type": "image", "url": block.url}
+            return Piece(type="image", url=block.url)
         case ToolBlock():
-            error = {"error": block.error.message} if block.error else {}
-            known = {"id": block.call, "tool": block.name, "input": block.input, "status": block.status}
-            return {"type": "tool", **known, "output": block.output, **error}
+            return Piece(
+                type="tool",
+                id=block.call,
+                tool=block.name,
+                input=block.input,
+                status=block.status,
+                output=block.output,
+                error=block.error.message if block.error else None,
+            )
 
 
 @get("/api/agent-runs", guards=[needs("read")], operation_id="bus_list_runs", tags=["bus"])
@@ -73,7 +125,7 @@ async def listed(
     project_root: FromQuery[str | None] = None,
     session_id: FromQuery[str | None] = None,
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 100,
-) -> list[Json]:
+) -> list[RunTold]:
     """The runs of a project, or a session's own; newest first. Those of subagents are found through `agent-children`."""
     runs = _runs(server)
     if session_id is not None:
@@ -91,7 +143,7 @@ async def _names(project_root: str | None) -> Iterable[str | None]:
 
 
 @get("/api/agent-children", guards=[needs("read")], operation_id="bus_list_children", tags=["bus"])
-async def children(server: Server, run_id: FromQuery[str]) -> list[Json]:
+async def children(server: Server, run_id: FromQuery[str]) -> list[RunTold]:
     """The runs that work or worked for one, oldest first."""
     return [told(run) for run in await _runs(server).children(run_id)]
 
@@ -99,20 +151,11 @@ async def children(server: Server, run_id: FromQuery[str]) -> list[Json]:
 @get("/api/agent-context", guards=[needs("read")], operation_id="bus_run_context", tags=["bus"])
 async def context(
     server: Server, run_id: FromQuery[str], view: FromQuery[Literal["summary", "raw"]] = "summary"
-) -> Json:
+) -> ContextTold:
     """What was said in a run, counted; with `view=raw` the messages too."""
     known = await _runs(server).context(run_id, raw=view == "raw")
-    counted = known.summary
-    summary: Json = {
-        "message_count": counted.message_count,
-        "user_messages": counted.user_messages,
-        "agent_messages": counted.agent_messages,
-        "system_messages": counted.system_messages,
-        "started_at": counted.started_at,
-        "ended_at": counted.ended_at,
-    }
     messages = None if known.messages is None else [_message(message) for message in known.messages]
-    return {"run": told(known.run), "summary": summary, "messages": messages}
+    return ContextTold(run=told(known.run), summary=known.summary, messages=messages)
 
 
 @post(
@@ -123,9 +166,9 @@ async def context(
     operation_id="bus_cancel_run",
     tags=["bus"],
 )
-async def cancel(data: JSONBody[Cancelling], request: BusRequest, server: Server) -> Json:
+async def cancel(data: JSONBody[Cancelling], request: BusRequest, server: Server) -> Cancelled:
     """Stop a run and all that work for it. One that is over, or unknown, leaves the list empty. The queue goes on."""
-    return {"cancelled_run_ids": list(await _runs(server).cancel(data.run_id, origin_of(request, FACE)))}
+    return Cancelled(cancelled_run_ids=list(await _runs(server).cancel(data.run_id, origin_of(request, FACE))))
 
 
 def _runs(server: ServerParts) -> Runs:

@@ -11,12 +11,12 @@ posted; nor is what an attempt that took the place of another one says again.
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import Struct
 
 from palaver.errors import Invalid
+from palaver.faces.instants import iso
 from palaver.schema.base import BlobRef
 from palaver.schema.content import Content, ImagePart, TextPart
 from palaver.schema.events import Event, MessageAdded, QueueAdded, TextFinished
@@ -115,11 +115,7 @@ def _whole(content: Content) -> tuple[str, str, BlobRef | None]:
 
 def _texts(seq: int, ts: int, author: Author, texts: Sequence[tuple[str, str, BlobRef | None]]) -> Sequence[Posted]:
     return [
-        Posted(InboxMessage(id=message_id(seq, place), ts=instant(ts), author=author, mime=mime, content=text), blob)
+        Posted(InboxMessage(id=message_id(seq, place), ts=iso(ts), author=author, mime=mime, content=text), blob)
         for place, (text, mime, blob) in enumerate(texts)
         if text.strip()
     ]
-
-
-def instant(ts: int) -> str:
-    return datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

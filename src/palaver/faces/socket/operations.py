@@ -6,7 +6,7 @@ Every answer is `{ok: true, result}`; a refusal has the one shape of all errors 
 import asyncio
 from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from litestar import Request, Response, post
 from litestar.openapi.datastructures import ResponseSpec
@@ -23,8 +23,8 @@ from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.socket.project import FACE
 from palaver.faces.socket.replay import Cursor, cursor_of, next_cursor, replayed
-from palaver.faces.socket.sessions import OUTPUT_MODE, row
-from palaver.schema.base import Id, Origin
+from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
+from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import (
     Accepted,
     Command,
@@ -44,7 +44,6 @@ TIMEOUT_S = 300.0
 """As long as one agent waits for another."""
 LONGEST_TIMEOUT_S = 3_600.0
 
-Json = dict[str, Any]
 OutputMode = Literal["text", "speech", "both"]
 SocketRequest = Request[Principal, Principal, Any]
 
@@ -86,8 +85,44 @@ class Naming(Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: Id
 
 
-def _ok(result: Json) -> Json:
-    return {"ok": True, "result": result}
+class Named(Shown, rename="camel"):
+    session_id: str
+
+
+class Listed(Shown, rename="camel"):
+    sessions: list[Row]
+    next_cursor: str | None
+
+
+class Replayed(Shown, rename="camel"):
+    events: list[dict[str, Any]]
+    next_cursor: str
+    reset: bool
+
+
+class Answered(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`response` is the answer, or says why there is none; the last two are of an answer alone."""
+
+    status: Literal["complete", "timeout", "queued", "started", "failed", "cancelled"]
+    session_id: str
+    message_id: str | None
+    response: str | None = None
+    duration_ms: int | None = None
+    tool_call_count: int | None = None
+
+
+T = TypeVar("T")
+
+
+class Done(Shown, Generic[T]):
+    result: T
+    ok: bool = True
+
+
+class Created(Shown, rename="camel"):
+    result: Named
+    session_id: str
+    ok: bool = True
 
 
 # -- replay
@@ -98,7 +133,7 @@ def _ok(result: Json) -> Json:
     dto=JsonBody,
     status_code=200,
     guards=[needs("read")],
-    responses={200: ResponseSpec(dict[str, Any], generate_examples=False)},
+    responses={200: ResponseSpec(Done[Replayed], generate_examples=False)},
     operation_id="socket_events",
     tags=["socket"],
 )
@@ -130,10 +165,10 @@ async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
     operation_id="socket_list",
     tags=["socket"],
 )
-async def list_sessions(data: JSONBody[Listing], server: Server) -> Json:
+async def list_sessions(data: JSONBody[Listing], server: Server) -> Done[Listed]:
     """Sessions, the latest changed first."""
     page = await server.log.list(limit=data.limit, cursor=data.cursor)
-    return _ok({"sessions": [row(known) for known in page.items], "nextCursor": page.next_cursor})
+    return Done(result=Listed(sessions=[row(known) for known in page.items], next_cursor=page.next_cursor))
 
 
 @post(
@@ -144,7 +179,7 @@ async def list_sessions(data: JSONBody[Listing], server: Server) -> Json:
     operation_id="socket_create",
     tags=["socket"],
 )
-async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Json:
+async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Created:
     """Make a session. Without a project it belongs to the folder the server was started in."""
     if data.project_root is not None:
         check_folder(Path(data.project_root))
@@ -154,7 +189,7 @@ async def create(data: JSONBody[Creating], request: SocketRequest, server: Serve
     )
     made = await server.directory.create(body, origin_of(request, FACE))
     await chose(server, request.auth, data.agent_id)
-    return {**_ok({"sessionId": made.conversation}), "sessionId": made.conversation}
+    return Created(result=Named(session_id=made.conversation), session_id=made.conversation)
 
 
 @post(
@@ -165,7 +200,7 @@ async def create(data: JSONBody[Creating], request: SocketRequest, server: Serve
     operation_id="socket_update",
     tags=["socket"],
 )
-async def update(data: JSONBody[Updating], request: SocketRequest, server: Server) -> Json:
+async def update(data: JSONBody[Updating], request: SocketRequest, server: Server) -> Done[Named]:
     """Change the title, the agent, or whether answers are spoken; what is not given stays."""
     orders: list[Command] = []
     if data.title is not None or data.agent_id is not None:
@@ -177,7 +212,7 @@ async def update(data: JSONBody[Updating], request: SocketRequest, server: Serve
     for order in orders:
         await server.directory.command(data.session_id, order, origin_of(request, FACE))
     await chose(server, request.auth, data.agent_id)
-    return _ok({"sessionId": data.session_id})
+    return Done(result=Named(session_id=data.session_id))
 
 
 @post(
@@ -188,7 +223,7 @@ async def update(data: JSONBody[Updating], request: SocketRequest, server: Serve
     operation_id="socket_clear",
     tags=["socket"],
 )
-async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Json:
+async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs, forget what waits, and empty the transcript. The log keeps all of it."""
     origin = origin_of(request, FACE)
     state = await server.directory.state(data.session_id, tail=0)
@@ -197,7 +232,7 @@ async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) 
     if state.turn is not None:
         await server.directory.command(data.session_id, Interrupt(turn=state.turn.id), origin)
     await server.directory.command(data.session_id, TruncateMessages(from_index=0), origin)
-    return _ok({"sessionId": data.session_id})
+    return Done(result=Named(session_id=data.session_id))
 
 
 @post(
@@ -208,10 +243,10 @@ async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) 
     operation_id="socket_delete",
     tags=["socket"],
 )
-async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Json:
+async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs in a session and take it from every list."""
     await server.directory.command(data.session_id, DeleteConversation(), origin_of(request, FACE))
-    return _ok({"sessionId": data.session_id})
+    return Done(result=Named(session_id=data.session_id))
 
 
 # -- writing to one
@@ -226,25 +261,24 @@ async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server)
     operation_id="socket_message",
     tags=["socket"],
 )
-async def message(data: JSONBody[Writing], request: SocketRequest, server: Server) -> Json:
+async def message(data: JSONBody[Writing], request: SocketRequest, server: Server) -> Done[Answered]:
     """Send a message: `sync` waits for the answer, unless the session is busy; `async` says that it began or waits."""
     if not data.content.strip():
         raise Invalid("`content`: say something.")
-    return _ok(await _written(data, origin_of(request, FACE), server))
+    return Done(result=await _written(data, origin_of(request, FACE), server))
 
 
-async def _written(data: Writing, origin: Origin, server: ServerParts) -> Json:
+async def _written(data: Writing, origin: Origin, server: ServerParts) -> Answered:
     order = SendMessage(content=data.content, client_request_id=data.client_message_id)
     accepted = await server.directory.command(data.session_id, order, origin)
-    result: Json = {"sessionId": data.session_id, "messageId": accepted.id}
     if accepted.queued or accepted.turn is None:
-        return {"status": "queued", **result}
+        return Answered(status="queued", session_id=data.session_id, message_id=accepted.id)
     if data.mode == "async":
-        return {"status": "started", **result}
-    return {**result, **await _answer(data, accepted, server)}
+        return Answered(status="started", session_id=data.session_id, message_id=accepted.id)
+    return await _answer(data, accepted, server)
 
 
-async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Json:
+async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Answered:
     turn, begun_ms = accepted.turn or "", server.clock.now_ms()
     over = asyncio.create_task(server.directory.turn_over(data.session_id, turn), name=f"answer in {data.session_id}")
     timer = asyncio.create_task(server.clock.sleep(data.timeout), name="wait for an answer")
@@ -252,24 +286,26 @@ async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Jso
         await asyncio.wait({over, timer}, return_when=asyncio.FIRST_COMPLETED)
         if not over.done():
             words = f"No answer within {data.timeout:g} seconds. The turn goes on; what it says will be in the session."
-            return {"status": "timeout", "response": words}
-        return _ended(over.result(), turn, begun_ms, server)
+            return Answered(status="timeout", session_id=data.session_id, message_id=accepted.id, response=words)
+        return _ended(over.result(), accepted, server.clock.now_ms() - begun_ms)
     finally:
         for task in (over, timer):
             task.cancel()
 
 
-def _ended(state: State, turn: str, begun_ms: int, server: ServerParts) -> Json:
+def _ended(state: State, accepted: Accepted, waited_ms: int) -> Answered:
+    turn = accepted.turn or ""
     last = state.last_turn if state.last_turn and state.last_turn.id == turn else None
     outcome = last.outcome if last else "completed"
-    status = {"failed": "failed", "interrupted": "cancelled"}.get(outcome, "complete")
-    error = last.error.message if last and last.error and status == "failed" else None
-    return {
-        "status": status,
-        "response": error or answer_of(state, turn),
-        "durationMs": last.duration_ms if last and last.duration_ms is not None else server.clock.now_ms() - begun_ms,
-        "toolCallCount": sum(1 for _ in tools_of_turn(state, turn)),
-    }
+    error = last.error.message if last and last.error and outcome == "failed" else None
+    return Answered(
+        status="failed" if outcome == "failed" else "cancelled" if outcome == "interrupted" else "complete",
+        session_id=state.conversation,
+        message_id=accepted.id,
+        response=error or answer_of(state, turn),
+        duration_ms=last.duration_ms if last and last.duration_ms is not None else waited_ms,
+        tool_call_count=sum(1 for _ in tools_of_turn(state, turn)),
+    )
 
 
 ROUTES = [events, list_sessions, create, update, message, clear, remove]

@@ -3,9 +3,10 @@
 Called by `project` for whoever subscribed, by `bulletin` for everybody else, and by `operations`.
 """
 
-from datetime import UTC, datetime
 from typing import Any
 
+from palaver.faces.instants import iso
+from palaver.schema.base import Shown
 from palaver.schema.content import plain_text
 from palaver.schema.events import (
     ConversationCreated,
@@ -77,19 +78,27 @@ def _params(params: Json) -> Json:
     return {names[name]: value for name, value in params.items() if name in names}
 
 
-def row(listing: Listing) -> Json:
-    return {
-        "sessionId": listing.id,
-        "title": listing.title,
-        "agentId": listing.agent,
-        "projectRoot": listing.project,
-        "status": listing.status,
-        "createdAt": iso(listing.created_at),
-        "updatedAt": iso(listing.updated_at),
-        "messageCount": listing.message_count,
-        "sequence": listing.seq,
-    }
+class Row(Shown, rename="camel"):
+    session_id: str
+    title: str
+    agent_id: str
+    project_root: str | None
+    status: str
+    created_at: str
+    updated_at: str
+    message_count: int
+    sequence: int
 
 
-def iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def row(listing: Listing) -> Row:
+    return Row(
+        session_id=listing.id,
+        title=listing.title,
+        agent_id=listing.agent,
+        project_root=listing.project,
+        status=listing.status,
+        created_at=iso(listing.created_at),
+        updated_at=iso(listing.updated_at),
+        message_count=listing.message_count,
+        sequence=listing.seq,
+    )

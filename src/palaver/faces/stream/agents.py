@@ -10,7 +10,8 @@ from palaver.agents.book import Known
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.server import Server, ServerParts, needs
-from palaver.schema.base import Id
+from palaver.faces.stream.answering import Success
+from palaver.schema.base import Id, Shown
 from palaver.schema.records import McpServer
 
 Json = dict[str, Any]
@@ -30,27 +31,57 @@ class Naming(Struct, frozen=True, kw_only=True):
     id: Id
 
 
-def told(server: ServerParts, known: Known) -> Json:
-    record, entry = known.record, server.agents.entry(known)
-    return {
-        "id": known.id,
-        "name": entry.name,
-        "description": entry.description,
-        "systemPrompt": record.system_prompt if record else "",
-        "model": entry.model,
-        "mcpServers": [_server(one) for one in record.mcp_servers] if record else [],
-        "allowedTools": list(record.allowed_tools) if record else [],
-        "backend": entry.backend,
-        "isDefault": known.id == "default",
-        "ready": entry.ready,
-        "problem": entry.problem,
-    }
-
-
-def _server(server: McpServer) -> Json:
+class ServerTold(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Without what its environment and headers hold, which never leaves."""
-    place: Json = {"url": server.url} if server.url else {"command": list(server.command)}
-    return {"name": server.name, **place}
+
+    name: str
+    url: str | None = None
+    command: list[str] | None = None
+
+
+class AgentTold(Shown, rename="camel"):
+    id: str
+    name: str
+    description: str
+    system_prompt: str
+    model: str | None
+    mcp_servers: list[ServerTold]
+    allowed_tools: list[str]
+    backend: str
+    is_default: bool
+    ready: bool
+    problem: str | None
+
+
+class AgentAnswer(Shown):
+    agent: AgentTold
+
+
+class AgentList(Shown):
+    agents: list[AgentTold]
+
+
+def told(server: ServerParts, known: Known) -> AgentTold:
+    record, entry = known.record, server.agents.entry(known)
+    return AgentTold(
+        id=known.id,
+        name=entry.name,
+        description=entry.description,
+        system_prompt=record.system_prompt if record else "",
+        model=entry.model,
+        mcp_servers=[_server(one) for one in record.mcp_servers] if record else [],
+        allowed_tools=list(record.allowed_tools) if record else [],
+        backend=entry.backend,
+        is_default=known.id == "default",
+        ready=entry.ready,
+        problem=entry.problem,
+    )
+
+
+def _server(server: McpServer) -> ServerTold:
+    if server.url:
+        return ServerTold(name=server.name, url=server.url)
+    return ServerTold(name=server.name, command=list(server.command))
 
 
 def given(body: Json) -> Json:
@@ -67,15 +98,15 @@ def _agent(server: ServerParts, agent: str) -> Known:
 
 
 @get("/api/agents/list", guards=[needs("read")], operation_id="stream_list_agents", tags=["stream", "agents"])
-async def list_agents(server: Server) -> Json:
+async def list_agents(server: Server) -> AgentList:
     """All that can be used, and those whose file has a problem."""
-    return {"agents": [told(server, known) for known in server.agents.book.all()]}
+    return AgentList(agents=[told(server, known) for known in server.agents.book.all()])
 
 
 @get("/api/agents/get", guards=[needs("read")], operation_id="stream_get_agent", tags=["stream", "agents"])
-async def get_agent(server: Server, id: FromQuery[str]) -> Json:
+async def get_agent(server: Server, id: FromQuery[str]) -> AgentAnswer:
     """One of them."""
-    return {"agent": told(server, _agent(server, id))}
+    return AgentAnswer(agent=told(server, _agent(server, id)))
 
 
 @post(
@@ -86,9 +117,9 @@ async def get_agent(server: Server, id: FromQuery[str]) -> Json:
     operation_id="stream_create_agent",
     tags=["stream", "agents"],
 )
-async def create(data: JSONBody[Json], server: Server) -> Json:
+async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Make one."""
-    return {"agent": told(server, await server.agents.book.create(given(data)))}
+    return AgentAnswer(agent=told(server, await server.agents.book.create(given(data))))
 
 
 @put(
@@ -98,13 +129,13 @@ async def create(data: JSONBody[Json], server: Server) -> Json:
     operation_id="stream_update_agent",
     tags=["stream", "agents"],
 )
-async def update(data: JSONBody[Json], server: Server) -> Json:
+async def update(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Change what is given; everything else stays."""
     agent = data.get("id")
     if not isinstance(agent, str):
         raise Invalid("`id`: say which agent.")
     changes = given({name: value for name, value in data.items() if name != "id"})
-    return {"agent": told(server, await server.agents.book.update(agent, changes))}
+    return AgentAnswer(agent=told(server, await server.agents.book.update(agent, changes)))
 
 
 @post(
@@ -115,11 +146,11 @@ async def update(data: JSONBody[Json], server: Server) -> Json:
     operation_id="stream_delete_agent",
     tags=["stream", "agents"],
 )
-async def remove(data: JSONBody[Naming], server: Server) -> Json:
+async def remove(data: JSONBody[Naming], server: Server) -> Success:
     """Delete one. `default` and what comes with Palaver stay."""
     await server.agents.book.delete(data.id)
     await server.standing.forget(data.id)
-    return {"success": True}
+    return Success()
 
 
 @post(
@@ -130,10 +161,10 @@ async def remove(data: JSONBody[Naming], server: Server) -> Json:
     operation_id="stream_duplicate_agent",
     tags=["stream", "agents"],
 )
-async def duplicate(data: JSONBody[Naming], server: Server) -> Json:
+async def duplicate(data: JSONBody[Naming], server: Server) -> AgentAnswer:
     """A copy with an id of its own."""
     _agent(server, data.id)
-    return {"agent": told(server, await server.agents.book.duplicate(data.id))}
+    return AgentAnswer(agent=told(server, await server.agents.book.duplicate(data.id)))
 
 
 ROUTES = [list_agents, get_agent, create, update, remove, duplicate]

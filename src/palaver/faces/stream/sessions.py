@@ -1,22 +1,23 @@
 """The list of sessions, their histories, and searching them, in the words of this contract. Each is a read of the log."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, Literal
 
 from litestar import get, post, put
 from litestar.params import FromPath, JSONBody
 from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.errors import Gone, NotFound
 from palaver.faces.body import JsonBody
+from palaver.faces.instants import iso
 from palaver.faces.server import Server, ServerParts, needs, origin_of
-from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest
+from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
 from palaver.faces.stream.project import as_object
-from palaver.log.base import Found
-from palaver.schema.base import Id
+from palaver.schema.base import Id, Shown
 from palaver.schema.commands import CreateConversation, DeleteConversation, UpdateConversation
-from palaver.schema.view import ImageBlock, Listing, Message, TextBlock, ThinkingBlock, ToolBlock
+from palaver.schema.view import Block, ImageBlock, Listing, Message, Role, TextBlock, ThinkingBlock, ToolBlock
 
 PAGE = 500
 HITS = 200
@@ -50,64 +51,118 @@ class Searching(Struct, frozen=True, kw_only=True):
 # -- what is told
 
 
-def session(row: Listing) -> Json:
+class Snippet(Shown):
+    before: str
+    match: str
+    after: str
+
+
+class Session(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last two say why a search found it."""
+
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    message_count: int
+    agent_id: str
+    title_match: bool | None = None
+    match_snippet: Snippet | None = None
+
+
+class Saved(Session, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The session's own fields, beside the session itself: both forms are in use."""
+
+    success: Literal[True]
+    session: Session
+
+
+class SessionList(Shown):
+    sessions: list[Session]
+
+
+class ToolCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    id: str
+    name: str
+    state: Literal["input-streaming", "input-available", "output-available", "output-error"]
+    input: Json | None = None
+    output: str | None = None
+    error_text: str | None = None
+
+
+class ChatBlock(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    type: Literal["text", "thinking", "tool", "image"]
+    id: str
+    content: str | None = None
+    tool_call: ToolCall | None = None
+
+
+class ChatMessage(Shown):
+    id: str
+    role: Role
+    blocks: list[ChatBlock]
+
+
+class History(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    messages: list[ChatMessage]
+    warning: str | None = None
+
+
+def session(row: Listing) -> Session:
+    return Session(**_fields(row))
+
+
+def _fields(row: Listing) -> Json:
     return {
         "id": row.id,
         "title": row.title,
-        "createdAt": _iso(row.created_at),
-        "updatedAt": _iso(row.updated_at),
-        "messageCount": row.message_count,
-        "agentId": row.agent,
+        "created_at": iso(row.created_at),
+        "updated_at": iso(row.updated_at),
+        "message_count": row.message_count,
+        "agent_id": row.agent,
     }
 
 
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _saved(row: Listing) -> Saved:
+    return Saved(success=True, session=session(row), **_fields(row))
 
 
-def chat_messages(messages: Iterable[Message]) -> list[Json]:
+def chat_messages(messages: Iterable[Message]) -> list[ChatMessage]:
     """What a person and an agent said. A result stands with its call, wherever it came in."""
     return [
-        {"id": message.id, "role": message.role, "blocks": _blocks(message)}
+        ChatMessage(id=message.id, role=message.role, blocks=[_block(message, block) for block in message.blocks])
         for message in messages
         if message.role in ("user", "assistant") and not message.hidden and message.status != "superseded"
     ]
 
 
-def _blocks(message: Message) -> list[Json]:
-    blocks: list[Json] = []
-    for block in message.blocks:
-        known = f"{message.id}-{block.index}"
-        match block:
-            case TextBlock():
-                blocks.append({"type": "text", "content": block.text, "id": known})
-            case ThinkingBlock():
-                blocks.append({"type": "thinking", "content": block.text, "id": known})
-            case ImageBlock():
-                blocks.append({"type": "image", "content": block.url, "id": known})
-            case ToolBlock():
-                blocks.append({"type": "tool", "id": known, "toolCall": _tool_call(block)})
-    return blocks
+def _block(message: Message, block: Block) -> ChatBlock:
+    known = f"{message.id}-{block.index}"
+    match block:
+        case TextBlock():
+            return ChatBlock(type="text", id=known, content=block.text)
+        case ThinkingBlock():
+            return ChatBlock(type="thinking", id=known, content=block.text)
+        case ImageBlock():
+            return ChatBlock(type="image", id=known, content=block.url)
+        case ToolBlock():
+            return ChatBlock(type="tool", id=known, tool_call=_tool_call(block))
 
 
-def _tool_call(tool: ToolBlock) -> Json:
-    call: Json = {"id": tool.call, "name": tool.name}
+def _tool_call(tool: ToolBlock) -> ToolCall:
+    given = as_object(tool.input)
     match tool.status:
         case "input":
-            return {**call, "state": "input-streaming"}
+            return ToolCall(id=tool.call, name=tool.name, state="input-streaming")
         case "called" | "waiting" | "running":
-            return {**call, "state": "input-available", "input": as_object(tool.input)}
+            return ToolCall(id=tool.call, name=tool.name, state="input-available", input=given)
         case "ok":
-            return {**call, "state": "output-available", "input": as_object(tool.input), "output": tool.output}
+            return ToolCall(id=tool.call, name=tool.name, state="output-available", input=given, output=tool.output)
         case "error" | "denied" | "interrupted":
             why = tool.error.message if tool.error else "The tool failed."
-            return {
-                **call,
-                "state": "output-error",
-                "input": as_object(tool.input),
-                "output": tool.output,
-                "errorText": why,
-            }
+            return ToolCall(
+                id=tool.call, name=tool.name, state="output-error", input=given, output=tool.output, error_text=why
+            )
 
 
 # -- routes
@@ -121,7 +176,7 @@ def _tool_call(tool: ToolBlock) -> Json:
     operation_id="stream_save_session",
     tags=["stream"],
 )
-async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -> Json:
+async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -> Saved:
     """Make a session. One that is known is returned as it is."""
     row = await server.log.listing(data.id) if data.id else None
     if row is None:
@@ -130,11 +185,11 @@ async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -
         row = await _row(server, made.conversation)
     if row.deleted:
         raise Gone("This session was deleted.", id=row.id)
-    return {"success": True, "session": session(row), **session(row)}
+    return _saved(row)
 
 
 @get("/api/chat/sessions/list", guards=[needs("read")], operation_id="stream_list_sessions", tags=["stream"])
-async def list_sessions(server: Server) -> Json:
+async def list_sessions(server: Server) -> SessionList:
     """All of them, newest first."""
     rows: list[Listing] = []
     cursor: str | None = None
@@ -143,7 +198,7 @@ async def list_sessions(server: Server) -> Json:
         rows += page.items
         cursor = page.next_cursor
         if cursor is None:
-            return {"sessions": [session(row) for row in rows]}
+            return SessionList(sessions=[session(row) for row in rows])
 
 
 @get(
@@ -152,11 +207,11 @@ async def list_sessions(server: Server) -> Json:
     operation_id="stream_session_history",
     tags=["stream"],
 )
-async def history(session_id: FromPath[str], server: Server) -> Json:
+async def history(session_id: FromPath[str], server: Server) -> History:
     """What was said in a session."""
     state = await server.directory.whole(session_id)
     messages = chat_messages(state.messages)
-    return {"messages": messages} if messages else {"messages": [], "warning": "Nothing was said in this session yet."}
+    return History(messages=messages, warning=None if messages else "Nothing was said in this session yet.")
 
 
 @put(
@@ -166,13 +221,13 @@ async def history(session_id: FromPath[str], server: Server) -> Json:
     operation_id="stream_update_session",
     tags=["stream"],
 )
-async def update(data: JSONBody[Updating], request: StreamRequest, server: Server) -> Json:
+async def update(data: JSONBody[Updating], request: StreamRequest, server: Server) -> Saved:
     """Change the title or the agent. A title that a person gave is never overwritten by another than a person's."""
     if data.title is not None or data.agent_id is not None:
         command = UpdateConversation(title=data.title, agent=data.agent_id)
         await server.directory.command(data.id, command, origin_of(request, "stream"))
     row = await _row(server, data.id)
-    return {"success": True, "session": session(row), **session(row)}
+    return _saved(row)
 
 
 @post(
@@ -183,10 +238,10 @@ async def update(data: JSONBody[Updating], request: StreamRequest, server: Serve
     operation_id="stream_delete_session",
     tags=["stream"],
 )
-async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server) -> Json:
+async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server) -> Success:
     """Stop what runs in a session and take it from every list."""
     await server.directory.command(data.id, DeleteConversation(), origin_of(request, "stream"))
-    return {"success": True}
+    return Success()
 
 
 @post(
@@ -197,25 +252,22 @@ async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server)
     operation_id="stream_search_sessions",
     tags=["stream"],
 )
-async def search(data: JSONBody[Searching], server: Server) -> Json:
+async def search(data: JSONBody[Searching], server: Server) -> SessionList:
     """Sessions whose title or messages hold a text, whatever its case; newest first."""
     query = data.query.strip()
     if not query:
-        return {"sessions": []}
-    found: dict[str, tuple[Listing, Json]] = {}
+        return SessionList(sessions=[])
+    found: dict[str, tuple[int, Session]] = {}
     for row in (await server.log.list(limit=PAGE, archived=None)).items:
         if query.casefold() in row.title.casefold():
-            found[row.id] = (row, {"titleMatch": True})
+            found[row.id] = (row.updated_at, replace(session(row), title_match=True))
     for hit in await server.log.search(query, limit=HITS):
         known = None if hit.conversation in found else await server.log.listing(hit.conversation)
         if known is not None and not known.deleted:
-            found[known.id] = (known, {"matchSnippet": _snippet(hit)})
-    rows = sorted(found.values(), key=lambda pair: pair[0].updated_at, reverse=True)
-    return {"sessions": [{**session(row), **match} for row, match in rows]}
-
-
-def _snippet(hit: Found) -> Json:
-    return {"before": hit.before, "match": hit.match, "after": hit.after}
+            snippet = Snippet(before=hit.before, match=hit.match, after=hit.after)
+            found[known.id] = (known.updated_at, replace(session(known), match_snippet=snippet))
+    newest_first = sorted(found.values(), key=itemgetter(0), reverse=True)
+    return SessionList(sessions=[one for _, one in newest_first])
 
 
 async def _row(server: ServerParts, conversation: str) -> Listing:

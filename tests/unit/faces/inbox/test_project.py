@@ -7,7 +7,8 @@ import pytest
 
 from palaver.errors import Invalid
 from palaver.faces.inbox.pages import Page, Pages
-from palaver.faces.inbox.project import InboxMessage, instant, is_by_a_person, message_id, posted, seq_of
+from palaver.faces.inbox.project import InboxMessage, is_by_a_person, message_id, posted, seq_of
+from palaver.faces.instants import iso
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
 from palaver.schema.content import ImagePart, ImageUrl, TextPart, as_content
@@ -112,7 +113,7 @@ def test_ids_sort_as_text_and_as_numbers() -> None:
 
 
 def test_time_is_universal_and_says_so() -> None:
-    assert instant(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
+    assert iso(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
 
 
 # -- whole logs
