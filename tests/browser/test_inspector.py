@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
 from tests.browser.served import Palaver
-from tests.browser.visitor import PHONE, Visitor, Visitors
+from tests.browser.visitor import PHONE, UNHURRIED_MS, Visitor, Visitors
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -104,8 +104,9 @@ async def test_type_filters_the_log_and_what_is_listed_is_copied_as_stored(ada: 
 
     await log_of(ada).get_by_role("option").first.click()
     await ada.page.get_by_role("button", name="Event", exact=True).click()
-    await ada.page.get_by_role("button", name="Copy this event as JSON").click()
-    await expect(ada.page.get_by_role("button", name="Copied")).to_be_visible()
+    event = ada.page.get_by_role("region", name="Event", exact=True)
+    await event.get_by_role("button", name="Copy this event as JSON").click()
+    await expect(event.get_by_role("button", name="Copied")).to_be_visible()
     assert await ada.page.evaluate("navigator.clipboard.readText()") == wanted[0]
 
 
@@ -136,6 +137,45 @@ async def test_log_walks_by_keyboard(ada: Visitor) -> None:
     await expect(condition(ada, f"Paused at 3 of {head}")).to_be_visible()
     await ada.press("End")
     await expect(condition(ada, f"Paused at {head} of {head}")).to_be_visible()
+
+
+async def test_gap_is_shown_where_events_are_missing_and_the_view_goes_on_behind_it(ada: Visitor) -> None:
+    conversation, head = await brought(ada, "long")
+    lines = await stored(ada, conversation)
+    answer = await ada.page.context.request.get(f"{ada.url}/api/conversations/{conversation}/snapshot?tail=1000")
+    cut = 40
+    frames = [f"id: {seq}\ndata: {line}\n\n" for seq, line in enumerate(lines[:cut], 1)]
+    snapshot = {"type": "snapshot", "conversation": conversation, "seq": head, "reason": "behind", "epoch": "e"}
+    told = json.dumps({**snapshot, "state": await answer.json()})
+    frames.append(f"event: snapshot\nid: {head}\ndata: {told}\n\n: caught up at {head}\n\n")
+
+    async def with_a_gap(route: Route) -> None:
+        await route.fulfill(status=200, content_type="text/event-stream", body="".join(frames))
+
+    await ada.page.route(re.compile(r"/events\?after=0"), with_a_gap)
+    await ada.go(f"/inspect/{conversation}")
+    gap = log_of(ada).get_by_role("option", name=f"Events {cut + 1} to {head} are not here one by one")
+    await expect(gap).to_be_visible()
+    # The stream has ended, as a lost one does, and is taken up where it was.
+    await expect(condition(ada, "Live")).to_be_visible()
+    await picture(ada.page, "inspector-gap")
+    assert not await axe_findings(ada.page, "light")
+    await gap.click()
+    await expect(condition(ada, f"Paused at {head} of {head}")).to_be_visible()
+    await expect(ada.page.get_by_role("region", name="Transcript")).to_contain_text("Only the beans")
+
+
+async def test_lost_connection_is_said_and_taken_up_again(palaver: Palaver, visitors: Visitors) -> None:
+    visitors.complaints.expect("ERR_", "WebSocket connection")
+    ada = await visitors.owner(palaver.url, palaver.token)
+    conversation, head = await brought(ada, "work")
+    await inspect(ada, conversation)
+    await palaver.stop()
+    await expect(condition(ada, "No connection. Trying again")).to_have_count(2)
+    await picture(ada.page, "inspector-lost")
+    await palaver.start()
+    await expect(condition(ada, "Live")).to_be_visible(timeout=UNHURRIED_MS)
+    await expect(slider(ada)).to_have_attribute("aria-valuetext", re.compile(f"^Event {head} of {head}"))
 
 
 async def test_unknown_conversation_is_said_in_words(ada: Visitor) -> None:
