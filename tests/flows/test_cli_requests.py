@@ -74,6 +74,17 @@ async def test_approval_is_asked_for_in_the_terminal_and_what_was_typed_before_d
         assert (await resolved(server, conversation))["resolution"]["verdict"] == "allow"
 
 
+async def test_end_of_input_leaves_the_request_open_and_says_how_to_answer(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(data, BUILD) as server:
+        async with in_terminal(data, "send", "build it", "--url", server.url) as terminal:
+            await terminal.until("Allow? y yes, a always")
+            terminal.type("\x04")
+            await terminal.until("palaver requests answer ")
+            assert await terminal.ended() == 9
+        assert len((await server.http.get("/api/requests")).json()["items"]) == 1
+
+
 async def test_question_in_the_terminal_goes_away_when_somebody_else_answers(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with serving(data, BUILD) as server, in_terminal(data, "send", "build it", "--url", server.url) as terminal:

@@ -55,7 +55,8 @@ def described(request: Request) -> Iterator[str]:
                 yield from _question(number, question, request)
         case "plan":
             if request.plan is not None:
-                yield from _indented(request.plan.text or request.plan.summary)
+                if (words := request.plan.text or request.plan.summary) != request.title:
+                    yield from _indented(words)
                 yield from (f"  - {one_line(item.title)}" for item in request.plan.items)
         case _:
             assert_never(request.kind)
@@ -153,12 +154,14 @@ def _selected(questions: Sequence[Question], option: str) -> tuple[int, str]:
 
 
 async def ask(request: Request) -> ResolveRequest:
-    """Asks in the terminal until the answer fits."""
+    """Asks in the terminal until the answer fits. Raises EOFError when it is left without one (Ctrl-D)."""
     print("\n".join(described(request)), file=sys.stderr)
     _forget_what_was_typed()
     while True:
         print(_prompt(request), end="", file=sys.stderr, flush=True)
         line = await _line()
+        if not line:
+            raise EOFError
         try:
             return resolution(request, _typed(request, line.strip()))
         except Invalid as problem:

@@ -14,7 +14,8 @@ from palaver.cli.exits import Exit
 
 if TYPE_CHECKING:
     from palaver.client import Client
-    from palaver.schema.view import State
+    from palaver.schema.events import Event
+    from palaver.schema.view import Message, State
 
 EXAMPLES = (
     "palaver tail -f last",
@@ -78,50 +79,68 @@ async def _messages(client: "Client", conversation: str, last: int, follow: bool
 
 
 async def _followed(client: "Client", state: "State") -> Exit:
-    from palaver.cli.asking import described, how_to_answer
-    from palaver.cli.output import console
-    from palaver.cli.readable import message
-    from palaver.cli.telling import Teller
-    from palaver.cli.watching import opened_in
-    from palaver.schema.events import (
-        AnswerStarted,
-        ConversationDeleted,
-        MessageAdded,
-        RequestOpened,
-        TurnFinished,
-        TurnInterrupted,
-    )
-
-    to = console()
-
-    def say(line: str) -> None:
-        to.print(line, style="dim", soft_wrap=True)
-
-    teller = Teller(say)
-    turn: str | None = None
+    follower = _Follower()
     async for followed in client.follow(state.conversation, state):
+        if not followed.events:
+            # A snapshot in the place of events that are gone: what was said meanwhile is told as a whole.
+            for one in followed.state.messages:
+                if one.seq > state.seq:
+                    follower.print_message(one)
         for event in followed.events:
-            match event:
-                case MessageAdded():
-                    added = next((one for one in followed.state.messages if one.id == event.message), None)
-                    for line in message(added) if added else ():
-                        to.print(line.text, style=line.style or None, soft_wrap=True)
-                case AnswerStarted() if event.turn != turn:
-                    turn = event.turn
-                    begun = next((one for one in followed.state.messages if one.id == event.message), None)
-                    for line in message(begun) if begun else ():
-                        to.print(line.text, style=line.style or None, soft_wrap=True)
-                case RequestOpened():
-                    request = opened_in(followed.state, event)
-                    for words in (*described(request), f"→ {how_to_answer(request)}"):
-                        to.print(words, style="yellow", soft_wrap=True)
-                case TurnFinished() if event.error is not None:
-                    to.print(f"(failed: {event.error.message})", style="red", soft_wrap=True)
-                case TurnInterrupted():
-                    to.print(f"(stopped: {event.reason})", style="yellow")
-                case ConversationDeleted():
-                    say("(deleted)")
-                    return Exit.OK
-                case _:
-                    teller.tell(event)
+            follower.take(event, followed.state)
+        state = followed.state
+        if state.deleted:
+            break
     return Exit.OK
+
+
+class _Follower:
+    """Tells a conversation as it goes on, under a heading for each who speaks."""
+
+    def __init__(self) -> None:
+        from palaver.cli.output import console
+        from palaver.cli.telling import Teller
+
+        self._to = console()
+        self._teller = Teller(lambda line: self._print(line, "dim"))
+        self._turn: str | None = None
+
+    def take(self, event: "Event", state: "State") -> None:
+        from palaver.cli.asking import described, how_to_answer
+        from palaver.cli.watching import opened_in
+        from palaver.client.harmless import prose
+        from palaver.schema import events
+
+        match event:
+            case events.MessageAdded():
+                self._print_begun(event.message, state)
+            case events.AnswerStarted() if event.turn != self._turn:
+                self._turn = event.turn
+                self._print_begun(event.message, state)
+            case events.RequestOpened():
+                request = opened_in(state, event)
+                for words in (*described(request), f"→ {how_to_answer(request)}"):
+                    self._print(words, "yellow")
+            case events.TurnFinished() if event.error is not None:
+                self._print(f"(failed: {prose(event.error.message)})", "red")
+            case events.TurnInterrupted():
+                self._print(f"(stopped: {event.reason})", "yellow")
+            case events.ConversationDeleted():
+                self._print("(deleted)", "dim")
+            case _:
+                self._teller.tell(event)
+
+    def print_message(self, one: "Message") -> None:
+        from palaver.cli.readable import message
+
+        for line in message(one):
+            self._print(line.text, line.style)
+
+    def _print_begun(self, message: str, state: "State") -> None:
+        for one in state.messages:
+            if one.id == message:
+                self.print_message(one)
+
+    def _print(self, words: str, style: str) -> None:
+        self._teller.rest()
+        self._to.print(words, style=style or None, soft_wrap=True)

@@ -1,7 +1,7 @@
 """Events told as they come: the answer as text, everything beside it in one line each.
 
-Called by `send`, which tells of one turn, and by `tail`, which tells of all. On a terminal the words of others are made
-harmless, in whatever pieces they come; a pipe gets the answer exactly as it is.
+Called by `send`, which tells of one turn, and by `tail`, which tells of all. The words of others are made harmless, in
+whatever pieces they come; only the answer of `send` in a pipe is exactly as it is.
 """
 
 import sys
@@ -31,14 +31,14 @@ SETTLED = {"expired": "expired", "cancelled": "cancelled", "superseded": "no lon
 
 
 class Teller:
-    """`say` takes a line about what happens; text goes to standard output."""
+    """`say` takes a line about what happens; text goes to standard output, scrubbed or exactly as it is."""
 
-    def __init__(self, say: Callable[[str], None] = note) -> None:
+    def __init__(self, say: Callable[[str], None] = note, *, scrubs: bool = True) -> None:
         self._say = say
         self._streamed: set[tuple[str, int]] = set()
         self._names: dict[str, str] = {}
         self._scrubber = Scrubber()
-        self._scrubs = sys.stdout.isatty()
+        self._scrubs = scrubs
         self._mid_line = False
 
     def tell(self, event: Event) -> None:

@@ -5,6 +5,7 @@ Called by `send`. A turn outlives whoever watches it: leaving changes nothing, o
 
 import asyncio
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -14,6 +15,7 @@ from palaver.cli.exits import Exit
 from palaver.cli.output import is_interactive, note, print_json
 from palaver.cli.telling import Teller
 from palaver.client import Client
+from palaver.client.harmless import one_line
 from palaver.errors import PalaverError
 from palaver.schema.commands import Accepted, Interrupt, RemoveQueued
 from palaver.schema.events import (
@@ -61,14 +63,16 @@ class _Watched:
         self._as_json = as_json
         self._stays = stays
         self._turn: str | None = None
-        self._teller = Teller()
+        self._teller = Teller(scrubs=sys.stdout.isatty())
         self._has_subagents = False
         self._told: set[str] = set()
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._one_question = asyncio.Lock()
+        self._gave_up = asyncio.Event()
 
     async def end(self) -> Exit:
-        tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._look_after_subagents())]
+        work = (self._follow(), self._look_after_subagents(), self._left_unanswered())
+        tasks = [asyncio.create_task(one) for one in work]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()
@@ -174,24 +178,35 @@ class _Watched:
             for line in described(request):
                 self._teller.aside(line)
         self._teller.rest()
+        self._tell_how(request)
+        return None if self._stays else Exit.WAITING
+
+    def _tell_how(self, request: Request) -> None:
         complain(f"the turn is waiting for you: {headline(request)}")
         note(f"answer with:   {how_to_answer(request)}")
-        if self._stays:
-            return None
         note(f"then go on:    palaver tail -f {self._conversation}")
+
+    async def _left_unanswered(self) -> Exit:
+        await self._gave_up.wait()
         return Exit.WAITING
 
     async def _ask(self, conversation: str, request: Request) -> None:
         async with self._one_question:
-            self._teller.aside("")
-            command = await ask(request)
+            self._teller.rest()
+            try:
+                command = await ask(request)
+            except EOFError:
+                print(file=sys.stderr)
+                self._tell_how(request)
+                self._gave_up.set()
+                return
             try:
                 answer = await self._client.command(conversation, command)
             except PalaverError as error:
                 complain(error.message)
                 return
             if not answer.applied:
-                note(f"somebody else was faster: {answer.note}")
+                note(f"somebody else was faster: {one_line(answer.note or 'it is answered')}")
 
 
 def opened_in(state: State, event: RequestOpened) -> Request:
