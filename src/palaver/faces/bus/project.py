@@ -14,60 +14,8 @@ from palaver.faces.bus.activity import at_rest, changed, doing
 from palaver.faces.bus.frames import FRAMES, Json, Told
 from palaver.faces.bus.meter import measured, meter, texts, used
 from palaver.faces.bus.questions import asked, plan_data
+from palaver.schema import events
 from palaver.schema.content import Content, plain_text
-from palaver.schema.events import (
-    AgentOverridden,
-    AnswerFinished,
-    AnswerStarted,
-    CitationAdded,
-    ContextCompressed,
-    ContextMeasured,
-    ConversationCreated,
-    ConversationDeleted,
-    ConversationUpdated,
-    DraftCleared,
-    DraftSet,
-    Event,
-    ExchangeReturned,
-    ExchangeSent,
-    FilesChanged,
-    GrantAdded,
-    GrantRemoved,
-    KnowledgeRecalled,
-    LogCompacted,
-    MessageAdded,
-    MessageEdited,
-    MessageRemoved,
-    MessageTruncated,
-    MissionCleared,
-    MissionSet,
-    MissionTriggered,
-    ModelSwitched,
-    PlanUpdated,
-    ProcessFinished,
-    ProcessStarted,
-    QueueAdded,
-    QueueEdited,
-    QueueRemoved,
-    RequestOpened,
-    RequestResolved,
-    SubagentFinished,
-    SubagentStarted,
-    TextDelta,
-    TextFinished,
-    ThinkingDelta,
-    ThinkingFinished,
-    ToolCalled,
-    ToolFinished,
-    ToolInputDelta,
-    ToolOutputDelta,
-    ToolStarted,
-    TurnFinished,
-    TurnInterrupted,
-    TurnStarted,
-    TurnStatus,
-    UnknownEvent,
-)
 from palaver.schema.view import (
     Block,
     FileChange,
@@ -94,27 +42,33 @@ SYNC = Told("run", "sync")
 ROLES: dict[Role, str] = {"user": "user", "assistant": "assistant"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
-Deltas = TextDelta | ThinkingDelta | ToolInputDelta | ToolOutputDelta
+Deltas = events.TextDelta | events.ThinkingDelta | events.ToolInputDelta | events.ToolOutputDelta
 
 
-def project(event: Event, before: State, after: State, agent: str | None = None) -> list[Told]:
+def project(event: events.Event, before: State, after: State, agent: str | None = None) -> list[Told]:
     """`agent`: who answers the message that this is, where another than the conversation's own does."""
     said = _said(event, before, after, agent)
     if isinstance(event, Deltas) and not _begins_block(event, before):
         return said  # Nine events of ten: what is being done only changes where a block begins.
     status = changed(doing(before), doing(after), after)
     match event:
-        case TurnFinished() | TurnInterrupted() if before.turn is not None:
+        case events.TurnFinished() | events.TurnInterrupted() if before.turn is not None:
             # Its outcome is the last word of a turn.
             return [*status, at_rest(after), *said]
-        case ThinkingDelta() | ThinkingFinished() | TextFinished() | AnswerFinished() | ToolFinished():
+        case (
+            events.ThinkingDelta()
+            | events.ThinkingFinished()
+            | events.TextFinished()
+            | events.AnswerFinished()
+            | events.ToolFinished()
+        ):
             return [*said, *status]
         case _:
             return [*status, *said]
 
 
 def _begins_block(event: Deltas, before: State) -> bool:
-    return not isinstance(event, ToolOutputDelta) and _block(before, event.message, event.block) is None
+    return not isinstance(event, events.ToolOutputDelta) and _block(before, event.message, event.block) is None
 
 
 def _block(state: State, message: str, index: int) -> Block | None:
@@ -126,50 +80,50 @@ def _message(state: State, message: str) -> Message | None:
     return next((known for known in reversed(state.messages) if known.id == message), None)
 
 
-def _said(event: Event, before: State, after: State, agent: str | None) -> list[Told]:
+def _said(event: events.Event, before: State, after: State, agent: str | None) -> list[Told]:
     """What is told of an event, but for the agent's status."""
     match event:
-        case TextDelta() | ThinkingDelta():
+        case events.TextDelta() | events.ThinkingDelta():
             return said_of_fragment(event)
-        case ToolOutputDelta():
+        case events.ToolOutputDelta():
             return _progress(event, before)
 
-        case MessageAdded():
+        case events.MessageAdded():
             return _added(event, agent or event.agent or after.agent)
-        case QueueAdded():
+        case events.QueueAdded():
             announced = _announced(event.item, event.content, event, event.agent or after.agent)
             is_message = event.trigger == "message" and event.command is None
             return [*([announced] if is_message else []), _queue(after)]
-        case QueueEdited():
+        case events.QueueEdited():
             return [*_edited(event, after), _queue(after)]
-        case QueueRemoved():
+        case events.QueueRemoved():
             # One that was taken back had been announced.
             return [_queue(after), SYNC] if event.reason == "cancelled" else [_queue(after)]
 
-        case TextFinished():
+        case events.TextFinished():
             return [*_rest_of(event, before), Told("text_segment", text=event.text, data=_cut(event), place=1)]
-        case ThinkingFinished():
+        case events.ThinkingFinished():
             return _rest_of(event, before)
-        case AnswerFinished():
+        case events.AnswerFinished():
             return [Told("token", "done"), *used(event, after)]
-        case AnswerStarted():
+        case events.AnswerStarted():
             # Another attempt: what the one before it had said does not count.
             return [SYNC] if event.replaces else []
 
-        case ToolFinished():
+        case events.ToolFinished():
             return _last_line(event, before)
-        case FilesChanged():
+        case events.FilesChanged():
             return [_report(event)]
 
-        case RequestOpened() | RequestResolved():
+        case events.RequestOpened() | events.RequestResolved():
             return _request(event, before, after)
-        case PlanUpdated():
+        case events.PlanUpdated():
             return [_plan(event.plan, after)] if event.plan is not None else [SYNC]
 
-        case TurnFinished() | TurnInterrupted():
+        case events.TurnFinished() | events.TurnInterrupted():
             return _outcome(event, before)
 
-        case SubagentStarted():
+        case events.SubagentStarted():
             data: Json = {
                 "subagent_id": event.subagent,
                 "agent_id": event.agent,
@@ -177,15 +131,15 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
                 "task": event.task,
             }
             return [Told("run", "subagent_spawned", data=data)]
-        case SubagentFinished():
+        case events.SubagentFinished():
             ended: Json = {"subagent_id": event.subagent, "run_id": event.run or "", "outcome": event.outcome}
             return [Told("run", "subagent_result", data=ended)]
 
-        case ContextMeasured():
+        case events.ContextMeasured():
             return [measured(event, after)]
-        case ContextCompressed():
+        case events.ContextCompressed():
             return [meter(after, event.stage, event.after_tokens)]
-        case ModelSwitched():
+        case events.ModelSwitched():
             switched: Json = {
                 "preferred_model": event.from_model or "",
                 "actual_model": event.to_model,
@@ -193,48 +147,54 @@ def _said(event: Event, before: State, after: State, agent: str | None) -> list[
             }
             return [Told("model_fallback", data=switched)]
 
-        case MissionTriggered():
+        case events.MissionTriggered():
             woken: Json = {"status": "idle_prompt_triggered"}
             prompt = event.prompt[:PREVIEW_CHARS] if event.prompt else None
             return [Told("activity", "doing", prompt, woken, agent=event.agent, session=event.target)]
-        case MissionSet() | MissionCleared() | AgentOverridden():
+        case events.MissionSet() | events.MissionCleared() | events.AgentOverridden():
             return [SYNC]
 
-        case TurnStatus() | ToolInputDelta() | ToolCalled() | ToolStarted() | LogCompacted():
+        case (
+            events.TurnStatus()
+            | events.ToolInputDelta()
+            | events.ToolCalled()
+            | events.ToolStarted()
+            | events.LogCompacted()
+        ):
             return []  # The agent's status says it, or the next event does.
         case (
-            ConversationCreated()
-            | ConversationUpdated()
-            | ConversationDeleted()
-            | DraftSet()
-            | DraftCleared()
-            | MessageEdited()
-            | MessageRemoved()
-            | MessageTruncated()
-            | TurnStarted()
-            | CitationAdded()
-            | ExchangeSent()
-            | ExchangeReturned()
-            | KnowledgeRecalled()
-            | ProcessStarted()
-            | ProcessFinished()
-            | GrantAdded()
-            | GrantRemoved()
-            | UnknownEvent()
+            events.ConversationCreated()
+            | events.ConversationUpdated()
+            | events.ConversationDeleted()
+            | events.DraftSet()
+            | events.DraftCleared()
+            | events.MessageEdited()
+            | events.MessageRemoved()
+            | events.MessageTruncated()
+            | events.TurnStarted()
+            | events.CitationAdded()
+            | events.ExchangeSent()
+            | events.ExchangeReturned()
+            | events.KnowledgeRecalled()
+            | events.ProcessStarted()
+            | events.ProcessFinished()
+            | events.GrantAdded()
+            | events.GrantRemoved()
+            | events.UnknownEvent()
         ):
             return [SYNC]
         case _:
             assert_never(event)
 
 
-def said_of_fragment(event: TextDelta | ThinkingDelta) -> list[Told]:
-    return [_thought(event.text) if isinstance(event, ThinkingDelta) else Told("token", text=event.text)]
+def said_of_fragment(event: events.TextDelta | events.ThinkingDelta) -> list[Told]:
+    return [_thought(event.text) if isinstance(event, events.ThinkingDelta) else Told("token", text=event.text)]
 
 
 # -- words
 
 
-def _added(event: MessageAdded, agent: str) -> list[Told]:
+def _added(event: events.MessageAdded, agent: str) -> list[Told]:
     if event.item is not None and event.event_kind is None:
         return []  # It was announced when it was queued.
     if event.hidden or event.role not in ("user", "assistant", "system", "event"):
@@ -247,7 +207,7 @@ def _added(event: MessageAdded, agent: str) -> list[Told]:
 def _announced(
     message: str,
     content: Content,
-    event: MessageAdded | QueueAdded | QueueEdited,
+    event: events.MessageAdded | events.QueueAdded | events.QueueEdited,
     agent: str,
     role: Role = "user",
     text: str | None = None,
@@ -259,7 +219,7 @@ def _announced(
     return Told("message", None, plain_text(content) if text is None else text, data, message)
 
 
-def _edited(event: QueueEdited, after: State) -> list[Told]:
+def _edited(event: events.QueueEdited, after: State) -> list[Told]:
     """The announced message says something else now; it has the same id."""
     if event.content is None:
         return []
@@ -287,17 +247,17 @@ def _thought(text: str) -> Told:
     return Told("token", text=text, data={"thinking": True})
 
 
-def _rest_of(event: TextFinished | ThinkingFinished, before: State) -> list[Told]:
+def _rest_of(event: events.TextFinished | events.ThinkingFinished, before: State) -> list[Told]:
     """What a finished block holds beyond its fragments: all of it where a backend sends none."""
     known = _block(before, event.message, event.block)
     streamed = known.text if isinstance(known, TextBlock | ThinkingBlock) else ""
     rest = event.text[len(streamed) :] if event.text.startswith(streamed) else ""
     if not rest:
         return []
-    return [_thought(rest) if isinstance(event, ThinkingFinished) else Told("token", text=rest)]
+    return [_thought(rest) if isinstance(event, events.ThinkingFinished) else Told("token", text=rest)]
 
 
-def _cut(event: TextFinished) -> Json | None:
+def _cut(event: events.TextFinished) -> Json | None:
     """A text that outgrew its event: where all of it is."""
     return {"truncated": True, "url": f"/api/blobs/{event.blob.id}"} if event.blob else None
 
@@ -305,7 +265,7 @@ def _cut(event: TextFinished) -> Json | None:
 # -- tools
 
 
-def _progress(event: ToolOutputDelta, before: State) -> list[Told]:
+def _progress(event: events.ToolOutputDelta, before: State) -> list[Told]:
     tool = find_call(before, event.call)
     if tool is None:
         return []
@@ -324,13 +284,13 @@ def _line(tool: str, line: str, stream: str) -> Told:
     return Told("tool_progress", data={"tool": tool, "line": line[:LINE_CHARS], "stream": stream})
 
 
-def _last_line(event: ToolFinished, before: State) -> list[Told]:
+def _last_line(event: events.ToolFinished, before: State) -> list[Told]:
     tool = find_call(before, event.call)
     rest = _unended(tool.output) if tool is not None and tool.status == "running" else ""
     return [_line(tool.name, rest, "stdout")] if tool is not None and rest else []
 
 
-def _report(event: FilesChanged) -> Told:
+def _report(event: events.FilesChanged) -> Told:
     shown = event.files[:CHANGED_FILES]
     left_out = event.truncated_count + len(event.files) - len(shown)
     files = [{"path": one.path, "summary": _summary(one), "diff": (one.diff or "")[:DIFF_CHARS]} for one in shown]
@@ -344,15 +304,15 @@ def _summary(change: FileChange) -> str:
 # -- requests and plans
 
 
-def _request(event: RequestOpened | RequestResolved, before: State, after: State) -> list[Told]:
+def _request(event: events.RequestOpened | events.RequestResolved, before: State, after: State) -> list[Told]:
     # What opens is in the view after it; what ends may only be in the one before.
     request = find_request(after, event.request) or find_request(before, event.request)
     if request is None:
         return [SYNC]
     if request.kind == "plan":
         # Proposed; once it is answered the plan itself is told.
-        return [_plan(request.plan, after)] if isinstance(event, RequestOpened) and request.plan else [SYNC]
-    if isinstance(event, RequestOpened):
+        return [_plan(request.plan, after)] if isinstance(event, events.RequestOpened) and request.plan else [SYNC]
+    if isinstance(event, events.RequestOpened):
         return [Told("ask_user", data=asked(request), id=request.id)]
     known = find_request(before, event.request)
     if known is not None and known.status != "open":
@@ -368,17 +328,17 @@ def _plan(plan: Plan, after: State) -> Told:
 # -- a turn's end
 
 
-def _outcome(event: TurnFinished | TurnInterrupted, before: State) -> list[Told]:
+def _outcome(event: events.TurnFinished | events.TurnInterrupted, before: State) -> list[Told]:
     if before.turn is None or before.turn.id != event.turn:
         return []
     word, why = "cancelled", None
-    if isinstance(event, TurnFinished):
+    if isinstance(event, events.TurnFinished):
         why = event.error.message if event.error else event.summary
         word = _word(event, before)
     return [Told("run", "outcome", why, {"outcome": word}, agent=before.turn.agent)]
 
 
-def _word(event: TurnFinished, before: State) -> str:
+def _word(event: events.TurnFinished, before: State) -> str:
     match event.outcome:
         case "failed":
             return "error"

@@ -19,33 +19,8 @@ from palaver.faces.socket import answers, calls, messages
 from palaver.faces.socket.asking import SCOPES, interaction
 from palaver.faces.socket.memory import Call, Memory
 from palaver.faces.socket.sessions import is_list_news, session_frame
+from palaver.schema import events
 from palaver.schema.content import TextPart
-from palaver.schema.events import (
-    AnswerStarted,
-    Event,
-    ExchangeReturned,
-    ExchangeSent,
-    KnownEvent,
-    MessageAdded,
-    QueueAdded,
-    QueueEdited,
-    QueueRemoved,
-    RequestOpened,
-    RequestResolved,
-    TextDelta,
-    TextFinished,
-    ThinkingDelta,
-    ThinkingFinished,
-    ToolCalled,
-    ToolFinished,
-    ToolInputDelta,
-    ToolOutputDelta,
-    ToolStarted,
-    TurnFinished,
-    TurnInterrupted,
-    TurnStarted,
-    UnknownEvent,
-)
 from palaver.schema.view import State, Stopped, TextBlock
 
 Json = dict[str, Any]
@@ -72,7 +47,7 @@ class SocketProjector:
         self._memory = memory
         self._renew = renew
 
-    def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
+    def project(self, event: events.Event, before: State, after: State) -> Sequence[Told]:
         event = _made_whole(event, self._memory)
         frames = told(event, self._memory)
         if is_cut(event):
@@ -85,9 +60,9 @@ class SocketProjector:
         return (Told(b"", (GAP, str(state.seq))),)
 
 
-def _made_whole(event: Event, memory: Memory) -> Event:
+def _made_whole(event: events.Event, memory: Memory) -> events.Event:
     """A text that outgrew its event, from its fragments."""
-    if not isinstance(event, TextFinished) or event.blob is None:
+    if not isinstance(event, events.TextFinished) or event.blob is None:
         return event
     writing = memory.writing.get((event.message, event.block))
     if writing is None or len(writing.text.encode()) != event.blob.size:
@@ -95,12 +70,12 @@ def _made_whole(event: Event, memory: Memory) -> Event:
     return replace(event, text=writing.text, blob=None)
 
 
-def is_cut(event: Event) -> bool:
+def is_cut(event: events.Event) -> bool:
     """Whether an event holds only the beginning of a text that is told; all of it is in a blob."""
     match event:
-        case TextFinished():
+        case events.TextFinished():
             return event.blob is not None
-        case MessageAdded(hidden=False):
+        case events.MessageAdded(hidden=False):
             parts = (part.blob for part in event.content if isinstance(part, TextPart))
             blocks = (block.blob for block in event.blocks or () if isinstance(block, TextBlock))
             return any((*parts, *blocks))
@@ -108,10 +83,10 @@ def is_cut(event: Event) -> bool:
             return False
 
 
-def told(event: Event, memory: Memory) -> list[Told]:
+def told(event: events.Event, memory: Memory) -> list[Told]:
     """The frames of an event in one piece, encoded: a reader has heard all of an event, or nothing of it. About its
     number, and about the connection that need not hear of its own words."""
-    if isinstance(event, UnknownEvent):
+    if isinstance(event, events.UnknownEvent):
         return []
     frames = [encoded(frame) for frame in project(event, memory)]
     return [Told(b"".join(frames), (str(event.seq), *sender_of(event)))] if frames else []
@@ -125,14 +100,14 @@ def encoded(frame: Json) -> bytes:
     return framed(_encoder.encode(frame))
 
 
-def sender_of(event: KnownEvent) -> tuple[str, ...]:
+def sender_of(event: events.KnownEvent) -> tuple[str, ...]:
     """The connection that sent a message, and shows it already."""
     origin = event.origin
-    is_ours = isinstance(event, MessageAdded) and origin is not None and origin.face == FACE
+    is_ours = isinstance(event, events.MessageAdded) and origin is not None and origin.face == FACE
     return (origin.client,) if is_ours and origin is not None and origin.client else ()
 
 
-def project(event: KnownEvent, memory: Memory) -> list[Json]:
+def project(event: events.KnownEvent, memory: Memory) -> list[Json]:
     """Every frame that is told of an event, in order."""
     said = list(_told(event, memory))
     frames: list[Json] = []
@@ -153,53 +128,53 @@ def project(event: KnownEvent, memory: Memory) -> list[Json]:
 Said = Iterable[tuple[str, Json]]
 
 
-def _told(event: KnownEvent, memory: Memory) -> Said:
+def _told(event: events.KnownEvent, memory: Memory) -> Said:
     match event:
         # Deltas first: nine events of ten are deltas.
-        case TextDelta():
+        case events.TextDelta():
             return answers.grown(event, "text", memory)
-        case ThinkingDelta():
+        case events.ThinkingDelta():
             return answers.grown(event, "thinking", memory)
-        case ToolOutputDelta():
+        case events.ToolOutputDelta():
             return calls.output(event, memory)
-        case ToolInputDelta():
+        case events.ToolInputDelta():
             if event.message in memory.answers and event.call not in memory.calls:
                 memory.calls[event.call] = Call(event.message, event.name, told=False)
             return ()
-        case TextFinished():
+        case events.TextFinished():
             return answers.finished(event, "text", memory)
-        case ThinkingFinished():
+        case events.ThinkingFinished():
             return answers.finished(event, "thinking", memory)
-        case ToolCalled():
+        case events.ToolCalled():
             return calls.called(event, memory)
-        case ToolStarted():
+        case events.ToolStarted():
             if call := memory.calls.get(event.call):
                 call.runs = True
             return ()
-        case ToolFinished():
+        case events.ToolFinished():
             return calls.result(event, memory)
-        case AnswerStarted():
+        case events.AnswerStarted():
             memory.answers.add(event.message)
             return answers.taken_back(event.replaces, memory) if event.replaces else ()
-        case TurnStarted():
+        case events.TurnStarted():
             memory.begin_turn(event.turn)
             return ()
-        case TurnFinished():
+        case events.TurnFinished():
             return _ended(event, memory)
-        case TurnInterrupted():
+        case events.TurnInterrupted():
             return _cancelled(event, memory)
-        case RequestOpened():
+        case events.RequestOpened():
             return _asked(event, memory)
-        case RequestResolved():
+        case events.RequestResolved():
             return _answered(event, memory)
-        case QueueAdded() | QueueEdited() | QueueRemoved():
+        case events.QueueAdded() | events.QueueEdited() | events.QueueRemoved():
             return messages.in_queue(event, memory)
-        case MessageAdded():
+        case events.MessageAdded():
             return messages.message(event, memory)
-        case ExchangeSent():
+        case events.ExchangeSent():
             memory.exchanges[event.exchange] = event.mode == "async"
             return ()
-        case ExchangeReturned():
+        case events.ExchangeReturned():
             return _returned(event, memory)
         case _:
             return (session_frame(event),) if is_list_news(event) else ()
@@ -208,7 +183,7 @@ def _told(event: KnownEvent, memory: Memory) -> Said:
 # -- interactions
 
 
-def _asked(event: RequestOpened, memory: Memory) -> Said:
+def _asked(event: events.RequestOpened, memory: Memory) -> Said:
     if event.request in memory.requests:
         return
     request = memory.requests[event.request] = requests.opened(event)
@@ -217,7 +192,7 @@ def _asked(event: RequestOpened, memory: Memory) -> Said:
     yield "interaction_request", interaction(request)
 
 
-def _answered(event: RequestResolved, memory: Memory) -> Said:
+def _answered(event: events.RequestResolved, memory: Memory) -> Said:
     request = memory.requests.pop(event.request, None)
     if request is None:
         return
@@ -239,7 +214,7 @@ def _answered(event: RequestResolved, memory: Memory) -> Said:
 # -- how a turn ends, and what other agents answer
 
 
-def _ended(event: TurnFinished, memory: Memory) -> Said:
+def _ended(event: events.TurnFinished, memory: Memory) -> Said:
     if event.turn != memory.turn:
         return ()
     memory.begin_turn(None)
@@ -251,7 +226,7 @@ def _ended(event: TurnFinished, memory: Memory) -> Said:
     return (("error", error),)
 
 
-def _cancelled(event: TurnInterrupted, memory: Memory) -> Said:
+def _cancelled(event: events.TurnInterrupted, memory: Memory) -> Said:
     if event.turn != memory.turn:
         return
     said = memory.said
@@ -264,7 +239,7 @@ def _cancelled(event: TurnInterrupted, memory: Memory) -> Said:
     yield "output_cancelled", fields
 
 
-def _returned(event: ExchangeReturned, memory: Memory) -> Said:
+def _returned(event: events.ExchangeReturned, memory: Memory) -> Said:
     callback = memory.exchanges.get(event.exchange)
     if callback is None:
         return
