@@ -1,6 +1,6 @@
 /** The words of the session browser, and of what makes a file of a conversation. */
 
-import { bytes, count, number } from "./text";
+import { bytes, count } from "./text";
 
 export const browse = {
   heading: "All conversations",
@@ -72,7 +72,6 @@ export const share = {
   prepare: "Make the file",
   preparing: (size: number) => (size === 0 ? "Preparing …" : `Preparing, ${bytes(size)} so far …`),
   stop: "Cancel",
-  ready: (name: string, size: string) => `${name}, ${size}`,
   save: "Save",
   send: "Share …",
   copy: "Copy text",
@@ -86,5 +85,4 @@ export const share = {
   close: "Close",
   sent: "Shared.",
   notSent: "It was not shared. Save it, and send the file by yourself.",
-  lines: (n: number) => number(n),
 } as const;

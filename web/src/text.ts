@@ -150,6 +150,7 @@ export const text = {
     share: "Export …",
     inspect: "Inspect events",
     browse: "Browse all",
+    copy: "Offline copy",
     archived: "archived",
     cancel: "Cancel",
     status: {

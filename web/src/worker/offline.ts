@@ -49,6 +49,9 @@ const KEPT_VERSIONS = 2;
 /** A server that takes longer is as good as none; whoever waits for it sees the kept page and its banner. */
 const PATIENCE_MS = 5000;
 
+/** From here on a status is a proxy's word about a server that does not answer. */
+const SERVER_FAULT = 500;
+
 const scope = self as unknown as Scope;
 
 scope.addEventListener("install", (event) => {
@@ -84,12 +87,13 @@ async function kept(path: RequestInfo): Promise<Response | undefined> {
   return caches.match(path, { ignoreSearch: true });
 }
 
-/** What the server says; when it says nothing, what is kept. */
+/** What the server says; when it says nothing, or somebody before it says that it is not there, what is kept. */
 async function fresh(request: Request, path: string): Promise<Response> {
   const asked = fetch(request);
   const late = new Promise<null>((resolve) => setTimeout(resolve, PATIENCE_MS, null));
   const answer = await Promise.race([asked.catch(() => null), late]);
-  return answer ?? (await (await caches.open(CURRENT)).match(path)) ?? asked;
+  if (answer !== null && answer.status < SERVER_FAULT) return answer;
+  return (await (await caches.open(CURRENT)).match(path)) ?? asked;
 }
 
 scope.addEventListener("notificationclick", (event) => {

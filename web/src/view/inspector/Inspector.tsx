@@ -121,7 +121,7 @@ function Opened({ id, listShown, onShowList }: Omit<ScreenProps, "rest"> & { id:
               <p className="inspector-empty">{words.noEvent}</p>
             ))}
         </div>
-        <Slider log={log} place={place} entry={entry} live={at === null} onMove={setAt} />
+        <Slider log={log} seq={seq} place={place} entry={entry} live={at === null} onMove={setAt} />
       </main>
     </div>
   );
@@ -235,13 +235,14 @@ function pretty(line: string): string {
 
 interface SliderProps {
   log: EventLog;
+  seq: number;
   place: number;
   entry: Entry | undefined;
   live: boolean;
   onMove: (seq: number | null) => void;
 }
 
-function Slider({ log, place, entry, live, onMove }: SliderProps) {
+function Slider({ log, seq, place, entry, live, onMove }: SliderProps) {
   const last = log.entries.length - 1;
   const moveTo = (to: number): void => {
     const next = log.entries[Math.min(last, Math.max(0, to))];
@@ -260,15 +261,15 @@ function Slider({ log, place, entry, live, onMove }: SliderProps) {
         value={Math.max(0, place)}
         disabled={last < 0}
         aria-label={words.slider}
-        aria-valuetext={entry ? words.moment(entry.seq, log.seq, entry.type, clockSeconds(entry.ts)) : words.noEvent}
+        aria-valuetext={entry ? words.moment(seq, log.seq, entry.type, clockSeconds(entry.ts)) : words.noEvent}
         data-region-focus
         onChange={(event) => moveTo(Number(event.target.value))}
       />
       <button type="button" className="icon-button" aria-label={words.later} title={words.later} disabled={place >= last} onClick={() => moveTo(place + 1)}>
         <Icon name="chevron" />
       </button>
-      <span className="inspector-moment-words tabular">{entry ? `${entry.seq} / ${log.seq}` : ""}</span>
-      <button type="button" className="button small" aria-pressed={live} disabled={last < 0} onClick={() => onMove(live && entry ? entry.seq : null)}>
+      <span className="inspector-moment-words tabular">{entry ? `${seq} / ${log.seq}` : ""}</span>
+      <button type="button" className="button small" aria-pressed={live} disabled={last < 0} onClick={() => onMove(live ? seq : null)}>
         <Icon name={live ? "hold" : "down"} />
         {live ? words.hold : words.goLive}
       </button>

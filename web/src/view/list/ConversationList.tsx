@@ -22,6 +22,7 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
   const store = useStore();
   const actions = usePageActions();
   const list = usePick((snapshot) => snapshot.list);
+  const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
   const [query, setQuery] = useState("");
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => onAsked("search", () => field.current?.focus()), []);
@@ -97,6 +98,7 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
         )}
       </div>
       <div className="list-scroll">
+        {isCopy && <p className="list-note">{text.list.copy}</p>}
         {list.phase === "loading" && <p className="list-note" role="status">{text.list.loading}</p>}
         {list.phase === "failed" && <Failed message={list.error?.message} />}
         {list.phase === "ready" && list.byId.size === 0 && query === "" && (

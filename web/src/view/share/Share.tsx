@@ -137,7 +137,8 @@ function Ready({ file, url, note, onNote, onAgain }: ReadyProps) {
     <>
       <p className="share-file" role="status">
         <Icon name="file" />
-        <span className="mono ellipsis">{words.ready(file.name, bytes(file.size))}</span>
+        <span className="mono ellipsis">{file.name}</span>
+        <span className="share-size tabular">{bytes(file.size)}</span>
       </p>
       <p className="hint" role="status">
         {note}
