@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
+from palaver.core.evolve import fold
 from palaver.schema.events import Event, decode_event
 from palaver.schema.view import State
 from palaver.tui.drawing import Drawing, gap_before, heads_answer
@@ -58,7 +59,9 @@ def text_of(rows: Sequence[Row], drawn: Drawing, opened: frozenset[str] = frozen
 class Dropping:
     """Serves one log and drops the connection after every event, each time with what was sent before sent once more."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, resync_at: int | None = None) -> None:
+        """`resync_at`: in the place of this event and the next comes one snapshot."""
+        self.resync_at = resync_at
         self.lines = lines_of(name)
         self.events: list[Event] = [decode_event(line) for line in self.lines]
         self.start = start_of(name)
@@ -81,6 +84,11 @@ class Dropping:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         at = next((at for at, event in enumerate(self.events) if event.seq > after), len(self.events))
+        if at == self.resync_at:
+            state = fold(self.start, self.events[: at + 2])
+            frame = {"type": "snapshot", "conversation": "golden", "seq": state.seq, "reason": "behind", "state": state}
+            await response.write(b"event: snapshot\ndata: " + msgspec.json.encode(frame) + b"\n\n")
+            return response
         # The one before it again, then the next one, then the one before it once more: a client takes each once.
         for place in (at - 1, at, at - 1):
             if 0 <= place < len(self.events):
@@ -93,8 +101,8 @@ def _json(value: object) -> web.Response:
 
 
 @asynccontextmanager
-async def dropping(name: str) -> AsyncIterator[tuple[Dropping, str]]:
-    served = Dropping(name)
+async def dropping(name: str, resync_at: int | None = None) -> AsyncIterator[tuple[Dropping, str]]:
+    served = Dropping(name, resync_at)
     app = web.Application()
     app.router.add_get("/api/conversations/golden/snapshot", served.snapshot)
     app.router.add_get("/api/conversations/golden/events", served.stream)

@@ -63,6 +63,19 @@ async def test_connection_dropped_at_every_event_gives_the_same_view(name: str) 
         assert "caught_up" in kinds or len(served.events) < 2
 
 
+@pytest.mark.parametrize("at", [1, 7, 20])
+async def test_resync_in_the_middle_gives_the_same_view(at: int) -> None:
+    async with dropping("tools", resync_at=at) as (served, url), Client.connect(url, "") as client:
+        following = Following(client, "golden", Hasty(), lambda: None, lambda connection: None)
+        running = asyncio.create_task(following.run())
+        async with asyncio.timeout(WAIT_S):
+            while following.seq < served.head:  # noqa: ASYNC110 - it tells nobody in a test
+                await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+        assert following.state == fold(served.start, served.events)
+
+
 class Two(App[None]):
     """A transcript that follows events, and one that is shown each state afresh."""
 

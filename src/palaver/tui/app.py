@@ -7,6 +7,7 @@ screen; a refusal goes back to the one who asked, or is said in one line. Knows 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from functools import partial
 from subprocess import SubprocessError
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from palaver.schema.commands import (
     UpdateConversation,
 )
 from palaver.tui import row_words, words
+from palaver.tui.background import begin
 from palaver.tui.conversation import ConversationScreen
 from palaver.tui.intents import (
     Act,
@@ -91,8 +93,8 @@ class PalaverApp(App[None]):
     async def on_mount(self) -> None:
         tell_alt_from_letters()
         await self.push_screen(self.main)
-        self.run_worker(self.outbox.run(), group="outbox", exit_on_error=False)
-        self.run_worker(self._begin(), group="begin", exit_on_error=False)
+        begin(self, self.outbox.run, "outbox")
+        begin(self, self._begin, "begin")
         self.set_interval(SAVE_S, self.remembered.save)
 
     async def _begin(self) -> None:
@@ -145,7 +147,7 @@ class PalaverApp(App[None]):
         if choice == "keep":
             self.exit()
         elif choice == "stop" and self._stop_server is not None:
-            self.run_worker(self._stop_and_exit(self._stop_server), group="leave", exit_on_error=False)
+            begin(self, partial(self._stop_and_exit, self._stop_server), "leave")
 
     async def _stop_and_exit(self, stop: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -188,7 +190,7 @@ class PalaverApp(App[None]):
         if intent.seq is None:
             self.main.show_past(None)
         else:
-            self.run_worker(self._look_back(intent.seq), group="past", exclusive=True, exit_on_error=False)
+            begin(self, partial(self._look_back, intent.seq), "past", newest=True)
 
     async def _look_back(self, seq: int) -> None:
         try:
@@ -202,7 +204,8 @@ class PalaverApp(App[None]):
     def _send(self, intent: Send) -> None:
         intent.stop()
         if not intent.conversation:
-            self.run_worker(self._create(CreateConversation(message=intent.content), intent.refused), group="create")
+            body = CreateConversation(message=intent.content)
+            begin(self, partial(self._create, body, intent.refused), "create")
         elif not self.outbox.add(intent) and intent.refused is not None:
             intent.refused(row_words.TOO_MUCH_WAITS)
         self.main.transcript.go_to_end()
@@ -210,7 +213,7 @@ class PalaverApp(App[None]):
     @on(Order)
     def _order(self, intent: Order) -> None:
         intent.stop()
-        self.run_worker(self._carry_out(intent), group="orders", exit_on_error=False)
+        begin(self, partial(self._carry_out, intent), "orders")
 
     async def _carry_out(self, intent: Order) -> None:
         """One after the other for each conversation; only a stop waits for nothing."""
@@ -228,7 +231,7 @@ class PalaverApp(App[None]):
     @on(Begin)
     def _begin_another(self, intent: Begin) -> None:
         intent.stop()
-        self.run_worker(self._create(intent.body, intent.refused), group="create", exit_on_error=False)
+        begin(self, partial(self._create, intent.body, intent.refused), "create")
 
     async def _create(self, body: CreateConversation, refused: Refused | None) -> None:
         try:
@@ -287,7 +290,7 @@ class PalaverApp(App[None]):
                 self._command(UpdateConversation(archived=False))
             case "branch":
                 body = CreateConversation(branch=Branch(conversation=conversation))
-                self.run_worker(self._create(body, None), group="create", exit_on_error=False)
+                begin(self, partial(self._create, body, None), "create")
             case "end":
                 main.transcript.go_to_end()
             case "start":
@@ -306,9 +309,9 @@ class PalaverApp(App[None]):
             case "next_region" | "previous_region":
                 main.action_region(1 if action == "next_region" else -1)
             case "quit":
-                self.run_worker(self.action_quit(), group="quit", exit_on_error=False)
+                begin(self, self.action_quit, "quit")
             case _:
-                self.run_worker(self._open_screen(action), group="screens", exclusive=True, exit_on_error=False)
+                begin(self, partial(self._open_screen, action), "screens", newest=True)
 
     def _command(self, command: Interrupt | SendMessage | Regenerate | UpdateConversation) -> None:
         if self.main.conversation:

@@ -6,6 +6,7 @@ read only; whatever changes something goes to the app as an intent.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -19,6 +20,7 @@ from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.schema.view import Listing, State, TextBlock
 from palaver.tui import row_words, words
+from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.frame import Docks, next_region
@@ -157,13 +159,13 @@ class ConversationScreen(Screen[None]):
         self._listings, self._below = (), ()
         self._book = RowBook(self._day_of, seen_seq)
         self._following = Following(self._client, conversation, self._clock, self._beat.news, self._connection)
-        self.run_worker(self._following.run(), group="following", exclusive=True, exit_on_error=False)
+        begin(self.app, self._following.run, "following", newest=True)
         self.docks.composer.read_only("")
         self.docks.focus_composer()
 
     def close(self) -> None:
         """No conversation: what is written begins a new one."""
-        self.workers.cancel_group(self, "following")
+        self.app.workers.cancel_group(self.app, "following")
         self.transcript.open_another(row_words.FRESH)
         self._following, self._book, self._past, self._rows = None, None, None, ()
         self._connection(Connection("open"))
@@ -216,7 +218,7 @@ class ConversationScreen(Screen[None]):
         if self._following is not None and self._past is None and state.seq:
             self._seen(state.conversation, state.seq)
         if self._wanted is not None and state.seq:
-            self.run_worker(self._reach(*self._wanted), group="reach", exclusive=True, exit_on_error=False)
+            begin(self.app, partial(self._reach, *self._wanted), "reach", newest=True)
             self._wanted = None
 
     def _name_of(self, agent: str) -> str:
@@ -251,7 +253,7 @@ class ConversationScreen(Screen[None]):
     def _want_older(self, event: Transcript.OlderWanted) -> None:
         event.stop()
         if self.state.offset and self._past is None and self._following is not None:
-            self.run_worker(self._load_older(self._following), group="older", exclusive=False, exit_on_error=False)
+            begin(self.app, partial(self._load_older, self._following), "older")
 
     async def _load_older(self, following: Following) -> bool:
         try:
@@ -277,7 +279,7 @@ class ConversationScreen(Screen[None]):
             self.transcript.focus()
 
     def jump(self, message: str, seq: int) -> None:
-        self.run_worker(self._reach(message, seq), group="reach", exclusive=True, exit_on_error=False)
+        begin(self.app, partial(self._reach, message, seq), "reach", newest=True)
 
     # -- subagents
 
@@ -291,7 +293,7 @@ class ConversationScreen(Screen[None]):
 
     def _look_at_family(self) -> None:
         if any(child.status == "running" for child in self.state.subagents) or self._below:
-            self.run_worker(self._ask_family(self.conversation), group="family", exclusive=True, exit_on_error=False)
+            begin(self.app, partial(self._ask_family, self.conversation), "family", newest=True)
 
     async def _ask_family(self, conversation: str) -> None:
         root = self.state.parent.root if self.state.parent else conversation

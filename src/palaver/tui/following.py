@@ -120,15 +120,15 @@ class Following:
 
             async with aclosing(self._client.stream(self.conversation, self._wire, heard)) as stream:
                 async for followed in stream:
-                    self._take(followed)
+                    await self._take(followed)
 
-    def _take(self, followed: Followed) -> None:
+    async def _take(self, followed: Followed) -> None:
         self._wire = followed.state
         if followed.events:
             self._pending.extend(followed.events)
             self._changed()
         else:
-            self._resync(followed.state)
+            await self._resync(followed.state)
         if self.connection.kind == "catching_up" and self.seq >= self._head:
             self._tell("caught_up", events=self._behind)
 
@@ -155,11 +155,22 @@ class Following:
         self._pending.clear()
         self._changed()
 
-    def _resync(self, state: State) -> None:
-        """The view came as a whole. What was loaded above it stays; only its own part is new."""
+    async def _resync(self, state: State) -> None:
+        """The view came as a whole. What was loaded above it stays in sight, and is read again: it may have changed too."""
         known = self.state
         self._pending.clear()
         self._state = state if known is None else with_older(state, known.messages)
+        self._changed()
+        fresh, wanted = state, len(self._state.messages)
+        try:
+            while fresh.offset and fresh.messages and len(fresh.messages) < wanted:
+                page = await self._client.messages(self.conversation, fresh.messages[0].seq, PAGE)
+                if not page:
+                    break
+                fresh = with_older(fresh, tuple(page))
+        except PalaverError:
+            return  # What was known before is the best there is.
+        self._state = fresh
         self._changed()
 
     async def load_older(self) -> bool:

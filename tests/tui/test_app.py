@@ -1,0 +1,127 @@
+"""The app around the conversation: leaving, colours, subagents beside the transcript, an earlier moment, what is remembered."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.backends.script import Say, Tool, Tools
+from palaver.client.client import Client
+from palaver.clock import SystemClock
+from palaver.core.evolve import fold
+from palaver.schema.events import decode_event
+from palaver.tui.app import PalaverApp
+from palaver.tui.family import Family
+from palaver.tui.intents import ViewAt
+from palaver.tui.remembered import Remembered
+from palaver.tui.theme import DARK, LIGHT, LIGHT_NAME
+from tests.flows.served import Served, serving
+from tests.tui.golden import lines_of, start_of
+from tests.tui.opened import Opened, opened
+
+CALLS = Tools((Tool("read", {"path": "a"}, "1\n"), Tool("shell", {"command": "make"}, "ok\n")))
+
+
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    async with serving(tmp_path_factory.mktemp("app") / "data", [Say("First."), CALLS, Say("Last.")]) as server:
+        yield server
+
+
+async def test_leaving_asks_about_a_server_that_was_started_for_it(served: Served) -> None:
+    stopped: list[str] = []
+
+    async def stop() -> None:
+        stopped.append("stopped")
+
+    async with Client.connect(served.url, served.token) as client:
+        app = PalaverApp(client, SystemClock(), stop_server=stop)
+        async with app.run_test(size=(80, 24)) as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.press("ctrl+q")
+            await terminal.until_shown("Leave Palaver?")
+            await terminal.press("escape")
+            await terminal.until_gone("Leave Palaver?")
+            await terminal.press("ctrl+q")
+            await terminal.until_shown("keep the server running")
+            await terminal.press("s")
+            await terminal.until(lambda: stopped == ["stopped"])
+
+
+async def test_leaving_a_server_that_runs_anyway_asks_nothing(served: Served) -> None:
+    async with opened(served) as terminal:
+        await terminal.press("ctrl+q")
+        await terminal.until(lambda: terminal.app.return_code is not None)
+
+
+async def test_colours_change_everywhere_and_are_remembered(served: Served, tmp_path: Path) -> None:
+    conversation = await served.create(message="go")
+    await served.settled(conversation)
+    path = tmp_path / "terminal.json"
+    async with Client.connect(served.url, served.token) as client:
+        app = PalaverApp(client, SystemClock(), conversation=conversation, remembered=Remembered(path))
+        async with app.run_test(size=(80, 24)) as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.until_shown("Last.")
+            assert _grounds(terminal) == {DARK.paper, DARK.panel}
+            app.act("theme")
+            await terminal.until(lambda: _grounds(terminal) == {LIGHT.paper, LIGHT.panel})
+    assert Remembered(path).theme == LIGHT_NAME
+
+
+def _grounds(terminal: Opened) -> set[str]:
+    strips = [terminal.transcript.render_line(y) for y in range(terminal.transcript.size.height)]
+    styles = [segment.style for strip in strips for segment in strip if segment.style is not None]
+    return {style.bgcolor.triplet.hex for style in styles if style.bgcolor and style.bgcolor.triplet}
+
+
+async def test_subagents_stand_beside_the_transcript_where_there_is_room(served: Served) -> None:
+    conversation = await served.create(message="go")
+    state = fold(start_of("delegating"), [decode_event(line) for line in lines_of("delegating")])
+    async with opened(served, conversation, size=(140, 36)) as terminal:
+        await terminal.until_shown("Last.")
+        terminal.app.main.show_past(replace(state, conversation=conversation))
+        await terminal.until_shown("Subagents")
+        family = terminal.app.main.query_one(Family)
+        assert [member.state for member in family.members] == ["completed", "cancelled", "failed"]
+        assert terminal.shows("✗ sower · failed")
+        await terminal.pilot.resize_terminal(100, 36)
+        await terminal.until_gone("Subagents")
+
+
+async def test_earlier_moment_is_shown_and_left_again(served: Served) -> None:
+    conversation = await served.create(message="go")
+    events = await served.settled(conversation)
+    first = next(event["seq"] for event in events if event["type"] == "text.finished")
+    async with opened(served, conversation) as terminal:
+        await terminal.until_shown("Last.")
+        terminal.app.post_message(ViewAt(first))
+        await terminal.until_gone("Last.")
+        await terminal.until_shown("First.")
+        assert terminal.app.main.docks.composer.prompt.read_only
+        await terminal.press("escape")
+        await terminal.until_shown("Last.")
+        assert not terminal.app.main.docks.composer.prompt.read_only
+
+
+async def test_what_came_while_nobody_looked_is_divided_off(served: Served, tmp_path: Path) -> None:
+    conversation = await served.create(message="one")
+    await served.settled(conversation)
+    path = tmp_path / "terminal.json"
+    for words, divided in (("two", False), ("three", True)):
+        async with Client.connect(served.url, served.token) as client:
+            app = PalaverApp(client, SystemClock(), conversation=conversation, remembered=Remembered(path))
+            async with app.run_test(size=(80, 60)) as pilot:
+                terminal = Opened(app, pilot, client)
+                await terminal.until(lambda: terminal.state.seq > 0 and terminal.shows("Last."))  # noqa: B023
+                assert terminal.shows("New since you left") is divided
+                app.remembered.save()
+        before = (await served.state(conversation))["seq"]
+        await served.send(conversation, words)
+        await served.settled(conversation, after=before)
+
+
+async def test_conversation_that_is_not_there_is_said(served: Served) -> None:
+    async with opened(served, "nobody") as terminal:
+        await terminal.until_shown("This conversation was deleted.")
