@@ -78,6 +78,7 @@ class RequestCard(Vertical, can_focus=True):
         self.asked = asked
         self.clock = clock
         self.place = ""
+        self._heading = heading_of(asked)
         self.failed = ""
         self.is_keyed = True
         """Of several in sight, one is meant by the keys that answer."""
@@ -115,7 +116,7 @@ class RequestCard(Vertical, can_focus=True):
 
     def compose(self) -> ComposeResult:
         with Widget(classes="top"):
-            yield Static(Content(heading_of(self.asked)), classes="heading")
+            yield Static(Content(self._heading), classes="heading")
             yield Static(classes="place")
         with VerticalScroll(classes="body", can_focus=False):
             yield from self.compose_body()
@@ -146,6 +147,11 @@ class RequestCard(Vertical, can_focus=True):
         """Bring everything up to date that is not written once for ever."""
         if not self._is_drawn:
             return
+        heading = heading_of(self.asked)
+        if heading != self._heading:
+            # The agent's name may be known later than its request.
+            self._heading = heading
+            self.query_one(".heading", Static).update(Content(heading))
         self.query_one(".place", Static).update(Content(self.place))
         meta = self.query_one(".meta", Static)
         said = meta_of(self.asked.request, self.clock.now_ms())

@@ -122,6 +122,8 @@ class Composer(Vertical):
     # -- being told
 
     def show(self, state: State) -> None:
+        # Told with every token; drawn only when something of it changed.
+        is_same = _told(state) == _told(self._state) and state.queue is self._state.queue
         before, self._state = self._state, state
         if state.conversation != before.conversation:
             self._enter(state, was_nowhere=not before.conversation)
@@ -129,7 +131,8 @@ class Composer(Vertical):
             self._take_draft(state.draft)
         if self._editing is not None and all(item.id != self._editing.id for item in state.queue):
             self._leave_edit(keep=True)
-        self.retell()
+        if not is_same:
+            self.retell()
 
     def _take_draft(self, draft: str) -> None:
         """Changed on another device, unless it is our own coming back; what is being written here is never replaced."""
@@ -394,6 +397,11 @@ class Composer(Vertical):
         if begun is not None:
             ending = "" if chosen.text.endswith("/") else " "
             self.prompt.replace(f"@{chosen.text}{ending}", (row, begun[0]), (row, column))
+
+
+def _told(state: State) -> tuple[object, ...]:
+    """What of a view changes what the composer says."""
+    return state.conversation, state.draft, state.turn is not None and (state.turn.id, state.turn.steerable)
 
 
 def _size(text: str) -> int:

@@ -103,7 +103,7 @@ class QuestionCard(RequestCard):
         inside, said = self.has_focus_within, words.Question
         return [
             Key("Enter" if inside else "Alt+1", said.SEND, self.action_send, self.is_heard),
-            Key("X" if inside else "Alt+3", said.SKIP, self.action_skip, self.is_heard),
+            Key("Alt+3", said.SKIP, self.action_skip, self.is_heard),
         ]
 
     def more_choices(self) -> list[Key]:

@@ -92,11 +92,15 @@ class QueueStrip(Vertical, can_focus=True):
         self.set_interval(0.5, self.tick)
 
     def show(self, state: State) -> None:
+        can_steer = state.turn is not None and state.turn.steerable
+        # Told with every token; drawn only when something of it changed.
+        if (state.conversation, can_steer) == (self._conversation, self._can_steer) and state.queue is self._queue:
+            return
         if state.conversation != self._conversation:
             self._conversation, self._removed, self._at = state.conversation, None, 0
         chosen = self.item
         self._queue = state.queue
-        self._can_steer = state.turn is not None and state.turn.steerable
+        self._can_steer = can_steer
         # The cursor stays with its message, wherever that moved.
         if chosen is not None:
             self._at = next((at for at, item in enumerate(self._queue) if item.id == chosen.id), self._at)

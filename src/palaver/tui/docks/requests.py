@@ -16,7 +16,7 @@ from textual.widgets import Static
 from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
 from palaver.core.state import find_request
-from palaver.schema.view import State
+from palaver.schema.view import Request, State
 from palaver.tui import words
 from palaver.tui.docks.approval import ApprovalCard, MoneyCard
 from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of, say_resolution
@@ -50,6 +50,8 @@ class RequestDock(Vertical):
         super().__init__()
         self._clock = clock
         self._conversation = ""
+        self._told: tuple[object, ...] = ()
+        self._requests: tuple[Request, ...] = ()
         self._asked: list[Asked] = []
         self._cards: dict[str, RequestCard] = {}
         self._shown: str | None = None
@@ -73,6 +75,12 @@ class RequestDock(Vertical):
         return self._cards.get(self._shown or "")
 
     def show(self, state: State, below: Sequence[WaitingRequest] = ()) -> None:
+        turn = (state.turn.id, state.turn.backend) if state.turn else None
+        told = (state.conversation, state.agent, turn, tuple(below), self.names)
+        # Told with every token; drawn only when something of it changed.
+        if told == self._told and state.requests is self._requests:
+            return
+        self._told, self._requests = told, state.requests
         if state.conversation != self._conversation:
             self._leave()
             self._conversation = state.conversation
