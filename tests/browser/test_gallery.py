@@ -63,6 +63,8 @@ async def test_shot_is_taken(harbour: Harbour, name: str) -> None:
     for look in shot.looks:
         if look == "phone":
             await visitor.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+            if shot.on_phone is not None:
+                await shot.on_phone(visitor)
         await picture(visitor.page, f"{name}-{look}", "dark" if look == "dark" else "light")
 
 

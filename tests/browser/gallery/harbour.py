@@ -31,6 +31,8 @@ from tests.provider.server import ScriptedProvider
 
 NOW = datetime(2026, 11, 16, 9, 41, tzinfo=UTC)
 """A Monday morning."""
+PORT = 8124
+"""Always the same: it is in the pictures."""
 MODEL, SMALL = "keeper-1", "keeper-mini"
 WINDOW_TOKENS = 200_000
 WAIT_S = 30.0
@@ -183,7 +185,7 @@ async def harbour_serving(
     clock = FixedStart()
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", PORT))
         service = ProviderSettings(
             "keeper", "openai", provider.url, api_key="-", models=(MODEL, SMALL), window_tokens=WINDOW_TOKENS
         )

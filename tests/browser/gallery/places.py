@@ -19,6 +19,35 @@ CHOICES = "Choices"
 BESIDE = "Beside the conversations"
 
 
+async def with_the_list(visitor: Visitor) -> None:
+    await visitor.show_list()
+    await expect(visitor.search_field).to_be_visible()
+
+
+async def without_menu(visitor: Visitor) -> None:
+    if await visitor.page.get_by_role("menu").count():
+        await visitor.press("Escape")
+    await expect(visitor.page.get_by_role("menu")).to_have_count(0)
+
+
+async def with_agents(visitor: Visitor) -> None:
+    await without_menu(visitor)
+    await visitor.page.get_by_role("button", name="Agent: ").click()
+    await expect(visitor.page.get_by_role("menu")).to_contain_text("Reviewer")
+
+
+async def with_modes(visitor: Visitor) -> None:
+    await without_menu(visitor)
+    await visitor.page.get_by_role("button", name="Mode: ").click()
+    await expect(visitor.page.get_by_role("menu")).to_be_visible()
+
+
+async def with_results(visitor: Visitor) -> None:
+    await visitor.show_list()
+    await visitor.search_field.fill("lamp")
+    await expect(visitor.page.locator("mark").first).to_be_visible()
+
+
 @shot(IN, "Sign in with the printed link, or with a token.", ALL)
 async def sign_in(harbour: Harbour) -> Visitor:
     harbour.visitors.complaints.expect(SIGNED_OUT)
@@ -46,11 +75,10 @@ async def home(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "Who shall answer: the agents of this server, with what they are good for.", HANDY)
+@shot(IN, "Who shall answer: the agents of this server, with what they are good for.", HANDY, on_phone=with_agents)
 async def home_agents(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
-    await visitor.page.get_by_role("button", name="Agent: ").click()
-    await expect(visitor.page.get_by_role("menu")).to_contain_text("Reviewer")
+    await with_agents(visitor)
     return visitor
 
 
@@ -66,7 +94,12 @@ async def home_folder(harbour: Harbour) -> Visitor:
 # -- lists
 
 
-@shot(LISTS, "The list: what waits for you comes first, then what is at work; a dot marks what you have not seen.", ALL)
+@shot(
+    LISTS,
+    "The list: what waits for you comes first, then what is at work; a dot marks what you have not seen.",
+    ALL,
+    on_phone=with_the_list,
+)
 async def conversations(harbour: Harbour) -> Visitor:
     await many_wait(harbour)
     harbour.says("I look through the log", Gate(name="log"))
@@ -80,12 +113,10 @@ async def conversations(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "Search over all conversations, with the words in their place.", HANDY)
+@shot(LISTS, "Search over all conversations, with the words in their place.", HANDY, on_phone=with_results)
 async def search(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
-    await visitor.show_list()
-    await visitor.search_field.fill("lamp")
-    await expect(visitor.page.locator("mark").first).to_be_visible()
+    await with_results(visitor)
     return visitor
 
 
@@ -137,11 +168,10 @@ async def missing(harbour: Harbour) -> Visitor:
 # -- choices
 
 
-@shot(CHOICES, "What runs without asking is chosen for each conversation.", HANDY)
+@shot(CHOICES, "What runs without asking is chosen for each conversation.", HANDY, on_phone=with_modes)
 async def modes(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
-    await visitor.page.get_by_role("button", name="Mode: ").click()
-    await expect(visitor.page.get_by_role("menu")).to_be_visible()
+    await with_modes(visitor)
     return visitor
 
 
@@ -259,9 +289,11 @@ async def trust(harbour: Harbour) -> Visitor:
     await visitor.go()
     await visitor.page.get_by_role("combobox", name="Folder").fill(harbour.project("website"))
     await visitor.page.get_by_role("link", name="Look at what they would be allowed").click()
-    gardener = visitor.page.get_by_role("main").get_by_text("Gardener").first
-    await gardener.scroll_into_view_if_needed()
-    await expect(gardener).to_be_in_viewport()
+    allowed = visitor.page.get_by_role("main").get_by_text("What it would be allowed").first
+    await allowed.click()
+    last = visitor.page.get_by_role("main").get_by_role("link", name="Missions")
+    await last.scroll_into_view_if_needed()
+    await expect(last).to_be_in_viewport()
     return visitor
 
 

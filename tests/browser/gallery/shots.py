@@ -9,6 +9,7 @@ from tests.browser.visitor import Visitor
 
 Look = Literal["light", "dark", "phone"]
 Play = Callable[[Harbour], Awaitable[Visitor]]
+Then = Callable[[Visitor], Awaitable[None]]
 
 ALL: tuple[Look, ...] = ("light", "dark", "phone")
 LIGHT: tuple[Look, ...] = ("light",)
@@ -23,6 +24,8 @@ class Shot:
     caption: str
     play: Play
     looks: tuple[Look, ...]
+    on_phone: Then | None = None
+    """Done once the window is as narrow as a phone: what was open closes with a change of layout."""
 
     @property
     def pixels(self) -> int:
@@ -34,11 +37,13 @@ SHOTS: dict[str, Shot] = {}
 """In the order of the gallery."""
 
 
-def shot(section: str, caption: str, looks: tuple[Look, ...] = LIGHT) -> Callable[[Play], Play]:
+def shot(
+    section: str, caption: str, looks: tuple[Look, ...] = LIGHT, on_phone: Then | None = None
+) -> Callable[[Play], Play]:
     def keep(play: Play) -> Play:
         name = play.__name__.replace("_", "-")
         assert name not in SHOTS, f"two pictures are called {name}"
-        SHOTS[name] = Shot(name, section, caption, play, looks)
+        SHOTS[name] = Shot(name, section, caption, play, looks, on_phone)
         return play
 
     return keep

@@ -203,13 +203,24 @@ async def shortened(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "The context meter: how full the model's window is and with what, tokens, and cost.", HANDY)
+async def with_meter(visitor: Visitor) -> None:
+    opened = visitor.page.get_by_text("Project instructions")
+    await expect(opened).to_have_count(0)
+    await visitor.page.get_by_role("button", name="Context and cost").click()
+    await expect(opened).to_be_visible()
+
+
+@shot(
+    TOOLS,
+    "The context meter: how full the model's window is and with what, tokens, and cost.",
+    HANDY,
+    on_phone=with_meter,
+)
 async def meter(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("How full is the context?", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
     await visitor.rests()
-    await visitor.page.get_by_role("button", name="Context and cost").click()
-    await expect(visitor.page.get_by_text("Project instructions")).to_be_visible()
+    await with_meter(visitor)
     return visitor
 
 
