@@ -12,10 +12,12 @@ import re
 
 # C0 but tab and newline, DEL, C1; then what reorders, hides or takes no room: soft hyphen, ALM, Hangul fillers, Mongolian
 # separator, zero-width marks, embeddings, isolates, invisible operators, line and paragraph separators, BOM, annotation
-# marks, variation selectors, tags; and halves of surrogate pairs, which no terminal can be sent.
+# marks, variation selectors, marks of shorthand and music, tags; and halves of surrogate pairs, which no terminal can be
+# sent.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e01ef"
 )
 _ANY_HIDDEN = re.compile(f"[{_HIDDEN}]")
 

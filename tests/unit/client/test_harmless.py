@@ -3,21 +3,28 @@
 import re
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.client import harmless
 from palaver.client.harmless import Scrubber, one_line, plain_output, prose, visible
+from palaver.tui import safe
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b\ufeff\ud800-\udfff]")
-ANY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\r\n\u202e\u200d\ufe0f9a#é"), max_size=60)
+ANY = st.text(
+    st.characters(exclude_categories=()) | st.sampled_from("\x1b\r\n\u202e\u200d\ufe0f9a#é\U0001d173\U000e0041"),
+    max_size=60,
+)
 
 
+@settings(deadline=None)
 @given(ANY)
 def test_no_control_character_leaves(text: str) -> None:
-    for harmless in (visible, prose, plain_output, one_line):
-        assert not CONTROL.search(harmless(text))
+    for scrub in (visible, prose, plain_output, one_line):
+        assert not CONTROL.search(scrub(text))
 
 
+@settings(deadline=None)
 @given(ANY, st.lists(st.integers(0, 60), max_size=6))
 def test_text_in_pieces_comes_out_as_the_whole_would(text: str, cuts: list[int]) -> None:
     scrubber = Scrubber()
@@ -25,6 +32,12 @@ def test_text_in_pieces_comes_out_as_the_whole_would(text: str, cuts: list[int])
     pieces = [text[start:end] for start, end in pairwise(places)]
     out = "".join(scrubber.feed(piece) for piece in pieces) + scrubber.finish()
     assert out == prose(text)
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_command_line_and_terminal_ui_show_the_same(text: str) -> None:
+    assert (safe.visible(text), safe.prose(text)) == (harmless.visible(text), harmless.prose(text))
 
 
 def test_emoji_and_scripts_keep_what_joins_them() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.client.sse import ServerSent, server_sent
@@ -30,6 +30,7 @@ async def pieces(sizes: list[int]) -> AsyncIterator[bytes]:
     yield rest
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 40)))
 def test_events_are_the_same_in_whatever_pieces_they_come(sizes: list[int]) -> None:
     import asyncio
