@@ -50,3 +50,10 @@ test("a stop ends the reading", () => {
   expect(aloud.hear(state("One. Tw")).say).toEqual(["One."]);
   expect(aloud.hear(state("One. Tw", { running: false, outcome: "interrupted" }))).toEqual({ say: [], hush: true });
 });
+
+test("a turn that began and ended between two looks is read", () => {
+  const aloud = new Aloud();
+  aloud.hear({ ...EMPTY_STATE });
+  expect(aloud.hear(state("All at once.", { running: false })).say).toEqual(["All at once."]);
+  expect(aloud.hear(state("All at once.", { running: false })).say).toEqual([]);
+});

@@ -57,16 +57,19 @@ export class Sentences {
 export class Aloud {
   private readonly texts = new Map<string, { chars: number; sentences: Sentences; ended: boolean }>();
   private turn: string | null = null;
+  private ended: string | null = null;
   private begun = false;
 
   /** What was finished since the last call. `hush`: the turn was stopped, so nothing of it should be said any more. */
   hear(state: State): { say: string[]; hush: boolean } {
     const before = this.turn;
-    const hush = this.begun && before !== null && state.last_turn?.id === before && state.last_turn.outcome === "interrupted";
-    // A turn that has just ended still has its last words to say.
-    const turn = state.turn?.id ?? before;
+    // A turn that has just ended still has its last words to say; a short one may begin and end unseen.
+    const ended = state.last_turn !== null && state.last_turn.id !== this.ended ? state.last_turn : null;
+    const hush = this.begun && ended?.outcome === "interrupted";
+    const turn = state.turn?.id ?? ended?.id ?? null;
     if (turn !== before) this.texts.clear();
     this.turn = state.turn?.id ?? null;
+    this.ended = state.last_turn?.id ?? null;
     const say = turn === null ? [] : messagesOfTurn(state, turn).flatMap(({ id, role, status, blocks }) => {
       if (role !== "assistant" || status === "superseded") return [];
       return blocks.flatMap((block) => (block.type === "text" ? this.take(`${id}:${block.index}`, block) : []));

@@ -30,7 +30,9 @@ export function Palette({ conversation, onToggleList, onClose }: PaletteProps) {
       .toSorted((a, b) => b.updated_at - a.updated_at)
       .slice(0, CONVERSATIONS_SHOWN)
       .map((item): PaletteCommand => ({ name: item.title || text.list.untitled, note: item.agent, run: () => actions.open(item.id) }));
-    const named = commands.filter((command) => fits(command.name, query));
+    const fitting = commands.filter((command) => fits(command.name, query));
+    // What begins with the words typed is what was meant, if anything is.
+    const named = query === "" ? fitting : fitting.toSorted((a, b) => Number(begins(b.name, query)) - Number(begins(a.name, query)));
     return { commands: named, conversations, all: [...named, ...conversations] };
   }, [list, commands, query, conversation, actions]);
 
@@ -101,6 +103,10 @@ export function Palette({ conversation, onToggleList, onClose }: PaletteProps) {
       {entries.all.length === 0 && <p className="list-note" role="status">{text.palette.none}</p>}
     </Dialog>
   );
+}
+
+function begins(name: string, query: string): boolean {
+  return name.toLowerCase().startsWith(query.toLowerCase());
 }
 
 /** Every word typed occurs in the name. */

@@ -173,7 +173,7 @@ function GrantRow({ grant, onRemoved }: { grant: StandingGrant; onRemoved: () =>
   const api = useLaterApi();
   const [state, setState] = useState<"kept" | "going" | { refused: string }>("kept");
   const what = grant.match === null ? settings.everyCall(grant.tool) : `${grant.tool}: ${visible(grant.match)}`;
-  const where = grant.project ? settings.inProject(grant.project) : settings.forAgent(grant.agent ?? "");
+  const where = text.join(grant.agent && settings.forAgent(grant.agent), grant.project && settings.inProject(grant.project));
   const remove = (): void => {
     setState("going");
     api.removeGrant(grant.id).then(onRemoved, (cause: unknown) => {
