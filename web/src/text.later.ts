@@ -378,6 +378,7 @@ export const later = {
     notifyHint: "A notice of the system for each request, only while this page is in the background.",
     notifyDenied: "This browser does not let Palaver show notices. Allow them in the browser's settings for this address.",
     notifyMissing: "This browser shows notices only on pages with HTTPS, or on the machine itself.",
+    notifyMore: "Which notices, and the page as an app",
     notice: (agent: string) => `${agent} waits for you`,
   },
 

@@ -80,8 +80,8 @@ export const installable = new Installable();
 
 export function keep(store: Store, go: (address: string) => void): void {
   if (!canKeep()) return;
-  // A browser that forbids it shows the page as it always did.
-  navigator.serviceWorker.register("/sw.js").catch(() => undefined);
+  // Not beside the first picture: it fetches the whole page once more. A browser that forbids it shows the page as ever.
+  setTimeout(() => navigator.serviceWorker.register("/sw.js").catch(() => undefined), SAVE_MS);
   navigator.serviceWorker.addEventListener("message", ({ data }) => {
     if (typeof data?.go === "string" && data.go.startsWith("/")) go(data.go);
   });
@@ -137,6 +137,8 @@ class Keeper {
     };
     const states = new Map<string, State>();
     for (const [id, { phase, state }] of now.open) {
+      // While a turn writes it changes with every token; whoever goes away meanwhile has it as far as it is.
+      if (state.turn !== null && !document.hidden) continue;
       const short = phase === "ready" || state.deleted ? abridged(state) : null;
       if (short !== null) states.set(id, short);
     }

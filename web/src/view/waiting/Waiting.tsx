@@ -158,6 +158,9 @@ function Notices() {
           <span className="option-more">{trouble ?? later.waiting.notifyHint}</span>
         </span>
       </label>
+      <p className="hint">
+        <ScreenLink to="/device">{later.waiting.notifyMore}</ScreenLink>
+      </p>
     </div>
   );
 }
