@@ -11,6 +11,7 @@ from palaver.cli.printed import PRINTED
 from palaver.schema.view import Offer, Plan, PlanItem, Question, QuestionOption
 from tests.flows.served import WAIT_S, Served, serving
 from tests.flows.terminal import in_terminal, palaver
+from tests.flows.test_delegation import crew, task
 
 BUILD: list[Step] = [
     Tool(
@@ -142,3 +143,13 @@ async def test_waiting_is_told_as_json_too(tmp_path: Path) -> None:
         one = msgspec.json.decode(waiting)
         assert set(one) == set(PRINTED["requests list"].names)
         assert one["request"]["id"] == events[-1]["request"]
+
+
+async def test_request_of_a_subagent_is_told_where_its_parent_was_sent_to_work(tmp_path: Path) -> None:
+    async with crew(tmp_path) as work:
+        wishes = ("--agent", "coordinator", "--folder", str(work.project), "--url", work.server.url)
+        order = task("!write notes.txt from below", "careful")
+        code, _, err = await palaver(tmp_path / "data", "send", order, *wishes)
+        assert (code, "notes.txt" in err, "palaver requests answer " in err) == (9, True, True)
+        (waiting,) = (await work.server.http.get("/api/requests")).json()["items"]
+        assert (waiting["root"], waiting["agent"]) == (err.split()[-1], "careful")
