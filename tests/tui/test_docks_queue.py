@@ -158,6 +158,21 @@ async def test_the_plan_under_way_is_one_line_that_opens() -> None:
         assert not line.display
 
 
+async def test_one_key_leads_from_the_prompt_to_what_waits_and_on_through_everything() -> None:
+    items = (PlanItem(title="Read", status="in_progress"),)
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(approval(), plan=Plan(summary="All", items=items, status="executing"), queue=QUEUE))
+        await pilot.pause()
+        passed = []
+        for _ in range(4):
+            await pilot.press("f6")
+            passed.append(type(app.focused).__name__)
+        assert passed == ["ApprovalCard", "PlanLine", "QueueStrip", "Prompt"]
+        await pilot.press("shift+f6")
+        assert isinstance(app.focused, QueueStrip)
+
+
 def with_tool(status: str, **fields: object) -> State:
     tool = ToolBlock(index=0, call="t-1", name="shell", status=status, input={"command": "pytest -q"}, **fields)  # type: ignore[arg-type]
     message = Message(id="m-2", role="assistant", seq=3, updated_seq=4, ts=NOW_MS, turn="turn-1", blocks=(tool,))

@@ -453,7 +453,7 @@ class Composer:
     COMMANDS = "commands"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."
     READ_ONLY = "This conversation is archived. Bring it back to write in it."
-    PAST = "You look at an earlier moment. Press Esc in the inspector to come back."
+    PAST = "You look at an earlier moment. Esc brings you back to now."
     NO_FILES = "No file begins like this."
     NO_COMMAND = "No command begins like this."
 

@@ -7,7 +7,7 @@
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
     docks.leave()                     before another conversation is shown
     docks.focus_composer()            where the focus goes when there is nowhere better
-    next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, in reading order
+    next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
 The order above the prompt is approval, question, plan, queue. Nothing here takes the focus by itself.
 """
@@ -28,6 +28,7 @@ from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.composer import Composer
 from palaver.tui.docks.plan import PlanLine
+from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.keys import Digit
@@ -134,12 +135,25 @@ class Docks(Vertical):
 
 
 def next_region(screen: Screen[object], by: int = 1) -> None:
-    """Moves the focus to the next part of the screen that has one."""
-    regions: list[Widget] = [widget for widget in screen.query(".region") if _is_in_sight(widget)]
+    """Moves the focus to the next part of the screen: from the prompt to what waits above it, then to all else."""
+    regions: list[Widget] = sorted((one for one in screen.query(".region") if _is_in_sight(one)), key=_nearness)
     if not regions:
         return
     at = next((at for at, region in enumerate(regions) if region.has_focus_within), None)
     regions[0 if at is None else (at + by) % len(regions)].focus()
+
+
+def _nearness(widget: Widget) -> int:
+    """What waits for an answer is one key away from where one writes; the same within keeps its reading order."""
+    match widget:
+        case RequestCard():
+            return 0
+        case PlanLine() | QueueStrip():
+            return 1
+        case Prompt():
+            return 3
+        case _:
+            return 2
 
 
 def _is_in_sight(widget: Widget) -> bool:

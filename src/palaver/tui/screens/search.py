@@ -57,7 +57,8 @@ def hits_in(messages: Iterable[Message], query: str, conversation: str) -> list[
         if wanted and not message.hidden and all(word in held for word in wanted):
             at = held.find(wanted[0])
             end = at + len(wanted[0])
-            before, after = text[max(0, at - AROUND) : at], text[end : end + AROUND]
+            before = text[:at] if at <= AROUND else f"…{text[at - AROUND : at]}"
+            after = text[end:] if len(text) - end <= AROUND else f"{text[end : end + AROUND]}…"
             found.append(Found(conversation, message.id, message.seq, message.role, before, text[at:end], after))
     return sorted(found, key=lambda hit: -hit.seq)
 
