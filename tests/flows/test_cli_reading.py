@@ -1,5 +1,6 @@
 """Reading on the command line: lists, conversations, finds and branches, for people and for programs."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,10 @@ import msgspec
 import pytest
 
 from palaver.backends.script import Say, Step, Think, Tool
+from palaver.cli import choosing
 from palaver.cli.printed import PRINTED
+from palaver.client import Client
+from palaver.errors import NotFound
 from tests.flows.served import Served, serving
 from tests.flows.terminal import in_terminal, palaver
 
@@ -22,62 +26,80 @@ def lines_of(out: str, words: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_conversations_are_listed_shown_found_and_branched(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    script: list[Step] = [
-        Think("Hm."),
-        Tool("shell", {"command": "make"}, output="built\n"),
-        Say("All is built."),
-    ]
-    async with serving(data, script) as server:
-        where = ("--url", server.url)
+BUILD: list[Step] = [Think("Hm."), Tool("shell", {"command": "make"}, output="built\n"), Say("All is built.")]
+
+
+@pytest.fixture(scope="module")
+async def built(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Served, Path, str]]:
+    """A server, its folder and the conversation in it that has been built. Nothing here is changed but by branches."""
+    data = tmp_path_factory.mktemp("built") / "data"
+    async with serving(data, BUILD) as server:
         conversation = await server.create(message="build it", title="A build")
         await server.settled(conversation)
+        yield server, data, conversation
 
-        code, out, _ = await palaver(data, "list", *where)
-        assert (code, out.splitlines()[1].split()[-1]) == (0, conversation)
-        (row,) = lines_of((await palaver(data, "list", "--json", *where))[1], "list")
-        assert (row["title"], row["id"]) == ("A build", conversation)
 
-        code, out, _ = await palaver(data, "show", "last", *where)
-        assert (code, "All is built." in out, "▸ shell make · 1 line" in out) == (0, True, True)
-        assert "Hm." not in out
-        full = (await palaver(data, "show", "last", "--full", "--ids", *where))[1]
-        assert ("Hm." in full, "  built" in full) == (True, True)
-        shown = msgspec.json.decode((await palaver(data, "show", conversation, "--json", *where))[1])
-        assert set(shown) == set(PRINTED["show"].names)
-        assert shown["messages"][0]["id"] in full
+async def test_conversations_are_listed_for_people_and_programs(built: tuple[Served, Path, str]) -> None:
+    server, data, conversation = built
+    code, out, _ = await palaver(data, "list", "build", "--url", server.url)
+    assert (code, out.splitlines()[-1].split()[-1]) == (0, conversation)
+    found = lines_of((await palaver(data, "list", "--json", "--url", server.url))[1], "list")
+    assert ("A build", conversation) in [(row["title"], row["id"]) for row in found]
 
-        code, out, _ = await palaver(data, "search", "built", *where)
-        assert (code, conversation in out, "All is built" in out) == (0, True, True)
-        hits = lines_of((await palaver(data, "search", "built", "--json", "-c", "last", *where))[1], "search")
-        assert {hit["conversation"] for hit in hits} == {conversation}
-        assert (await palaver(data, "search", "nowhere-at-all", *where))[0] == 6
 
-        code, out, err = await palaver(data, "branch", conversation, "--at", "1", "--title", "Again", *where)
-        assert (code, conversation in err) == (0, True)
-        branch = await server.state(out.strip())
-        assert (branch["title"], len(branch["messages"])) == ("Again", 1)
-        made = msgspec.json.decode((await palaver(data, "branch", conversation, "--json", *where))[1])
-        assert set(made) <= set(PRINTED["branch"].names)
-        assert len((await server.state(made["conversation"]))["messages"]) == len(shown["messages"])
+async def test_conversation_is_shown_in_short_in_full_and_as_its_view(built: tuple[Served, Path, str]) -> None:
+    server, data, conversation = built
+    code, out, _ = await palaver(data, "show", conversation, "--url", server.url)
+    assert (code, "All is built." in out, "▸ shell make · 1 line" in out) == (0, True, True)
+    assert "Hm." not in out
+    full = (await palaver(data, "show", conversation, "--full", "--ids", "--url", server.url))[1]
+    assert ("Hm." in full, "  built" in full) == (True, True)
+    shown = msgspec.json.decode((await palaver(data, "show", conversation, "--json", "--url", server.url))[1])
+    assert set(shown) == set(PRINTED["show"].names)
+    assert shown["messages"][0]["id"] in full
+
+
+async def test_words_are_found_with_what_stands_around_them(built: tuple[Served, Path, str]) -> None:
+    server, data, conversation = built
+    code, out, _ = await palaver(data, "search", "built", "--url", server.url)
+    assert (code, conversation in out, "All is built" in out) == (0, True, True)
+    within = ("-c", conversation, "--json", "--url", server.url)
+    hits = lines_of((await palaver(data, "search", "built", *within))[1], "search")
+    assert {hit["conversation"] for hit in hits} == {conversation}
+    assert (await palaver(data, "search", "nowhere-at-all", "--url", server.url))[0] == 6
+
+
+async def test_branch_takes_over_as_much_as_was_asked_for(built: tuple[Served, Path, str]) -> None:
+    server, data, conversation = built
+    where = ("--url", server.url)
+    code, out, err = await palaver(data, "branch", conversation, "--at", "1", "--title", "Again", *where)
+    assert (code, conversation in err) == (0, True)
+    branch = await server.state(out.strip())
+    assert (branch["title"], len(branch["messages"])) == ("Again", 1)
+    made = msgspec.json.decode((await palaver(data, "branch", conversation, "--json", *where))[1])
+    assert set(made) <= set(PRINTED["branch"].names)
+    whole = await server.state(conversation)
+    assert len((await server.state(made["conversation"]))["messages"]) == len(whole["messages"])
+    assert (await palaver(data, "branch", conversation, "--at", "99", *where))[0] == 6
 
 
 async def test_conversation_is_named_by_any_end_of_its_id_that_no_other_shares(server: Served, tmp_path: Path) -> None:
-    data, where = tmp_path / "data", ("--url", server.url)
     for name in ("north-1111-aaaa", "north-2222-aaaa", "south-3333-bbbb"):
         await server.create(id=name, title=name)
-
-    async def title(meant: str) -> tuple[int, str]:
-        code, out, err = await palaver(data, "show", meant, *where)
-        return code, (out or err).splitlines()[0]
-
-    assert await title("north-1") == (0, "north-1111-aaaa")
-    assert await title("2222-aaaa") == (0, "north-2222-aaaa")
-    assert await title("last") == await title("-") == (0, "south-3333-bbbb")
-    code, words = await title("north")
-    assert (code, "fits 2 conversations" in words) == (6, True)
-    assert (await title("nor"))[0] == (await title("west-0000"))[0] == (await title("a/../b"))[0] == 6
+    async with Client.connect(server.url, server.token) as client:
+        for meant, found in (
+            ("north-1", "north-1111-aaaa"),
+            ("2222-aaaa", "north-2222-aaaa"),
+            ("south-3333-bbbb", "south-3333-bbbb"),
+            ("last", "south-3333-bbbb"),
+            ("-", "south-3333-bbbb"),
+        ):
+            assert await choosing.conversation(client, meant) == found
+        for meant, words in (("north", "fits 2"), ("nor", "at least 4"), ("west-0000", "No such"), ("a/../b", "no id")):
+            with pytest.raises(NotFound, match=words):
+                await choosing.conversation(client, meant)
+    code, out, _ = await palaver(tmp_path / "data", "show", "-", "--url", server.url)
+    assert (code, out.splitlines()[0]) == (0, "south-3333-bbbb")
 
 
 async def test_terminal_shows_colours_and_short_ids_and_a_pipe_neither(server: Served, tmp_path: Path) -> None:
@@ -103,7 +125,7 @@ async def test_hostile_words_are_shown_and_never_obeyed(tmp_path: Path) -> None:
         where = ("--url", server.url)
         conversation = await server.create(message="go", title=HOSTILE)
         await server.settled(conversation)
-        for command in (("show", "last", "--full"), ("list",), ("search", "red"), ("tail",), ("requests",)):
+        for command in (("show", "last", "--full"), ("list",), ("search", "red"), ("tail",)):
             _, out, err = await palaver(data, *command, *where)
             assert not {"\x1b", "\x07", "\u202e"} & set(out + err), command
         async with in_terminal(data, "send", "go", *where, NO_COLOR="1") as terminal:
