@@ -109,7 +109,9 @@ class PalaverApp(App[None]):
             agents = await self.client.agents()
         except PalaverError:
             return  # Names are a comfort; ids will do.
-        self.main.introduce(People({agent.id: agent.name for agent in agents}, me))
+        people = People({agent.id: agent.name for agent in agents}, me)
+        self.main.introduce(people)
+        self.main.docks.name_agents(people.names)
 
     async def _latest(self) -> str | None:
         if self._first:

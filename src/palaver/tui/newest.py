@@ -4,6 +4,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from textual.dom import DOMNode
+from textual.worker import Worker, WorkerState
+
+from palaver.tui import row_words
+from palaver.tui.intents import Say
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -13,4 +17,11 @@ def run_newest(owner: DOMNode, work: Work, group: str) -> None:
 
     Given as a function, not as a coroutine: one that is overtaken before it began would never be awaited.
     """
-    owner.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]  # Textual 8.2.8 knows no None result
+    owner.run_worker(work, group=group, exclusive=True, exit_on_error=False)  # type: ignore[arg-type]  # Textual 8.2.8
+
+
+def defect_in(event: Worker.StateChanged) -> Say | None:
+    """What to say when work of a widget failed by a defect: it is said, and takes nothing down."""
+    if event.state is not WorkerState.ERROR or event.worker.error is None:
+        return None
+    return Say(row_words.stumbled(type(event.worker.error).__name__), is_trouble=True)

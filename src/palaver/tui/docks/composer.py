@@ -14,6 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static, TextArea
+from textual.worker import Worker
 
 from palaver.clock import Clock
 from palaver.errors import PalaverError
@@ -37,7 +38,7 @@ from palaver.tui.docks.completion import (
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.intents import Act, Order, Send
-from palaver.tui.newest import run_newest
+from palaver.tui.newest import defect_in, run_newest
 from palaver.tui.safe import prose, visible
 
 MESSAGE_BYTES = 1024 * 1024
@@ -300,6 +301,11 @@ class Composer(Vertical):
         self._saved_draft = text
         self._own_drafts = [*self._own_drafts[-OWN_DRAFTS:], text]
         self._order(SetDraft(text=text) if text else ClearDraft())
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if defect := defect_in(event):
+            self.log.error(event.worker.error)
+            self.post_message(defect)
 
     def _order(self, command: SetDraft | ClearDraft | EditQueued) -> None:
         self.post_message(Order(self._state.conversation, command, quiet=True))

@@ -14,11 +14,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import Worker
 
 from palaver.errors import PalaverError
 from palaver.tui import words, words_screens
 from palaver.tui.docks.keyline import Key, KeyLine
-from palaver.tui.newest import Work, run_newest
+from palaver.tui.newest import Work, defect_in, run_newest
 from palaver.tui.safe import visible
 
 
@@ -111,6 +112,11 @@ class Sheet(ModalScreen[None]):
             await reading()
         except PalaverError as failure:
             self.say(failure.message, is_bad=True)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if defect := defect_in(event):
+            self.log.error(event.worker.error)
+            self.post_message(defect)
 
     def action_close(self) -> None:
         _ = self.dismiss()
