@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from litestar import get, post
+from litestar import get
 from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
 from palaver.core.state import find_request
 from palaver.errors import CallerError, Gone, Invalid, NotFound
-from palaver.faces.body import JsonBody
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.bus.questions import answer_to, payload
 from palaver.faces.bus.views import names_of
+from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import Answer, ResolveRequest
@@ -110,14 +110,7 @@ def _item(row: Listing, request: Request) -> Waiting:
 # -- answering
 
 
-@post(
-    "/api/ask-user-response",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_answer",
-    tags=["bus"],
-)
+@json_post("/api/ask-user-response", "decide", "bus_answer", "bus")
 async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Status:
     """Answer a question or a permission. Anything but one of its own options denies a permission."""
     found = next((pair for pair in await server.directory.waiting() if pair[1].id == data.question_id), None)
@@ -163,14 +156,7 @@ def _made_at(request: str) -> int | None:
 # -- plans
 
 
-@post(
-    "/api/plan/approve",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_approve_plan",
-    tags=["bus"],
-)
+@json_post("/api/plan/approve", "decide", "bus_approve_plan", "bus")
 async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Have the pending plan carried out. `clear_context`: without what was said before it."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
@@ -179,14 +165,7 @@ async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Serve
     return Status(status="approved")
 
 
-@post(
-    "/api/plan/reject",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_reject_plan",
-    tags=["bus"],
-)
+@json_post("/api/plan/reject", "decide", "bus_reject_plan", "bus")
 async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Drop the pending plan."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
@@ -194,14 +173,7 @@ async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server
     return Status(status="rejected")
 
 
-@post(
-    "/api/plan/edit",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_edit_plan",
-    tags=["bus"],
-)
+@json_post("/api/plan/edit", "decide", "bus_edit_plan", "bus")
 async def edit(data: JSONBody[PlanEdit], request: BusRequest, server: Server) -> Status:
     """Say what the plan should be instead: the agent, still planning, takes it up and proposes again."""
     if not data.text.strip():

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from litestar import Request, delete, post
+from litestar import Request, delete
 from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from palaver.core import params
 from palaver.core.decision import Refusal
 from palaver.core.state import message_count
 from palaver.errors import Conflict, Gone, Invalid, NotFound
-from palaver.faces.body import JsonBody
+from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import role_for
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
@@ -153,14 +153,7 @@ async def _row(server: ServerParts, session: str) -> Listing:
 # -- clearing, and taking back
 
 
-@post(
-    "/api/chat/clear",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="bus_clear_chat",
-    tags=["bus"],
-)
+@json_post("/api/chat/clear", "send", "bus_clear_chat", "bus")
 async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Cleared:
     """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
     if data.session_id is not None:

@@ -4,15 +4,16 @@ import asyncio
 from operator import itemgetter
 
 import msgspec
-from litestar import delete, get, post
+from litestar import delete, get
 from litestar.params import FromQuery, JSONBody
 from msgspec import UNSET, Struct, UnsetType
 
 from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import JsonBody, decode
+from palaver.faces.body import decode
 from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.json_post import json_post
 from palaver.faces.native.projects import is_known
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
 from palaver.schema.base import Id, Shown
@@ -130,14 +131,7 @@ def _mission(one: Mission, project_root: str | None = None) -> MissionTold:
     )
 
 
-@post(
-    "/api/mission",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_set_mission",
-    tags=["bus"],
-)
+@json_post("/api/mission", "decide", "bus_set_mission", "bus")
 async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Done:
     """Give a project a mission. The former one ends and stays in the history."""
     folder = await server.projects.folder(_root(server, data.project_root))
@@ -172,14 +166,7 @@ async def override(
     return await _override(server, _root(server, project_root), agent_id)
 
 
-@post(
-    "/api/agent-override",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="bus_set_override",
-    tags=["bus"],
-)
+@json_post("/api/agent-override", "decide", "bus_set_override", "bus")
 async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> OverrideTold:
     """Change them: only what is given, null takes one back."""
     root = _root(server, data.project_root)

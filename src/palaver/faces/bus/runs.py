@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from litestar import get, post
+from litestar import get
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
 from palaver.agents.runs import ContextSummary, Runs
-from palaver.faces.body import JsonBody
+from palaver.conversation.transcripts import with_whole_texts
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.bus.views import names_of
+from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.log.base import Run
 from palaver.schema.base import Shown
@@ -154,18 +155,12 @@ async def context(
 ) -> ContextTold:
     """What was said in a run, counted; with `view=raw` the messages too."""
     known = await _runs(server).context(run_id, raw=view == "raw")
-    messages = None if known.messages is None else [_message(message) for message in known.messages]
+    said = None if known.messages is None else [await with_whole_texts(one, server.log.blobs) for one in known.messages]
+    messages = None if said is None else [_message(message) for message in said]
     return ContextTold(run=told(known.run), summary=known.summary, messages=messages)
 
 
-@post(
-    "/api/agent-cancel",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="bus_cancel_run",
-    tags=["bus"],
-)
+@json_post("/api/agent-cancel", "send", "bus_cancel_run", "bus")
 async def cancel(data: JSONBody[Cancelling], request: BusRequest, server: Server) -> Cancelled:
     """Stop a run and all that work for it. One that is over, or unknown, leaves the list empty. The queue goes on."""
     return Cancelled(cancelled_run_ids=list(await _runs(server).cancel(data.run_id, origin_of(request, FACE))))

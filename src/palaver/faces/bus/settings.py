@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from litestar import get, post
+from litestar import get
 from litestar.params import JSONBody
 
 from palaver.errors import NotFound
-from palaver.faces.body import JsonBody
+from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, needs
 
 Json = dict[str, Any]
@@ -24,14 +24,7 @@ async def settings(server: Server) -> Json:
     return server.defaults.shown
 
 
-@post(
-    ["/api/settings", "/api/config"],
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("admin")],
-    operation_id=_named("bus_set"),
-    tags=["bus", "settings"],
-)
+@json_post(["/api/settings", "/api/config"], "admin", _named("bus_set"), "bus", "settings")
 async def merge(data: JSONBody[dict[str, Any]], server: Server) -> Json:
     """Change what is given; everything else stays, null clears. What looks like a secret is not kept, and named."""
     agent = data.get("default_agent")

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from litestar import Request, Response, post
+from litestar import Request, Response
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 from msgspec import Meta, Struct
@@ -16,11 +16,11 @@ from msgspec import Meta, Struct
 from palaver.core.exchanges import answer_of
 from palaver.core.state import tools_of_turn
 from palaver.errors import Invalid
-from palaver.faces.body import JsonBody
 from palaver.faces.framed import payloads
+from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_folder, chose
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.socket.project import FACE
 from palaver.faces.socket.replay import Cursor, cursor_of, next_cursor, replayed
 from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
@@ -128,14 +128,12 @@ class Created(Shown, rename="camel"):
 # -- replay
 
 
-@post(
+@json_post(
     f"{PATH}/events",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("read")],
+    "read",
+    "socket_events",
+    "socket",
     responses={200: ResponseSpec(Done[Replayed], generate_examples=False)},
-    operation_id="socket_events",
-    tags=["socket"],
 )
 async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
     """Everything that was told live of a session after a cursor, in order; without one, from the beginning."""
@@ -157,28 +155,14 @@ async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
 # -- sessions
 
 
-@post(
-    f"{PATH}/list",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("read")],
-    operation_id="socket_list",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/list", "read", "socket_list", "socket")
 async def list_sessions(data: JSONBody[Listing], server: Server) -> Done[Listed]:
     """Sessions, the latest changed first."""
     page = await server.log.list(limit=data.limit, cursor=data.cursor)
     return Done(result=Listed(sessions=[row(known) for known in page.items], next_cursor=page.next_cursor))
 
 
-@post(
-    f"{PATH}/create",
-    dto=JsonBody,
-    guards=[needs("send")],
-    status_code=201,
-    operation_id="socket_create",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/create", "send", "socket_create", "socket", status_code=201)
 async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Created:
     """Make a session. Without a project it belongs to the folder the server was started in."""
     if data.project_root is not None:
@@ -192,14 +176,7 @@ async def create(data: JSONBody[Creating], request: SocketRequest, server: Serve
     return Created(result=Named(session_id=made.conversation), session_id=made.conversation)
 
 
-@post(
-    f"{PATH}/update",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="socket_update",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/update", "send", "socket_update", "socket")
 async def update(data: JSONBody[Updating], request: SocketRequest, server: Server) -> Done[Named]:
     """Change the title, the agent, or whether answers are spoken; what is not given stays."""
     orders: list[Command] = []
@@ -215,14 +192,7 @@ async def update(data: JSONBody[Updating], request: SocketRequest, server: Serve
     return Done(result=Named(session_id=data.session_id))
 
 
-@post(
-    f"{PATH}/clear",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="socket_clear",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/clear", "send", "socket_clear", "socket")
 async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs, forget what waits, and empty the transcript. The log keeps all of it."""
     origin = origin_of(request, FACE)
@@ -235,14 +205,7 @@ async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) 
     return Done(result=Named(session_id=data.session_id))
 
 
-@post(
-    f"{PATH}/delete",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="socket_delete",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/delete", "send", "socket_delete", "socket")
 async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs in a session and take it from every list."""
     await server.directory.command(data.session_id, DeleteConversation(), origin_of(request, FACE))
@@ -252,15 +215,7 @@ async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server)
 # -- writing to one
 
 
-@post(
-    f"{PATH}/message",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    request_max_body_size=COMMAND_BYTES,
-    operation_id="socket_message",
-    tags=["socket"],
-)
+@json_post(f"{PATH}/message", "send", "socket_message", "socket", request_max_body_size=COMMAND_BYTES)
 async def message(data: JSONBody[Writing], request: SocketRequest, server: Server) -> Done[Answered]:
     """Send a message: `sync` waits for the answer, unless the session is busy; `async` says that it began or waits."""
     if not data.content.strip():

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from palaver.core import requests
 from palaver.core.exchanges import ENDS
 from palaver.faces.framed import framed
+from palaver.faces.long_texts import is_cut
 from palaver.faces.projected import Told
 from palaver.faces.socket import answers, calls, messages
 from palaver.faces.socket.asking import SCOPES, interaction
 from palaver.faces.socket.memory import Call, Memory
 from palaver.faces.socket.sessions import is_list_news, session_frame
 from palaver.schema import events
-from palaver.schema.content import TextPart
-from palaver.schema.view import State, Stopped, TextBlock
+from palaver.schema.view import State, Stopped
 
 Json = dict[str, Any]
 
@@ -68,19 +68,6 @@ def _made_whole(event: events.Event, memory: Memory) -> events.Event:
     if writing is None or len(writing.text.encode()) != event.blob.size:
         return event
     return replace(event, text=writing.text, blob=None)
-
-
-def is_cut(event: events.Event) -> bool:
-    """Whether an event holds only the beginning of a text that is told; all of it is in a blob."""
-    match event:
-        case events.TextFinished():
-            return event.blob is not None
-        case events.MessageAdded(hidden=False):
-            parts = (part.blob for part in event.content if isinstance(part, TextPart))
-            blocks = (block.blob for block in event.blocks or () if isinstance(block, TextBlock))
-            return any((*parts, *blocks))
-        case _:
-            return False
 
 
 def told(event: events.Event, memory: Memory) -> list[Told]:

@@ -12,14 +12,13 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
+from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projected import Told
 from palaver.faces.socket.memory import Memory, cut_outputs, memory_of
-from palaver.faces.socket.project import is_cut, told
+from palaver.faces.socket.project import told
 from palaver.log.base import Blobs, Segment, Snapshot, lines_after, numbered
-from palaver.schema.base import BlobRef
-from palaver.schema.content import TextPart
-from palaver.schema.events import Event, LogCompacted, MessageAdded, TextFinished, ToolOutputDelta, decode_event
-from palaver.schema.view import Message, State, TextBlock
+from palaver.schema.events import Event, LogCompacted, ToolOutputDelta, decode_event
+from palaver.schema.view import Message, State
 
 TAIL_MESSAGES = 100
 """Of a stored view: the turn that was active then stands at its end."""
@@ -94,37 +93,9 @@ async def replayed(log: Log, conversation: str, after: int, until: int) -> Async
             for event in events:
                 if isinstance(event, LogCompacted) and event.first <= after:
                     memory.half_told |= memory.answers
-                said = told(await _whole(event, log.blobs) if is_cut(event) else event, memory)
+                said = told(await with_whole_text(event, log.blobs), memory)
                 frames += said if event.seq > after else ()
             yield frames
-
-
-async def _whole(event: Event, blobs: Blobs) -> Event:
-    """With all of a text that outgrew its event."""
-    match event:
-        case TextFinished(blob=BlobRef() as blob):
-            return replace(event, text=await _text(blob, blobs) or event.text)
-        case MessageAdded():
-            content = [
-                replace(part, text=await _text(part.blob, blobs) or part.text)
-                if isinstance(part, TextPart) and part.blob
-                else part
-                for part in event.content
-            ]
-            blocks = [
-                replace(block, text=await _text(block.blob, blobs) or block.text)
-                if isinstance(block, TextBlock) and block.blob
-                else block
-                for block in event.blocks or ()
-            ]
-            return replace(event, content=tuple(content), blocks=None if event.blocks is None else tuple(blocks))
-        case _:
-            return event
-
-
-async def _text(blob: BlobRef, blobs: Blobs) -> str | None:
-    found = await blobs.get(blob.id)
-    return found[0].decode(errors="replace") if found else None
 
 
 async def _events(log: Log, conversation: str, cursor: int, until: int) -> AsyncGenerator[list[Event], None]:

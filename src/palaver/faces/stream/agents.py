@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from litestar import get, post, put
+from litestar import get, put
 from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
 from palaver.agents.book import Known
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
+from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs
 from palaver.faces.stream.answering import Success
 from palaver.schema.base import Id, Shown
@@ -109,14 +110,7 @@ async def get_agent(server: Server, id: FromQuery[str]) -> AgentAnswer:
     return AgentAnswer(agent=told(server, _agent(server, id)))
 
 
-@post(
-    "/api/agents/create",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("admin")],
-    operation_id="stream_create_agent",
-    tags=["stream", "agents"],
-)
+@json_post("/api/agents/create", "admin", "stream_create_agent", "stream", "agents")
 async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Make one."""
     return AgentAnswer(agent=told(server, await server.agents.book.create(given(data))))
@@ -138,14 +132,7 @@ async def update(data: JSONBody[Json], server: Server) -> AgentAnswer:
     return AgentAnswer(agent=told(server, await server.agents.book.update(agent, changes)))
 
 
-@post(
-    "/api/agents/delete",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("admin")],
-    operation_id="stream_delete_agent",
-    tags=["stream", "agents"],
-)
+@json_post("/api/agents/delete", "admin", "stream_delete_agent", "stream", "agents")
 async def remove(data: JSONBody[Naming], server: Server) -> Success:
     """Delete one. `default` and what comes with Palaver stay."""
     await server.agents.book.delete(data.id)
@@ -153,14 +140,7 @@ async def remove(data: JSONBody[Naming], server: Server) -> Success:
     return Success()
 
 
-@post(
-    "/api/agents/duplicate",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("admin")],
-    operation_id="stream_duplicate_agent",
-    tags=["stream", "agents"],
-)
+@json_post("/api/agents/duplicate", "admin", "stream_duplicate_agent", "stream", "agents")
 async def duplicate(data: JSONBody[Naming], server: Server) -> AgentAnswer:
     """A copy with an id of its own."""
     _agent(server, data.id)

@@ -9,17 +9,18 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
-from litestar import Request, get, post
+from litestar import Request, get
 from litestar.params import FromQuery, HeaderParameter, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from palaver.core.evolve import evolve
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import JsonBody
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.live import Live, LiveFaces
+from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projected import Following, Told
 from palaver.faces.ring import Beat, Behind
 from palaver.faces.server import Server, ServerParts, needs, origin_of
@@ -219,7 +220,7 @@ async def _told_since(
     while cursor < until and (segments := await server.log.read(conversation, cursor)):
         for segment in segments:
             for line in lines_after(segment, cursor):
-                event = decode_event(line)
+                event = await with_whole_text(decode_event(line), server.log.blobs)
                 if event.seq > until:
                     return
                 before, view = view, evolve(view, event)
@@ -232,14 +233,7 @@ async def _told_since(
 # -- permissions and cancelling
 
 
-@post(
-    "/api/chat/permission-response",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("decide")],
-    operation_id="stream_permission",
-    tags=["stream"],
-)
+@json_post("/api/chat/permission-response", "decide", "stream_permission", "stream")
 async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> Success:
     """Answer a permission request. `always_allow` also lets this agent use the tool from now on."""
     response = data.response or ("always_allow" if data.always_allow and data.decision == "allow" else data.decision)
@@ -264,14 +258,7 @@ async def permission(data: JSONBody[PermissionResponse], request: StreamRequest,
     return Success()
 
 
-@post(
-    "/api/chat/cancel",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="stream_cancel",
-    tags=["stream"],
-)
+@json_post("/api/chat/cancel", "send", "stream_cancel", "stream")
 async def cancel(data: JSONBody[CancelQuery], request: StreamRequest, server: Server) -> Success:
     """Stop a query by its tracking id, or whatever runs in a session by its id."""
     wanted = data.query_tracking_id or data.session_id

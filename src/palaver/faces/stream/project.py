@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from palaver.core.exchanges import answer_of
 from palaver.core.state import find_call
@@ -19,12 +20,13 @@ from palaver.schema.events import (
     Event,
     QueueRemoved,
     RequestOpened,
+    TextFinished,
     ToolFinished,
     TurnFinished,
     TurnInterrupted,
     TurnStarted,
 )
-from palaver.schema.view import Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, Turn
+from palaver.schema.view import Block, Message, State, Stopped, TextBlock, ThinkingBlock, ToolBlock, Turn
 
 STOPPED: dict[Stopped, str] = {
     "restart": "The server was restarted in the middle of the answer.",
@@ -55,20 +57,28 @@ def tracking_id(turn: Turn) -> str:
 class StreamProjector:
     def __init__(self, mcp_servers: Sequence[str] = ()) -> None:
         self._mcp_servers = mcp_servers
+        self._long: dict[tuple[str, int], str] = {}
+        """Texts of the turn that outgrew their event, by message and block: the view has their beginnings alone."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         match event:
             case TurnStarted():
                 return self._begun(event, after)
+            case TextFinished() if event.blob is not None:
+                self._keep_whole(event, before)
+                return ()
             case AnswerFinished():
-                return _message(event, after, _assistant(event, after))
+                return _message(event, after, _assistant(event, self._whole(after)))
             case ToolFinished():
                 return _message(event, after, _tool_result(event, after))
             case RequestOpened():
                 return _permission(event, after)
             case TurnFinished():
-                return _finished(event, before)
+                told = _finished(event, self._whole(before))
+                self._long.clear()
+                return told
             case TurnInterrupted():
+                self._long.clear()
                 return _interrupted(event, before)
             case QueueRemoved(reason="cancelled"):
                 return _ended((event.item,), event, after.conversation, ("cancelled", {}))
@@ -80,6 +90,26 @@ class StreamProjector:
 
     def renewed(self, state: State) -> Sequence[Told]:
         return ()
+
+    def _keep_whole(self, event: TextFinished, before: State) -> None:
+        """Until this moment the view had all that was streamed."""
+        message = next((known for known in reversed(before.messages) if known.id == event.message), None)
+        for block in message.blocks if message else ():
+            if isinstance(block, TextBlock) and block.index == event.block and len(block.text) > len(event.text):
+                self._long[event.message, event.block] = block.text
+
+    def _whole(self, state: State) -> State:
+        if not self._long:
+            return state
+        messages = [
+            replace(one, blocks=tuple(self._whole_block(one.id, block) for block in one.blocks))
+            for one in state.messages
+        ]
+        return replace(state, messages=tuple(messages))
+
+    def _whole_block(self, message: str, block: Block) -> Block:
+        text = self._long.get((message, block.index))
+        return block if text is None or not isinstance(block, TextBlock) else replace(block, text=text)
 
     def _begun(self, event: TurnStarted, after: State) -> Sequence[Told]:
         conversation = after.conversation

@@ -4,14 +4,16 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, Literal
 
-from litestar import get, post, put
+from litestar import get, put
 from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 from msgspec.structs import replace
 
+from palaver.conversation.transcripts import with_whole_texts
 from palaver.errors import Gone, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.instants import iso
+from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
 from palaver.faces.stream.project import as_object
@@ -168,14 +170,7 @@ def _tool_call(tool: ToolBlock) -> ToolCall:
 # -- routes
 
 
-@post(
-    "/api/chat/sessions/save",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="stream_save_session",
-    tags=["stream"],
-)
+@json_post("/api/chat/sessions/save", "send", "stream_save_session", "stream")
 async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -> Saved:
     """Make a session. One that is known is returned as it is."""
     row = await server.log.listing(data.id) if data.id else None
@@ -210,7 +205,7 @@ async def list_sessions(server: Server) -> SessionList:
 async def history(session_id: FromPath[str], server: Server) -> History:
     """What was said in a session."""
     state = await server.directory.whole(session_id)
-    messages = chat_messages(state.messages)
+    messages = chat_messages([await with_whole_texts(message, server.log.blobs) for message in state.messages])
     return History(messages=messages, warning=None if messages else "Nothing was said in this session yet.")
 
 
@@ -230,28 +225,14 @@ async def update(data: JSONBody[Updating], request: StreamRequest, server: Serve
     return _saved(row)
 
 
-@post(
-    "/api/chat/sessions/delete",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("send")],
-    operation_id="stream_delete_session",
-    tags=["stream"],
-)
+@json_post("/api/chat/sessions/delete", "send", "stream_delete_session", "stream")
 async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server) -> Success:
     """Stop what runs in a session and take it from every list."""
     await server.directory.command(data.id, DeleteConversation(), origin_of(request, "stream"))
     return Success()
 
 
-@post(
-    "/api/chat/sessions/search",
-    dto=JsonBody,
-    status_code=200,
-    guards=[needs("read")],
-    operation_id="stream_search_sessions",
-    tags=["stream"],
-)
+@json_post("/api/chat/sessions/search", "read", "stream_search_sessions", "stream")
 async def search(data: JSONBody[Searching], server: Server) -> SessionList:
     """Sessions whose title or messages hold a text, whatever its case; newest first."""
     query = data.query.strip()

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from palaver.backends.script import Say
 from tests.flows.at_work import Work
 from tests.flows.engine import FREE, engine
-from tests.flows.faces.stream.client import history, session_of, text_of, whole
+from tests.flows.faces.stream.client import history, rejoined, session_of, text_of, whole
+from tests.flows.served import serving
 from tests.flows.test_uploads import PNG
 
 pytestmark = pytest.mark.anyio
@@ -212,3 +214,15 @@ async def test_concurrent_updates_of_an_agent_lose_nothing(tmp_path: Path) -> No
         agent = (await http.get("/api/agents/get", params={"id": scout})).json()["agent"]
     for change in changes:
         assert agent | change == agent
+
+
+async def test_long_answer_is_whole_live_reattached_and_in_the_history(tmp_path: Path) -> None:
+    long = "word " * 40_000
+    async with serving(tmp_path, (Say(long, chunk=10_000),)) as server:
+        told = await whole(server, message="Go on.")
+        session = session_of(told)
+        async with rejoined(server, session, after=0) as again:
+            assert [one async for one in again] == told
+        (_, answer) = await history(server, session)
+    assert text_of(told) == long
+    assert [block["content"] for block in answer["blocks"]] == [long]

@@ -29,7 +29,10 @@ async def test_asker_that_stops_costs_little_and_is_told_all_of_it_after_one_wor
         session = await server.create()
         body = msgspec.json.encode({"message": "Go on.", "sessionId": session})
         headers = {"Accept": "text/event-stream", "Content_Type": "application/json"}
-        async with stalled(server, "/api/chat", "POST", body, **headers) as deaf, rejoined(server, session) as quick:
+        async with (
+            stalled(server, "/api/chat", "POST", body, BUFFER_BYTES, **headers) as deaf,
+            rejoined(server, session) as quick,
+        ):
             heard = []
             for number in range(ROUNDS):
                 heard += await until(quick, "message", type="user")
