@@ -250,7 +250,7 @@ class PalaverApp(App[None]):
             self.say(sentence, is_trouble=True)
 
     def _pending_changed(self) -> None:
-        if self.main.is_mounted:
+        if self.main.is_mounted and self.is_running:
             self.main.pending_changed()
 
     # -- words for the person

@@ -200,15 +200,20 @@ class ConversationScreen(Screen[None]):
 
     # -- showing
 
+    @property
+    def _is_whole(self) -> bool:
+        """Not yet put together, or being taken apart, it has no parts to show anything in."""
+        return self.is_mounted and self.app.is_running
+
     def _connection(self, connection: Connection) -> None:
-        if self.is_mounted:
+        if self._is_whole:
             self.query_one(ConnectionLine).show(connection)
             self.docks.show_connection(connection)
             self._beat.news()
 
     def _flush(self) -> None:
         """Everything that shows the view gets the newest one."""
-        if not self.is_mounted:
+        if not self._is_whole:
             return
         state = self.state
         self._show_rows(state)

@@ -5,26 +5,23 @@ until then its height is an estimate. What the reader looks at never moves becau
 or is loaded above. The end is followed until the reader goes away from it.
 """
 
-from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from palaver.tui import row_words
-from palaver.tui.drawing import Drawing, gap_before, heads_answer
-from palaver.tui.heights import common, guessed_lines, holds
+from palaver.tui.drawn import DrawnRows
+from palaver.tui.heights import holds
 from palaver.tui.look import People
 from palaver.tui.rows import (
     AttemptRow,
@@ -41,23 +38,11 @@ from palaver.tui.rows import (
 )
 from palaver.tui.theme import palette_of
 
-GUTTER = 2
-"""Left of every row, for the mark of the chosen one."""
-KEPT_DRAWN = 1_500
-"""Rows whose lines are remembered: several screens around what was read."""
 OLDER_WITHIN_SCREENS = 2
 """Older messages are asked for before the reader reaches the end of what is at hand."""
 
 _OPENABLE = (UserRow, ToolRow, GroupRow, ThinkingRow, NoteRow, AttemptRow, CompressedRow, ChangesRow, ErrorRow)
 _PASSED_OVER = (EdgeRow,)
-
-
-@dataclass(slots=True)
-class _Drawn:
-    row: Row
-    is_open: bool
-    heads: bool
-    strips: list[Strip]
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -110,16 +95,9 @@ class Transcript(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.following = True
         self.new_count = 0
-        self._rows: Sequence[Row] = ()
-        self._now_ms = 0
+        self._drawn = DrawnRows()
         self._people = People()
-        self._heights: list[int] = []
-        self._is_measured: list[bool] = []
-        self._tops: list[int] = [0]
-        self._drawn: OrderedDict[str, _Drawn] = OrderedDict()
-        self._opened: set[str] = set()
         self._cursor: str | None = None
-        self._drawing: Drawing | None = None
         self._is_placing = False
         self._notice = ""
 
@@ -127,35 +105,29 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def rows(self) -> Sequence[Row]:
-        return self._rows
+        return self._drawn.rows
 
     def show(self, rows: Sequence[Row], *, now_ms: int, people: People, is_older: bool = False) -> None:
         """`is_older`: only what stands above was added, so nothing is new below."""
-        self._now_ms = now_ms
-        if people is not self._people:
-            self._people = people
-            self._forget_drawn()
-        if rows is self._rows:
-            return
+        self._drawn.at(now_ms)
+        self._people = people
         anchor = self._anchor()
-        fresh = 0 if is_older else max(0, len(rows) - len(self._rows))
-        same = common(self._rows, rows)
-        self._rows = rows
-        del self._heights[same:], self._is_measured[same:]
-        self._estimate()
-        self._settle(anchor)
+        is_fresh = self._draw_for_this_screen()
+        if rows is self.rows and not is_fresh:
+            return
+        fresh = 0 if is_older else max(0, len(rows) - len(self.rows))
+        changed_from = self._drawn.replace(rows)
+        self._settle(anchor, 0 if is_fresh else changed_from)
         if fresh and not self.following:
             self.new_count += fresh
+            self.refresh()
             self.post_message(self.Moved(following=False, new_count=self.new_count))
 
     def open_another(self, notice: str = "") -> None:
         """Forget what belongs to the conversation that was shown; say this until there are rows."""
         self._notice = notice
-        self._rows, self._cursor, self.following, self.new_count = (), None, True, 0
-        self._opened.clear()
-        self._heights, self._is_measured, self._tops = [], [], [0]
+        self._cursor, self.following, self.new_count = None, True, 0
         self._drawn.clear()
-        self._drawing = None
         self.refresh()
 
     def go_to_end(self) -> None:
@@ -166,7 +138,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def go_to_message(self, message: str) -> bool:
         """Whether it is at hand."""
-        for row in self._rows:
+        for row in self.rows:
             if row.key == message or row.key.startswith(f"{message}:") or holds(row, message):
                 self.following = False
                 self._cursor = row.key
@@ -176,137 +148,69 @@ class Transcript(ScrollView, can_focus=True):
         return False
 
     def chosen_row(self) -> Row | None:
-        return next((row for row in self._rows if row.key == self._cursor), None)
+        place = self._drawn.place_of(self._cursor)
+        return None if place is None else self.rows[place]
 
-    # -- heights and places
+    # -- where the view stands
 
     @property
-    def _width(self) -> int:
-        return max(20, self.scrollable_content_region.width or self.size.width - 1)
+    def _height(self) -> int:
+        return self.scrollable_content_region.height or self.size.height
 
-    def _draws(self) -> Drawing:
-        width = self._width - GUTTER - 1
+    def _draw_for_this_screen(self) -> bool:
+        """Whether everything has to be drawn anew: another width, other colours, other names."""
+        width = max(20, self.scrollable_content_region.width or self.size.width)
         palette = palette_of(self.app.theme)
-        known = self._drawing
-        if known is None or known.width != width or known.palette is not palette:
-            known = Drawing(width, palette, self._now_ms, self._people)
-            self._drawing = known
-        known.now_ms = self._now_ms
-        return known
-
-    def _forget_drawn(self) -> None:
-        self._drawn.clear()
-        self._drawing = None
-        self._is_measured = [False] * len(self._is_measured)
-
-    def _estimate(self) -> None:
-        """For the rows that came: what they were when last drawn, else a guess."""
-        column = self._draws().column
-        rows = self._rows
-        for place in range(len(self._heights), len(rows)):
-            row = rows[place]
-            previous = rows[place - 1] if place else None
-            known = self._drawn.get(row.key)
-            gap = gap_before(previous, row)
-            heads = heads_answer(previous, row)
-            if known is not None and known.row is row and known.heads == heads:
-                self._heights.append(gap + len(known.strips))
-                self._is_measured.append(True)
-            else:
-                self._heights.append(gap + heads + guessed_lines(row, column))
-                self._is_measured.append(False)
-        self._sum_up()
-
-    def _sum_up(self) -> None:
-        self._tops = [0, *accumulate(self._heights)]
-
-    def _measure(self, place: int) -> bool:
-        """Whether its height turned out to be another."""
-        if self._is_measured[place]:
+        if self._drawn.suits(width, palette, self._people):
             return False
-        height = gap_before(self._rows[place - 1] if place else None, self._rows[place]) + len(self._strips(place))
-        changed = height != self._heights[place]
-        self._heights[place] = height
-        self._is_measured[place] = True
-        return changed
-
-    def _strips(self, place: int) -> list[Strip]:
-        row = self._rows[place]
-        previous = self._rows[place - 1] if place else None
-        heads, is_open = heads_answer(previous, row), row.key in self._opened
-        known = self._drawn.get(row.key)
-        if known is not None and known.row is row and known.heads == heads and known.is_open == is_open:
-            self._drawn.move_to_end(row.key)
-            return known.strips
-        drawing = self._draws()
-        base = Style(color=drawing.palette.ink, bgcolor=drawing.palette.paper)
-        strips = [
-            Strip(Segment.apply_style(line, base)).simplify()
-            for line in drawing.draw(row, is_open=is_open, heads=heads)
-        ]
-        self._drawn[row.key] = _Drawn(row, is_open, heads, strips)
-        self._drawn.move_to_end(row.key)
-        while len(self._drawn) > KEPT_DRAWN:
-            self._drawn.popitem(last=False)
-        return strips
+        self._drawn.draw_for(width, palette, self._people)
+        return True
 
     def _anchor(self) -> tuple[str, int] | None:
         """The row at the top of what is read, and how many of its lines are above; None when the end is followed."""
-        if self.following or not self._rows:
+        if self.following or not self.rows:
             return None
-        place = self._place_at(self.scroll_offset.y)
-        return self._rows[place].key, self.scroll_offset.y - self._tops[place]
+        place = self._drawn.place_at(self.scroll_offset.y)
+        return self.rows[place].key, self.scroll_offset.y - self._drawn.tops[place]
 
-    def _place_at(self, y: int) -> int:
-        return min(len(self._rows) - 1, max(0, bisect_right(self._tops, y) - 1))
-
-    def _settle(self, anchor: tuple[str, int] | None) -> None:
-        """Draws what is in sight and puts the view where the reader is."""
-        if not self._rows or not self.size.height:
-            self._resize_to(0)
-            return
-        height = self.scrollable_content_region.height or self.size.height
-        if anchor is None:
-            self._measure_up_from(len(self._rows) - 1, height)
-            self._sum_up()
-            self._resize_to(max(0, self._total - height))
-            return
-        key, above = anchor
-        place = next((at for at, row in enumerate(self._rows) if row.key == key), None)
-        if place is None:
-            place = self._place_at(self.scroll_offset.y)
-        self._measure_up_from(place, height)
-        self._measure_down_from(place, 2 * height + above)
-        self._sum_up()
-        self._resize_to(self._tops[place] + min(above, max(0, self._heights[place] - 1)))
-
-    def _measure_up_from(self, place: int, lines: int) -> None:
-        while place >= 0 and lines > 0:
-            self._measure(place)
-            lines -= self._heights[place]
-            place -= 1
-
-    def _measure_down_from(self, place: int, lines: int) -> None:
-        while place < len(self._rows) and lines > 0:
-            self._measure(place)
-            lines -= self._heights[place]
-            place += 1
+    def _settle(self, anchor: tuple[str, int] | None, changed_from: int = 0) -> None:
+        """Draws what is in sight and puts the view where the reader is; lines above `changed_from` are as they were."""
+        drawn = self._drawn
+        if not self.rows or not self.size.height:
+            self._put_at(0)
+        elif anchor is None:
+            drawn.measure_up(len(self.rows) - 1, self._height)
+            self._put_at(max(0, self._lines_in_all - self._height), changed_from)
+        else:
+            key, above = anchor
+            place = drawn.place_of(key)
+            if place is None:
+                place = drawn.place_at(self.scroll_offset.y)
+            drawn.measure_up(place, self._height)
+            drawn.measure_down(place, 2 * self._height + above)
+            self._put_at(drawn.tops[place] + min(above, max(0, drawn.height(place) - 1)), changed_from)
 
     @property
-    def _total(self) -> int:
-        """All lines, and an empty one below the last."""
-        return self._tops[-1] + 1
+    def _lines_in_all(self) -> int:
+        """And an empty one below the last."""
+        return self._drawn.total + 1
 
-    def _resize_to(self, y: int) -> None:
+    def _put_at(self, y: int, changed_from: int = 0) -> None:
         """The place of the view, once all lines have theirs."""
+        before = self.scroll_offset.y
         with self._placing():
-            size = Size(self._width, self._total)
+            size = Size(self.size.width, self._lines_in_all)
             if size != self.virtual_size:
-                self.virtual_size = size
+                # The bar is always there, so nothing else on the screen has to make room.
+                self.set_reactive(Widget.virtual_size, size)
+                self._scroll_update(size)
             y = max(0, min(y, self.max_scroll_y))
             self.scroll_target_y = y
             self.scroll_y = y
-        self.refresh()
+        if y == before and changed_from > y:
+            self.refresh(Region(0, changed_from - y, self.size.width, max(0, self._height - changed_from + y)))
+        else:
+            self.refresh()
 
     @contextmanager
     def _placing(self) -> Iterator[None]:
@@ -321,7 +225,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if self._is_placing or not self._rows or round(old_value) == round(new_value):
+        if self._is_placing or not self.rows or round(old_value) == round(new_value):
             return
         self._keep_still(round(old_value), round(new_value))
         was = self.following, self.new_count
@@ -335,32 +239,24 @@ class Transcript(ScrollView, can_focus=True):
 
     def _keep_still(self, before: int, y: int) -> None:
         """Rows that come into sight get their true height; what was read before moves by what the reader moved."""
-        height = self.scrollable_content_region.height or self.size.height
-        known = self._place_at(before)
-        first = self._place_at(max(0, y - height))
-        last = self._place_at(y + 2 * height)
-        fixed = known if first <= known <= last else self._place_at(y)
-        changed = [self._measure(place) for place in range(first, last + 1)]
-        if not any(changed):
-            return
-        top = self._tops[fixed]
-        self._sum_up()
-        self._resize_to(y + self._tops[fixed] - top)
+        drawn, height = self._drawn, self._height
+        known = drawn.place_at(before)
+        first, last = drawn.place_at(max(0, y - height)), drawn.place_at(y + 2 * height)
+        fixed = known if first <= known <= last else drawn.place_at(y)
+        top = drawn.tops[fixed]
+        if drawn.measure(first, last):
+            self._put_at(y + drawn.tops[fixed] - top)
 
     def _on_resize(self, event: events.Resize) -> None:
         anchor = self._anchor()
-        width = self._width - GUTTER - 1
-        if self._drawing is None or self._drawing.width != width:
-            self._forget_drawn()
-            self._heights, self._is_measured = [], []
-            self._estimate()
+        self._draw_for_this_screen()
         self._settle(anchor)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        if self._drawing is not None and self._drawing.palette is not palette_of(self.app.theme):
+        if self.rows and not self._drawn.is_for(palette_of(self.app.theme)):
             anchor = self._anchor()
-            self._forget_drawn()
+            self._draw_for_this_screen()
             self._settle(anchor)
 
     # -- keys
@@ -372,26 +268,25 @@ class Transcript(ScrollView, can_focus=True):
         self._move_cursor(-1)
 
     def _move_cursor(self, step: int) -> None:
-        if not self._rows:
+        if not self.rows:
             return
-        at = next((place for place, row in enumerate(self._rows) if row.key == self._cursor), None)
+        drawn, y = self._drawn, self.scroll_offset.y
+        at = drawn.place_of(self._cursor)
         if at is None:
-            bottom = self.scroll_offset.y + self.size.height - 1
-            at = self._place_at(bottom) + 1 if step < 0 else self._place_at(self.scroll_offset.y) - 1
-        at = max(0, min(len(self._rows) - 1, at + step))
-        while isinstance(self._rows[at], _PASSED_OVER) and 0 <= at + step < len(self._rows):
+            at = drawn.place_at(y + self._height - 1) + 1 if step < 0 else drawn.place_at(y) - 1
+        at = max(0, min(len(self.rows) - 1, at + step))
+        while isinstance(self.rows[at], _PASSED_OVER) and 0 <= at + step < len(self.rows):
             at += step
-        self._cursor = self._rows[at].key
+        self._cursor = self.rows[at].key
         self._bring_into_sight(at)
         self.refresh()
 
     def _bring_into_sight(self, place: int) -> None:
-        self._measure_up_from(place, self.size.height)
-        self._measure_down_from(place, self.size.height)
-        self._sum_up()
-        self._resize_to(self.scroll_offset.y)
-        top, bottom, height = self._tops[place], self._tops[place + 1], self.size.height
-        y = self.scroll_offset.y
+        drawn, height = self._drawn, self._height
+        drawn.measure_up(place, height)
+        drawn.measure_down(place, height)
+        self._put_at(self.scroll_offset.y)
+        top, bottom, y = drawn.tops[place], drawn.tops[place + 1], self.scroll_offset.y
         if top < y or bottom - top > height:
             self.scroll_to(y=top, animate=False)
         elif bottom > y + height:
@@ -403,22 +298,23 @@ class Transcript(ScrollView, can_focus=True):
             self.toggle(row.key)
 
     def toggle(self, key: str) -> None:
-        place = next((at for at, row in enumerate(self._rows) if row.key == key), None)
-        if place is None or not isinstance(self._rows[place], _OPENABLE):
+        drawn = self._drawn
+        place = drawn.place_of(key)
+        if place is None or not isinstance(self.rows[place], _OPENABLE):
             return
         self._cursor = key
-        self._opened ^= {key}
+        drawn.opened ^= {key}
         # The line that was opened stays where it is; what it shows grows below it.
-        anchor = self._anchor() or (self._rows[self._place_at(self.scroll_offset.y)].key, 0)
-        was_following = self.following and key not in self._opened
-        self._is_measured[place] = False
-        self._settle(None if was_following else anchor)
+        anchor = self._anchor() or (self.rows[drawn.place_at(self.scroll_offset.y)].key, 0)
+        closes_at_end = self.following and key not in drawn.opened
+        drawn.forget_height(place)
+        self._settle(None if closes_at_end else anchor)
         self.following = self.scroll_offset.y >= self.max_scroll_y
         self.post_message(self.Moved(following=self.following, new_count=self.new_count))
 
     def _last_openable(self) -> Row | None:
-        last = self._place_at(self.scroll_offset.y + self.size.height - 1) if self._rows else -1
-        return next((self._rows[at] for at in range(last, -1, -1) if isinstance(self._rows[at], _OPENABLE)), None)
+        last = self._drawn.place_at(self.scroll_offset.y + self._height - 1) if self.rows else -1
+        return next((self.rows[at] for at in range(last, -1, -1) if isinstance(self.rows[at], _OPENABLE)), None)
 
     def action_choose(self) -> None:
         row = self.chosen_row()
@@ -439,13 +335,13 @@ class Transcript(ScrollView, can_focus=True):
         self.post_message(self.OlderWanted())
 
     def on_click(self, event: events.Click) -> None:
-        if not self._rows:
+        if not self.rows:
             return
         pill = len(row_words.new_below(self.new_count)) + 4
         if not self.following and event.y == self.size.height - 1 and event.x >= self.size.width - pill:
             self.go_to_end()
         else:
-            self.toggle(self._rows[self._place_at(self.scroll_offset.y + event.y)].key)
+            self.toggle(self.rows[self._drawn.place_at(self.scroll_offset.y + event.y)].key)
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
@@ -458,24 +354,19 @@ class Transcript(ScrollView, can_focus=True):
         return strip if self.following or y < self.size.height - 1 else self._with_pill(strip)
 
     def _line(self, y: int) -> Strip:
-        width = self.size.width
-        palette = palette_of(self.app.theme)
-        base = Style(color=palette.ink, bgcolor=palette.paper)
-        at = self.scroll_offset.y + y
-        if not self._rows and y == self.size.height // 2:
-            said = Segment(self._notice.center(width)[:width], base + Style(color=palette.ink_faint))
-            return Strip([said]).adjust_cell_length(width, base)
-        if not self._rows or at >= self._tops[-1]:
+        width, palette, base = self.size.width, palette_of(self.app.theme), self._drawn.base
+        if not self.rows:
+            said = self._notice.center(width)[:width] if y == self.size.height // 2 else ""
+            style = Style(color=palette.ink_faint, bgcolor=palette.paper)
+            return Strip([Segment(said, style)]).adjust_cell_length(width, style)
+        found = self._drawn.line(self.scroll_offset.y + y)
+        if found is None:
             return Strip.blank(width, base)
-        place = self._place_at(at)
-        row = self._rows[place]
-        number = at - self._tops[place] - gap_before(self._rows[place - 1] if place else None, row)
-        strips = self._strips(place)
-        if not 0 <= number < len(strips):
-            return Strip.blank(width, base)
-        is_marked = self.has_focus and row.key == self._cursor
-        gutter = Segment("▌ " if is_marked else "  ", base + Style(color=palette.live))
-        return Strip([gutter, *strips[number]]).adjust_cell_length(width, base)
+        row, strip = found
+        if not self.has_focus or row.key != self._cursor:
+            return strip
+        mark = Segment("▌", base + Style(color=palette.live))
+        return Strip([mark, *strip.crop(1)])
 
     def _with_pill(self, strip: Strip) -> Strip:
         """At the edge of the last line, while the reader is further up: what is new below, and the way there."""
@@ -484,4 +375,5 @@ class Transcript(ScrollView, can_focus=True):
         style = Style(color=palette.paper, bgcolor=palette.live, bold=True)
         if not self.new_count:
             style = Style(color=palette.ink_soft, bgcolor=palette.panel_strong)
-        return Strip([*strip.crop(0, self.size.width - len(pill)), Segment(pill, style)])
+        whole = strip.adjust_cell_length(self.size.width, self._drawn.base)
+        return Strip([*whole.crop(0, self.size.width - len(pill)), Segment(pill, style)])
