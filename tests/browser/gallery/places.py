@@ -66,6 +66,16 @@ async def sign_in_refused(harbour: Harbour) -> Visitor:
     return visitor
 
 
+@shot(IN, "A server that does not answer, and what to look at.")
+async def sign_in_unreachable(harbour: Harbour) -> Visitor:
+    harbour.visitors.complaints.expect("ERR_FAILED", "ERR_CONNECTION_REFUSED")
+    visitor = await harbour.stranger()
+    await visitor.page.route("**/api/session", lambda route: route.abort())
+    await visitor.go()
+    await expect(visitor.page.get_by_text("The server does not answer")).to_be_visible()
+    return visitor
+
+
 @shot(IN, "Home: what to work on, with whom, and where.", ALL)
 async def home(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
