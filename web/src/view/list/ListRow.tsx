@@ -2,12 +2,13 @@
 
 import { memo, Suspense, useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
-import { ago, exactTime, text } from "../../text";
+import { ago, exactTime, said, text } from "../../text";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
+import { plainly } from "../controls/visible";
 import { TitleField } from "../header/Header";
 import { ConfirmRemoval } from "../later";
 import { goTo } from "../route";
@@ -109,7 +110,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
           {state ? (
             <span className={`list-state is-${tone} ellipsis`}>{state}</span>
           ) : (
-            <span className="list-line ellipsis">{item.last_line}</span>
+            <span className="list-line ellipsis">{plainly(said(item.last_line ?? ""))}</span>
           )}
           <span className="badge">{agent}</span>
           {unread && <span className="unread-dot" />}

@@ -2,7 +2,7 @@
 
 import { useMemo, type ReactNode } from "react";
 import type { Answer, Message, PlanItem, ToolBlock } from "../../protocol/events.gen";
-import { bytes, clock, exactTime, number, text } from "../../text";
+import { bytes, clock, exactTime, number, said, text } from "../../text";
 import { later } from "../../text.later";
 import { blobUrl } from "../../transport/api";
 import { useConversationId } from "../conversation/scope";
@@ -28,7 +28,7 @@ export default function ToolBody({ block, kind }: ToolBodyProps) {
   return (
     <div className="tool-body">
       <Subject block={block} kind={kind} />
-      {block.error && block.error.message !== block.output && <p className="tool-error">{visible(block.error.message)}</p>}
+      {block.error && block.error.message !== block.output && <p className="tool-error">{visible(said(block.error.message))}</p>}
       <Footer block={block} />
     </div>
   );

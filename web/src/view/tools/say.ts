@@ -6,7 +6,7 @@
  */
 
 import type { ToolBlock } from "../../protocol/events.gen";
-import { text } from "../../text";
+import { said, text } from "../../text";
 import type { IconName } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { total } from "../../model/changes";
@@ -191,7 +191,7 @@ function resultOf(block: ToolBlock, kind: ToolKind): string {
       return text.tool.interrupted;
     case "error":
       if (block.exit_code !== null) return text.tool.exit(block.exit_code);
-      return text.join(text.tool.failed, block.error && visible(firstLine(block.error.message)));
+      return text.join(text.tool.failed, block.error && visible(said(firstLine(block.error.message))));
     case "ok":
       return outcomeOf(block, kind);
   }

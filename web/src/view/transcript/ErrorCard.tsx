@@ -10,7 +10,7 @@ import { ScreenLink } from "../frame/ScreenLink";
 import { useDisclosed, usePicked, useStore } from "../store";
 
 /** What is mended where backends are installed, signed in to and tried. */
-const HELPED_BY_BACKENDS: ReadonlySet<string> = new Set(["not_installed", "not_logged_in", "protocol_broken", "exited"]);
+const HELPED_BY_BACKENDS: ReadonlySet<string> = new Set(["not_installed", "not_logged_in", "protocol_broken", "exited", "provider_refused"]);
 
 export default function ErrorCard({ row }: { row: ErrorRow }) {
   const store = useStore();
