@@ -260,6 +260,7 @@ class Backends:
     STATES: Final = {
         "ready": "Ready",
         "missing": "Not installed",
+        "version": "Wrong version",
         "login": "Needs login",
         "unready": "Not ready",
         "testing": "Testing",

@@ -12,11 +12,11 @@ from typing import Any, Final
 from palaver.client.client import WaitingRequest
 from palaver.core.state import open_requests
 from palaver.schema.base import Origin, Scope
-from palaver.schema.view import Request, State
+from palaver.schema.view import Request, Resolution, State
 from palaver.tui import words
 from palaver.tui.calls import argument, kind_of, object_of
 from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
-from palaver.tui.safe import visible
+from palaver.tui.safe import one_line, visible
 
 _ORDER: Final = {"approval": 0, "question": 1, "plan": 2}
 _WIDTH: Final[dict[Scope, int]] = {"once": 0, "conversation": 1, "agent": 2, "project": 3}
@@ -191,9 +191,16 @@ def _decision(request: Request) -> str:
     if request.kind == "plan":
         changes = resolution is not None and resolution.text
         return said.PLAN_APPROVED if is_allowed else said.PLAN_REVISED if changes else said.PLAN_REJECTED
-    if not is_allowed:
-        return said.DENIED_STOP if resolution is not None and resolution.then == "stop" else said.DENIED
-    return said.ALLOWED[resolution.scope if resolution else "once"]
+    if resolution is None or not is_allowed:
+        return _with_note(said.DENIED_STOP if resolution and resolution.then == "stop" else said.DENIED, resolution)
+    covers = request.offers[resolution.offer].label if resolution.offer < len(request.offers) else ""
+    # What holds from now on is said, not only that something does.
+    lasting = f"{said.ALLOWED[resolution.scope]}: {visible(covers)}" if covers else said.ALLOWED[resolution.scope]
+    return said.ALLOWED["once"] if resolution.scope == "once" else lasting
+
+
+def _with_note(decision: str, resolution: Resolution | None) -> str:
+    return f"{decision}: {one_line(resolution.text, 80)}" if resolution is not None and resolution.text else decision
 
 
 def _who(request: Request, *, is_ours: bool) -> str | None:

@@ -164,10 +164,11 @@ class QueueStrip(Vertical, can_focus=True):
 
     def _keys(self) -> list[Key]:
         said = words.Queue
-        undo = [Key("U", f"{said.REMOVED} {said.PUT_BACK}", self.action_put_back)] if self._removed else []
+        undo = [Key("U", said.PUT_BACK, self.action_put_back)] if self._removed else []
         if not self.has_focus or not self._queue:
             # Away from the strip a letter belongs to the message that is written.
-            return [Key("F6", f"{said.REMOVED} {said.PUT_BACK}", self.action_put_back)] if self._removed else []
+            key = "U" if self.has_focus else "F6 U"
+            return [Key(key, said.PUT_BACK, self.action_put_back)] if self._removed else []
         own = self.item is not None and whose(self.item) is None
         return [
             *undo,

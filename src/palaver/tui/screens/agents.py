@@ -1,5 +1,6 @@
 """Who can answer here, and what runs them: agents and backends, each with what is missing and what to do about it."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from textwrap import wrap
@@ -22,6 +23,8 @@ from palaver.tui.intents import Act, Order
 from palaver.tui.safe import one_line, visible
 from palaver.tui.screens.frame import Sheet, chosen_id, fill
 from palaver.tui.words_screens import Agents, Backends
+
+_WRONG_VERSION = re.compile(r"\b(?:too (?:old|new)|version .*(?:needed|required)|wrong version)\b", re.IGNORECASE)
 
 BELOW_COLUMNS = 74
 """What stands below a name keeps its indent on the narrowest screen."""
@@ -114,8 +117,11 @@ def state_of(backend: BackendInfo, tried: Tried | None, *, is_trying: bool) -> s
         return "testing"
     if not backend.installed:
         return "missing"
+    if not backend.ready and backend.login == "missing":
+        return "login"
     if not backend.ready:
-        return "login" if backend.login == "missing" else "unready"
+        # Only the server's sentence tells: which versions fit is each backend's own knowledge.
+        return "version" if _WRONG_VERSION.search(backend.summary) else "unready"
     return "failing" if tried is not None and not tried.ok else "ready"
 
 
