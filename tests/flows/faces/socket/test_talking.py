@@ -1,11 +1,13 @@
 """Talking over the socket: what each frame of the contract brings about, and what everybody else sees of it."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from palaver.faces.keys import KeyRecord, token_hash
+from palaver.tools import background
 from tests.flows.engine import FREE, bodies, engine
 from tests.flows.faces.socket.client import Client, Frame, client, events, of, operation, subscribed, types
 
@@ -147,7 +149,25 @@ async def test_arguments_that_make_no_sense_are_a_result_with_that_code(tmp_path
     assert (result["ok"], result["error"]["code"]) == (False, "invalid_arguments")
 
 
+async def test_call_that_is_one_too_many_has_its_result_with_that_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "RUNNING_LIMIT", 0)
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project), params={"policy": FREE})
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, '!tool shell {"command": "sleep 60", "background": true}')
+            result = (await one.until("tool_result"))[-1]
+            await one.until("text_done")
+    assert (result["ok"], result["error"]["code"]) == (False, "rate_limit_tools")
+
+
 # -- interactions
+
+
+async def answer(one: Client, session: str, asked: Frame, **fields: Any) -> None:
+    interaction = {"callId": asked["callId"], "interactionId": asked["interactionId"]}
+    await one.say("tool_interaction_response", sessionId=session, **interaction, **fields)
 
 
 async def test_approval_is_asked_with_its_scopes_and_resolved_once(tmp_path: Path) -> None:
@@ -157,13 +177,7 @@ async def test_approval_is_asked_with_its_scopes_and_resolved_once(tmp_path: Pat
             await ask(one, session, "!write a.txt hello")
             asked = (await one.until("interaction_request"))[-1]
             call = of(await other.until("interaction_request"), "tool_call_start")[0]
-            await other.say(
-                "tool_interaction_response",
-                sessionId=session,
-                callId=asked["callId"],
-                interactionId=asked["interactionId"],
-                action="approve",
-            )
+            await answer(other, session, asked, action="approve")
             heard = await one.until("tool_result")
             await other.say(
                 "tool_interaction_response", sessionId=session, interactionId=asked["interactionId"], action="deny"
@@ -191,14 +205,7 @@ async def test_denied_call_is_an_error_with_the_reason_and_the_agent_goes_on(tmp
         async with subscribed(work.server, session) as one:
             await ask(one, session, "!write a.txt hello")
             asked = (await one.until("interaction_request"))[-1]
-            await one.say(
-                "tool_interaction_response",
-                sessionId=session,
-                callId=asked["callId"],
-                interactionId=asked["interactionId"],
-                action="deny",
-                reason="Not there.",
-            )
+            await answer(one, session, asked, action="deny", reason="Not there.")
             heard = await one.until("text_done")
     (resolved,) = of(heard, "interaction_resolved")
     (result,) = of(heard, "tool_result")
@@ -215,14 +222,7 @@ async def test_approval_for_the_session_covers_more_than_the_call_and_no_other_s
         async with subscribed(work.server, session, elsewhere) as one:
             await ask(one, session, "!shell touch a.txt\n---\n!shell touch b.txt\n---\n!say Both.")
             asked = (await one.until("interaction_request"))[-1]
-            await one.say(
-                "tool_interaction_response",
-                sessionId=session,
-                callId=asked["callId"],
-                interactionId=asked["interactionId"],
-                action="approve",
-                approvalScope="session",
-            )
+            await answer(one, session, asked, action="approve", approvalScope="session")
             heard = await one.until("text_done")
             await ask(one, elsewhere, "!shell touch c.txt")
             again = (await one.until("interaction_request"))[-1]
@@ -245,14 +245,7 @@ async def test_question_is_an_input_with_a_schema_and_the_answer_reaches_the_age
         async with subscribed(work.server, session) as one:
             await ask(one, session, order)
             asked = (await one.until("interaction_request"))[-1]
-            await one.say(
-                "tool_interaction_response",
-                sessionId=session,
-                callId=asked["callId"],
-                interactionId=asked["interactionId"],
-                action="submit",
-                input={"answer_1": "SQLite", "answer_2": "It is small."},
-            )
+            await answer(one, session, asked, action="submit", input={"answer_1": "SQLite", "answer_2": "It is small."})
             heard = await one.until("tool_result")
     assert (asked["interactionType"], asked["prompt"]) == ("input", "Which store?\nWhy?")
     assert set(asked["inputSchema"]["properties"]) == {"answer_1", "answer_2"}
@@ -269,13 +262,7 @@ async def test_question_that_is_cancelled_is_a_failed_call(tmp_path: Path) -> No
         async with subscribed(work.server, session) as one:
             await ask(one, session, order)
             asked = (await one.until("interaction_request"))[-1]
-            await one.say(
-                "tool_interaction_response",
-                sessionId=session,
-                callId=asked["callId"],
-                interactionId=asked["interactionId"],
-                action="cancel",
-            )
+            await answer(one, session, asked, action="cancel")
             heard = await one.until("tool_result")
     assert of(heard, "interaction_resolved")[0]["action"] == "cancel"
     assert (heard[-1]["ok"], heard[-1]["error"]["code"]) == (False, "interaction_unavailable")
