@@ -26,11 +26,10 @@ export function frozen(store: Store, view: OpenConversation): Store {
   };
   // Whatever is not said here is the store's own: disclosure, other conversations, the list.
   return new Proxy(store, {
-    get(target, name, receiver) {
+    get(target, name): unknown {
       if (name === "getSnapshot") return shown;
       if (name === "command") return () => "";
-      const value: unknown = Reflect.get(target, name, target === receiver ? receiver : target);
-      return typeof value === "function" ? value.bind(target) : value;
+      return Reflect.get(target, name);
     },
   });
 }
