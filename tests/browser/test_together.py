@@ -130,6 +130,22 @@ async def test_subagents_work_in_their_blocks_and_what_one_asks_is_answered_at_t
         await ada.page.reload()
 
 
+async def test_what_a_subagent_of_a_subagent_asks_marks_the_block_between_also_after_a_reload(
+    ada: Visitor, palaver: Palaver
+) -> None:
+    below = task("!write deep.txt ebb\n---\n!say Written below.", "careful")
+    await begin(ada, "Estuary", task(f"{below}\n---\n!say All done.", "coordinator"))
+    for _ in ("as it happened", "after a reload"):
+        await expect(ada.approval).to_contain_text("write a file: deep.txt")
+        await expect(subagent(ada, "Coordinator")).to_contain_text("waits for you")
+        await ada.page.reload()
+    await ada.asked()
+    await ada.approval.get_by_role("button", name="Deny").click()
+    await expect(ada.approval).to_have_count(0)
+    await ada.rests()
+    assert not (palaver.project / "deep.txt").exists()
+
+
 async def test_subagent_opens_as_a_conversation_of_its_own_with_the_way_back(ada: Visitor) -> None:
     root = await begin(ada, "Lighthouse", task(f"!say Above.\n{task('!say The lamp is lit.', 'builder')}", "builder"))
     await ada.rests()

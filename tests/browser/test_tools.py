@@ -85,6 +85,7 @@ async def test_approval_shows_that_it_does_not_hear_yet(ada: Visitor, palaver: P
     await ada.begin("!shell touch hasty.txt")
     await ada.asked()
     assert await ada.page.evaluate("window.shown") == ["true"]
+    await expect(ada.approval).to_contain_text("your press was not taken for an answer")
     assert not (palaver.project / "hasty.txt").exists()
     await ada.approval.get_by_role("button", name="Deny").click()
     await expect(ada.row(re.compile("^Tool: .*touch hasty.txt, denied"))).to_be_visible()
