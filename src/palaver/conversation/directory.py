@@ -23,6 +23,7 @@ from palaver.conversation.descent import subagents_below
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.transcripts import whole
+from palaver.core.state import message_count, misses_a_call
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told
 from palaver.log.base import Claim, Used
@@ -158,6 +159,9 @@ class Directory:
 
     async def _load(self, conversation: str) -> Conversation:
         loaded = await load_state(self._around.log, conversation)
+        if loaded is not None and misses_a_call(loaded[0]):
+            # Whatever comes next ends the call, and has to find it.
+            loaded = await load_state(self._around.log, conversation, message_count(loaded[0]))
         if loaded is None:
             raise NotFound("No such conversation.", conversation=conversation)
         return self._adopt(*loaded)

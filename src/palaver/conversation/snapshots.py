@@ -5,7 +5,8 @@ Derived data: a snapshot that could not be kept costs time at the next opening, 
 
 import structlog
 
-from palaver.conversation.loading import TAIL_MESSAGES, snapshot_of, with_tail
+from palaver.conversation.loading import TAIL_MESSAGES, snapshot_of
+from palaver.core.state import shortened
 from palaver.errors import LogError
 from palaver.log.base import EventLog
 from palaver.schema.view import State
@@ -40,7 +41,7 @@ class Snapshots:
             if state.turn is not None:
                 return state
             await self._log.compact(state.conversation, snapshot.seq)
-            return with_tail(state, 2 * TAIL_MESSAGES)
+            return shortened(state, 2 * TAIL_MESSAGES)
         except LogError as failure:
             logger.warning("snapshot not kept", conversation=state.conversation, reason=failure.message)
             return state

@@ -5,6 +5,8 @@ Called by evolve, decide, settle and next. Must never change anything.
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from palaver.schema.view import Message, Request, State, Status, ToolBlock, ToolStatus, Turn
 
 EDITOR_GRANT = "ide"
@@ -68,6 +70,25 @@ def open_tools(state: State) -> list[tuple[Message, ToolBlock]]:
         for block in message.blocks
         if isinstance(block, ToolBlock) and block.status in OPEN_TOOL
     ]
+
+
+def shortened(state: State, tail: int) -> State:
+    """With its last messages only, as it rests in memory; from the first call without a result on, for it is to get one."""
+    waiting = (place for place, message in enumerate(state.messages) if _has_open_call(message))
+    dropped = min(len(state.messages) - tail, next(waiting, len(state.messages)))
+    if dropped <= 0:
+        return state
+    return replace(state, messages=state.messages[dropped:], offset=state.offset + dropped)
+
+
+def misses_a_call(state: State) -> bool:
+    """Somebody is asked about a call whose message is not at hand."""
+    asked = {known.call for known in state.requests if known.status == "open" and known.call}
+    return bool(state.offset) and any(find_call(state, call) is None for call in asked)
+
+
+def _has_open_call(message: Message) -> bool:
+    return any(isinstance(block, ToolBlock) and block.status in OPEN_TOOL for block in message.blocks)
 
 
 def between_steps(state: State) -> bool:

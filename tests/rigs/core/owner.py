@@ -18,7 +18,7 @@ from palaver.core.exchanges import stamped
 from palaver.core.facts import Facts, Runner
 from palaver.core.going_on import going_on
 from palaver.core.history import NeedsAll
-from palaver.core.state import find_request
+from palaver.core.state import find_request, shortened
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Order, SendMessage
 from palaver.schema.errors import WireError
@@ -106,8 +106,7 @@ class Owner:
 
     def forget(self, kept: int) -> None:
         """Only the last messages stay in memory, as in a conversation that rests."""
-        gone = max(0, len(self.state.messages) - kept)
-        self.state = replace(self.state, messages=self.state.messages[gone:], offset=self.state.offset + gone)
+        self.state = shortened(self.state, kept)
 
     def whole(self) -> State:
         return folding.fold(State(), self.log)

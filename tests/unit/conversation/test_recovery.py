@@ -8,7 +8,7 @@ from palaver.conversation.derived import claims_of
 from palaver.core.evolve import fold
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
-from palaver.schema.commands import ResolveRequest, RetryFrom, SendMessage, SetDraft, TruncateMessages
+from palaver.schema.commands import PostAnswer, ResolveRequest, RetryFrom, SendMessage, SetDraft, TruncateMessages
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -218,6 +218,19 @@ async def test_history_rewritten_beyond_what_memory_holds_stays_rewritten() -> N
         await house.do(conversation, SendMessage(content="go on"))
         state = await house.at_rest(conversation)
         assert texts(state.messages)[-2:] == ["go on", "ok"]
+
+
+async def test_call_that_waits_is_found_and_ended_though_much_was_said_after_it() -> None:
+    log, conversation, _ = await open_request_then_crash([])
+    async with open_house(log, asks_then_runs([])) as house:
+        for number in range(250):
+            await house.directory.command(conversation, PostAnswer(content=f"word {number}"), None)
+    async with open_house(log) as house:
+        await house.do(conversation, SendMessage(content="something else"))
+        await house.at_rest(conversation)
+        whole = await house.directory.whole(conversation)
+        calls = [block for message in whole.messages for block in message.blocks if isinstance(block, ToolBlock)]
+        assert [call.status for call in calls] == ["interrupted"]
 
 
 async def test_expired_request_is_a_denial() -> None:
