@@ -186,6 +186,7 @@ class ConversationScreen(Screen[None]):
 
     def introduce(self, people: People) -> None:
         self._people = people
+        self.docks.name_agents(people.names)
         self._flush()
 
     def show_past(self, state: State | None) -> None:
