@@ -50,6 +50,19 @@ async def test_the_strip_is_hidden_when_empty_and_says_how_each_message_stands()
         ]
 
 
+async def test_a_command_that_waits_says_what_it_will_do_and_can_only_be_removed() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        cut = replace(queued("i-1", ""), content=(), command={"type": "truncate_messages", "from_index": 2})
+        app.show(state_with(queue=(cut,)))
+        await pilot.pause()
+        assert lines(app) == ["  1 Then: Truncate from message 3  next"]
+        strip(app).focus()
+        await pilot.press("e", "s", "d")
+        assert app.orders(EditQueued) == []
+        assert app.orders(RemoveQueued) == [RemoveQueued(item="i-1")]
+
+
 async def test_a_long_queue_shows_some_and_counts_the_rest() -> None:
     app = DockApp()
     async with app.run_test() as pilot:

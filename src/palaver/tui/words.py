@@ -418,6 +418,7 @@ class Queue:
     CANCEL = "cancel"
     GONE = "It left the queue before your change arrived. Your words are kept here."
     IDLE = "Idle prompt"
+    THEN = "Then"
 
     @staticmethod
     def label(n: int) -> str:

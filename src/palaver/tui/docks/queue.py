@@ -17,8 +17,9 @@ from textual.style import Style
 from textual.widgets import Static
 
 from palaver.clock import Clock
+from palaver.core.queue import words_of
 from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
-from palaver.schema.content import ImagePart, plain_text
+from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
 from palaver.tui import words
 from palaver.tui.docks.asked import face_of
@@ -33,7 +34,9 @@ SHOWN_ITEMS = 5
 
 
 def whose(item: QueueItem) -> str | None:
-    """Who put a message into the queue, when it was no person."""
+    """Who put a message into the queue, when it was no person; what comes before a command, which is no message."""
+    if item.command is not None:
+        return words.Queue.THEN
     agent = visible(item.origin.agent) if item.origin and item.origin.agent else None
     if item.trigger == "idle":
         return words.Queue.IDLE
@@ -158,7 +161,7 @@ class QueueStrip(Vertical, can_focus=True):
             ("▸ " if here else "  ", "bold $live"),
             (f"{at + 1} ", "$ink-faint"),
             (f"{by}: " if by else "", "$ink-soft"),
-            (one_line(plain_text(item.content)), "bold $ink" if here else "$ink"),
+            (one_line(words_of(item)), "bold $ink" if here else "$ink"),
             (f"  {state}" if state else "", "$wait" if item.held else "$ink-faint"),
         ).stylize(Style.from_meta({"item": at}))
 
