@@ -7,10 +7,9 @@ from litestar import get
 from litestar.params import JSONBody
 
 from palaver.errors import NotFound
+from palaver.faces.bus.frames import Json
 from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, needs
-
-Json = dict[str, Any]
 
 
 def _named(word: str) -> Callable[..., str]:

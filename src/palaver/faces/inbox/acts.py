@@ -6,6 +6,8 @@ Called by the MCP servers with the caller already known. Every act is a command 
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from palaver.errors import Forbidden, Invalid
 from palaver.faces.inbox.pages import Page, Pages
 from palaver.faces.inbox.tools import (
@@ -48,7 +50,7 @@ class Acts:
                 asked = decoded(arguments, ReadArguments)
                 self._subscriber(asked.subscriber)
                 page = await self._pages.since(self._conversation, asked.after_id, asked.limit)
-                return {"messages": [message_of(one) for one in page.messages], "last_id": page.last_id}
+                return dict(msgspec.to_builtins(page))
             case "post":
                 return await self._post(decoded(arguments, PostArguments))
             case "yield":
@@ -83,13 +85,3 @@ class Acts:
         # The owner itself is no agent: what it posts without naming one is said by the conversation's own.
         speaks = self._side == "assistant" and (self._caller.kind == "agent" or subscriber is not None)
         return Origin(face=FACE, client=self._client, user=name, agent=name if speaks else None)
-
-
-def message_of(message: Any) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "ts": message.ts,
-        "author": message.author,
-        "mime": message.mime,
-        "content": message.content,
-    }

@@ -3,17 +3,12 @@
 Called by `project`. A backend that delivers whole items, and an answer that comes from elsewhere, yield the same grammar.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 from palaver.core.state import OPEN_TOOL
 from palaver.faces.socket.calls import outcome, start
 from palaver.faces.socket.memory import Call, Kind, Memory, Writing
+from palaver.faces.socket.words import Json, Said
 from palaver.schema.events import MessageAdded, TextDelta, TextFinished, ThinkingDelta, ThinkingFinished
 from palaver.schema.view import TextBlock, ThinkingBlock, ToolBlock, ToolError
-
-Json = dict[str, Any]
-Said = Iterable[tuple[str, Json]]
 
 
 def grown(event: TextDelta | ThinkingDelta, kind: Kind, memory: Memory) -> Said:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.errors import Invalid
+from palaver.faces.socket.words import Json
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer
 from palaver.schema.view import Question, Request
 
-Json = dict[str, Any]
 ApprovalScope = Literal["once", "session", "always"]
 
 SCOPES: dict[ApprovalScope, Scope] = {"once": "once", "session": "conversation", "always": "agent"}

@@ -3,17 +3,12 @@
 Called by `project` and `answers`.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 import msgspec
 
 from palaver.faces.socket.memory import Call, Memory
+from palaver.faces.socket.words import Json, Said
 from palaver.schema.events import ToolCalled, ToolFinished, ToolOutputDelta
 from palaver.schema.view import ToolError
-
-Json = dict[str, Any]
-Said = Iterable[tuple[str, Json]]
 
 ERROR_CODES = {
     "tool_interrupted": "tool_interrupted",

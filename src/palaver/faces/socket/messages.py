@@ -3,19 +3,14 @@
 Called by `project`.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 from palaver.core import queue
 from palaver.faces.socket.answers import restored
 from palaver.faces.socket.memory import Memory
+from palaver.faces.socket.words import Json, Said
 from palaver.schema.base import Origin
 from palaver.schema.content import ImagePart, plain_text
 from palaver.schema.events import MessageAdded, QueueAdded, QueueEdited, QueueRemoved
 from palaver.schema.view import ImageBlock, QueueItem, TextBlock
-
-Json = dict[str, Any]
-Said = Iterable[tuple[str, Json]]
 
 
 def message(event: MessageAdded, memory: Memory) -> Said:

@@ -5,8 +5,7 @@ reload renders what was rendered: same frames, same order, same fields. Every fr
 event makes several, they share it and differ in `id`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -20,10 +19,9 @@ from palaver.faces.socket import answers, calls, messages
 from palaver.faces.socket.asking import SCOPES, interaction
 from palaver.faces.socket.memory import Call, Memory
 from palaver.faces.socket.sessions import is_list_news, session_frame
+from palaver.faces.socket.words import Json, Said
 from palaver.schema import events
 from palaver.schema.view import State, Stopped
-
-Json = dict[str, Any]
 
 FACE = "socket"
 GAP = "gap"
@@ -110,9 +108,6 @@ def project(event: events.KnownEvent, memory: Memory) -> list[Json]:
             frame["agentExchangeId"] = event.exchange
         frames.append({**frame, **fields})
     return frames
-
-
-Said = Iterable[tuple[str, Json]]
 
 
 def _told(event: events.KnownEvent, memory: Memory) -> Said:

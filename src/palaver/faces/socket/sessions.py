@@ -3,9 +3,8 @@
 Called by `project` for whoever subscribed, by `bulletin` for everybody else, and by `operations`.
 """
 
-from typing import Any
-
 from palaver.faces.instants import iso
+from palaver.faces.socket.words import Json
 from palaver.schema.base import Shown
 from palaver.schema.content import plain_text
 from palaver.schema.events import (
@@ -19,7 +18,6 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Listing
 
-Json = dict[str, Any]
 ListNews = (
     ConversationCreated | ConversationUpdated | ConversationDeleted | MessageTruncated | MessageRemoved | MessageEdited
 )

@@ -1,7 +1,5 @@
 """Agents in the words of this contract: listed, made, changed (what is given is merged), copied, deleted."""
 
-from typing import Any
-
 from litestar import get, put
 from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
@@ -12,10 +10,9 @@ from palaver.faces.body import JsonBody
 from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs
 from palaver.faces.stream.answering import Success
+from palaver.faces.stream.project import Json
 from palaver.schema.base import Id, Shown
 from palaver.schema.records import McpServer
-
-Json = dict[str, Any]
 
 NAMES = {
     "systemPrompt": "system_prompt",

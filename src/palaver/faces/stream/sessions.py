@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Literal
 
 from litestar import get, put
 from litestar.params import FromPath, JSONBody
@@ -16,7 +16,7 @@ from palaver.faces.instants import iso
 from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
-from palaver.faces.stream.project import as_object
+from palaver.faces.stream.project import Json, as_object
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import CreateConversation, DeleteConversation, UpdateConversation
 from palaver.schema.view import Block, ImageBlock, Listing, Message, Role, TextBlock, ThinkingBlock, ToolBlock
@@ -24,8 +24,6 @@ from palaver.schema.view import Block, ImageBlock, Listing, Message, Role, TextB
 PAGE = 500
 HITS = 200
 """Messages looked at for one search: enough for more sessions than anybody reads."""
-
-Json = dict[str, Any]
 
 
 class Saving(Struct, frozen=True, kw_only=True, rename="camel"):
