@@ -96,7 +96,11 @@ class Choices(Static, can_focus=True):
             parts.append((f"  {visible(choice.more)}", "$ink-soft"))
         if choice.below:
             indent = " " * (2 + len(number) + 4)
-            lines = [part for line in visible(choice.below).split("\n") for part in wrap(line, BELOW_COLUMNS) or [""]]
+            lines = [
+                part
+                for line in visible(choice.below).split("\n")
+                for part in wrap(line, BELOW_COLUMNS, break_on_hyphens=False) or [""]
+            ]
             parts += [(f"\n{indent}{line}", "$ink-soft") for line in lines]
         return Content.assemble(*parts)
 

@@ -31,7 +31,7 @@ BELOW_COLUMNS = 74
 
 
 def _below(text: str) -> str:
-    return "".join(f"\n  {line}" for line in wrap(one_line(text, 600), BELOW_COLUMNS))
+    return "".join(f"\n  {line}" for line in wrap(one_line(text, 600), BELOW_COLUMNS, break_on_hyphens=False))
 
 
 def agent_row(agent: AgentInfo, *, is_current: bool) -> Content:
