@@ -378,3 +378,26 @@ async def test_a_plan_is_revised_with_words_or_rejected() -> None:
         await shown(app, pilot, plan_request(), turn=None)
         await pilot.press("f9")
         assert app.orders(ResolveRequest) == [ResolveRequest(request="p-1", verdict="deny", then="stop")]
+
+
+async def test_an_earlier_moment_can_neither_be_answered_nor_written_to() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        await shown(app, pilot, approval())
+        app.docks.composer.read_only("You look at an earlier moment.")
+        await shown(app, pilot, approval("r-0"))
+        await pilot.press("alt+1", "x", "enter")
+        assert app.intents == []
+        assert app.docks.query_one(RequestDock).card is None
+        app.docks.composer.read_only("")
+        await shown(app, pilot, approval())
+        await pilot.press("alt+1")
+        assert [order.request for order in app.orders(ResolveRequest)] == ["r-1"]
+
+
+async def test_a_huge_change_is_cut_and_says_so() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n" + "+line\n" * 1500
+        await shown(app, pilot, approval(tool="edit", preview=patch))
+        assert "… 501 more lines." in said(app)

@@ -336,12 +336,14 @@ class Approval:
     ALL_YES = "Allow all"
     ALL_NO = "Deny all"
     NEXT = "next request"
-    SCROLL = "scroll"
-    CUT = "more below"
 
     @staticmethod
     def asks(agent: str, what: str) -> str:
         return f"{agent} wants to {what}"
+
+    @staticmethod
+    def cut(n: int) -> str:
+        return f"… {count(n, 'more line')}. Look at the change in the page before you allow it."
 
     @staticmethod
     def use(tool: str) -> str:

@@ -27,8 +27,6 @@ OWN: dict[type, set[str]] = {
         "EDIT_KIND",
         "MORE",
         "NEXT",
-        "SCROLL",
-        "CUT",
         "ALL_YES",
     },
     words.Question: set(),

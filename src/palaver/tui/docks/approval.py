@@ -28,6 +28,8 @@ from palaver.tui.safe import bounded, visible
 
 SHOWN_CHARACTERS = 20_000
 """More of a command than anybody reads before saying yes; the rest is counted."""
+SHOWN_LINES = 1_000
+"""The same for lines of a change."""
 TOGETHER_LINES = 12
 
 
@@ -60,7 +62,9 @@ class ApprovalCard(RequestCard):
             cut = exact if len(exact) <= SHOWN_CHARACTERS else bounded(exact.replace("\n", "␊"), SHOWN_CHARACTERS)
             yield Static(Content.styled(bounded(cut), "bold"), classes="exact")
         else:
-            yield Static(diff_content(exact), classes="exact")
+            yield Static(diff_content(exact[:SHOWN_LINES]), classes="exact")
+            if (left := len(exact) - SHOWN_LINES) > 0:
+                yield Static(Content.styled(words.Approval.cut(left), "$wait"))
 
     @property
     def wider(self) -> list[Scope]:

@@ -14,6 +14,7 @@ The order above the prompt is approval, question, plan, queue. Nothing here take
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import Screen
@@ -68,6 +69,9 @@ class Docks(Vertical):
         self._told = (state, below)
         if not self.query(Composer):
             return
+        if self.composer.is_read_only:
+            # An earlier moment is looked at: what waited or ran then can neither be answered nor stopped now.
+            state, below = replace(state, requests=(), queue=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
         self.query_one(PlanLine).show(state)
         self.query_one(QueueStrip).show(state)

@@ -90,7 +90,6 @@ class QuestionCard(RequestCard):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,ctrl+enter", "send", show=False),
-        Binding("x", "skip", show=False),
         Binding("left", "turn(-1)", show=False),
         Binding("right", "turn(1)", show=False),
     ]
