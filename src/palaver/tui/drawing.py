@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
@@ -219,6 +220,8 @@ class Drawing(Look):
             agent = row.child.agent if row.child else row.exchange.agent if row.exchange else None
             said = self.name_of(agent)
         aside = one_line(row.child.task) if row.child else ""
+        # A long reason gives way before the thing it is about; both are whole when the row is opened.
+        result = cut(result, max(self.column // 3, self.column - len(verb) - cell_len(said) - 6))
         room = self.column - 2 - len(verb) - (len(result) + 3 if result else 0)
         object_style = Style(color=self.palette.ink)
         line = [sign, Segment(verb, self.ink.soft)]

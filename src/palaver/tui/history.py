@@ -375,5 +375,6 @@ class Transcript(ScrollView, can_focus=True):
         style = Style(color=palette.paper, bgcolor=palette.live, bold=True)
         if not self.new_count:
             style = Style(color=palette.ink_soft, bgcolor=palette.panel_strong)
-        whole = strip.adjust_cell_length(self.size.width, self._drawn.base)
-        return Strip([*whole.crop(0, self.size.width - len(pill)), Segment(pill, style)])
+        width = self.scrollable_content_region.width
+        whole = strip.adjust_cell_length(width, self._drawn.base)
+        return Strip([*whole.crop(0, width - len(pill)), Segment(pill, style)])
