@@ -295,3 +295,17 @@ async def test_escape_that_closes_nothing_here_stops_the_agent() -> None:
         app.show(state_with())
         await pilot.press("escape")
         assert app.stops == 1
+
+
+async def test_a_mode_in_which_less_is_asked_stays_in_sight() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        line = app.docks.composer.query_one(".mode", Static)
+        app.show(state_with(turn=None))
+        await pilot.pause()
+        assert not line.display
+        assert "Ask first" in hints(app)
+        app.show(state_with(turn=None, params={"mode": "full"}))
+        await pilot.pause()
+        assert line.display
+        assert str(line.render()) == "Full access: everything runs without asking, on the whole machine."

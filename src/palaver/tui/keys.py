@@ -40,7 +40,3 @@ ANSWER_BINDINGS = [
     for digit, key in ALTERNATIVES.items()
 ]
 """For a screen with requests: it has `action_answer(digit)`, and passes the digit on to its `RequestDock`."""
-
-
-def said(digit: Digit) -> str:
-    return f"Alt+{digit}"

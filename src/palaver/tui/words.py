@@ -396,7 +396,6 @@ class PlanRequest:
 
 class Plan:
     HEADING = "Plan"
-    ITEM: Final = {"pending": "to do", "in_progress": "under way", "done": "done", "skipped": "skipped"}
     SIGNS: Final = {"pending": "○", "in_progress": "◐", "done": "●", "skipped": "⊘"}
     OPEN = "steps"
 
@@ -454,10 +453,7 @@ class Composer:
     NEWLINE = "new line"
     COMMANDS = "commands"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."
-    READ_ONLY = "This conversation is archived. Bring it back to write in it."
     PAST = "You look at an earlier moment. Esc brings you back to now."
-    NO_FILES = "No file begins like this."
-    NO_COMMAND = "No command begins like this."
 
     @staticmethod
     def too_long(held: str) -> str:

@@ -78,7 +78,6 @@ class Fresh:
     CREATING = "Starting …"
     NO_AGENT = "No agent is ready. Run “palaver doctor” on the server: it says what is missing and how to get it."
     FAILED = "The agents could not be loaded. The default one is used."
-    FOLDERS = "Folders you worked in"
     NOT_READY = "not ready"
 
 

@@ -37,7 +37,7 @@ from palaver.tui.docks.completion import (
 )
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.docks.prompt import Prompt
-from palaver.tui.intents import Act, Order, Send
+from palaver.tui.intents import Act, ActionName, Order, Send
 from palaver.tui.newest import defect_in, run_newest
 from palaver.tui.safe import prose, visible
 
@@ -67,6 +67,8 @@ class Composer(Vertical):
             .text-area--placeholder { color: $ink-faint; }
             .text-area--cursor-line { background: $background; }
         }
+        .mode { height: 1; padding: 0 1 0 3; color: $wait; text-wrap: nowrap; text-overflow: ellipsis; }
+        .mode.is-bad { color: $bad; text-style: bold; }
         .notice { height: auto; padding: 0 1 0 3; color: $wait; }
         .notice.is-bad { color: $bad; }
         .hints { height: 1; padding: 0 1 0 3; color: $ink-faint; }
@@ -96,6 +98,7 @@ class Composer(Vertical):
         self._read_only = ""
 
     def compose(self) -> ComposeResult:
+        yield Static(classes="mode")
         yield Suggestions()
         with Horizontal(classes="line"):
             yield Static(Content(">"), classes="sign")
@@ -191,12 +194,25 @@ class Composer(Vertical):
         busy = self._state.turn is not None
         at_rest = words.Composer.PLACEHOLDER if self._state.conversation else words.Composer.PLACEHOLDER_FRESH
         self.prompt.placeholder = words.Composer.PLACEHOLDER_BUSY if busy else at_rest
+        self._tell_mode()
         notice = self.query_one(".notice", Static)
         told, is_bad = self._told()
         notice.update(Content(visible(told)))
         notice.set_class(is_bad, "is-bad")
         notice.display = bool(told)
         self.query_one(".hints", KeyLine).show(self._hints())
+
+    @property
+    def _mode(self) -> str:
+        mode = self._state.params.get("mode", "ask")
+        return mode if mode in words.Modes.NAMES else "ask"
+
+    def _tell_mode(self) -> None:
+        """A mode in which less is asked stays in sight."""
+        line, banner = self.query_one(".mode", Static), words.Modes.BANNER.get(self._mode, "")
+        line.update(Content(banner))
+        line.set_class(self._mode == "full", "is-bad")
+        line.display = bool(banner)
 
     def _told(self) -> tuple[str, bool]:
         """What stands below the text, and whether it is in the way of sending."""
@@ -220,10 +236,18 @@ class Composer(Vertical):
         return [
             Key("Enter", said.QUEUE if busy else said.SEND, self._submit),
             *([Key("Ctrl+S", said.STEER, lambda: self._submit("boundary"))] if steer else []),
-            *([Key("Esc", said.STOP, lambda: self.post_message(Act("stop")))] if busy else []),
+            *([Key("Esc", said.STOP, partial(self._act, "stop"))] if busy else []),
             Key("Ctrl+J", said.NEWLINE, lambda: self.prompt.insert("\n")),
-            Key("Ctrl+K", said.COMMANDS, lambda: self.post_message(Act("palette"))),
+            Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette")),
+            *(
+                [Key("/mode", words.Modes.NAMES[self._mode], partial(self._act, "mode"))]
+                if self._state.conversation
+                else []
+            ),
         ]
+
+    def _act(self, action: ActionName) -> None:
+        self.post_message(Act(action))
 
     # -- writing
 
@@ -411,7 +435,8 @@ class Composer(Vertical):
 
 def _told(state: State) -> tuple[object, ...]:
     """What of a view changes what the composer says."""
-    return state.conversation, state.draft, state.turn is not None and (state.turn.id, state.turn.steerable)
+    turn = (state.turn.id, state.turn.steerable) if state.turn else None
+    return state.conversation, state.draft, state.params.get("mode"), turn
 
 
 def _size(text: str) -> int:

@@ -5,10 +5,8 @@ by nobody says so for a moment; the transcript says it for ever.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -44,7 +42,6 @@ class RequestDock(Vertical):
     RequestDock { height: auto; }
     RequestDock > .over { height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
