@@ -7,5 +7,8 @@ cd "$(dirname "$0")/.."
 scripts/chromium.sh || { echo "Pictures need Chromium." >&2; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/test_gallery.py -q "$@"
+# What was taken is kept, also when some shot could not be.
+status=0
+PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/test_gallery.py -q "$@" || status=$?
 .venv/bin/python -m tests.browser.gallery.publish "$folder"
+exit $status
