@@ -77,7 +77,11 @@ async def until_triggered(server: Served, clock: ManualClock, folder: Path, coun
 async def told_and_at_rest(server: Served, agent: dict[str, Any]) -> bool:
     if agent["conversation"] is None or agent["status"] == "busy":
         return False
-    state = await server.state(agent["conversation"])
+    # It is named before it is made.
+    found = await server.http.get(f"/api/conversations/{agent['conversation']}/snapshot")
+    if found.status_code == 404:
+        return False
+    state = found.json()
     return len(prompts(state)) == agent["triggered"] and state["turn"] is None
 
 
