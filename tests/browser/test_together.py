@@ -273,7 +273,7 @@ async def test_system_notices_are_switched_on_first_and_come_once_while_nobody_l
     await ada.page.get_by_role("checkbox", name="Notify me on this device").check()
     second = await begin(other, "Anchor", "!write anchor.txt x", agent="careful")
     await expect(ada.page).to_have_title(re.compile(r"^\(2\)"))
-    await ada.page.wait_for_function("window.notices.length > 0")
+    await ada.page.wait_for_function("() => window.notices.length > 0")
     notices = await ada.page.evaluate("window.notices.map(({ title, body }) => [title, body])")
     assert notices == [["Careful waits for you", "Create anchor.txt · Anchor"]]
     await ada.page.evaluate("window.away = false; window.notices[0].onclick()")
