@@ -30,11 +30,18 @@ async def at_the_end(visitor: Visitor, words: str) -> Visitor:
     return visitor
 
 
+async def allow_edits(visitor: Visitor) -> None:
+    """For the conversation, which is what is offered first."""
+    await visitor.press("Alt+2")
+    await expect(visitor.approval.get_by_role("button", name="Always allow")).to_be_visible()
+    await visitor.press("Enter")
+
+
 async def fixed_tides(harbour: Harbour) -> Visitor:
     harbour.provider.script.extend(SCRIPT)
     visitor = await harbour.talks(QUESTION)
     await visitor.asked()
-    await visitor.press("Alt+2", "Enter")
+    await allow_edits(visitor)
     await expect(visitor.approval.get_by_label("Exactly what will run")).to_contain_text("unittest")
     await visitor.asked()
     await visitor.press("Alt+1")
