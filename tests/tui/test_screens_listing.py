@@ -15,7 +15,7 @@ from palaver.tui.intents import Act, ActionName, Begin, OpenConversation
 from palaver.tui.screens.actions import KEYS, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
 from palaver.tui.screens.keyhelp import help_content
-from palaver.tui.screens.listing import grouped
+from palaver.tui.screens.listing import grouped, row_of
 from palaver.tui.screens.palette import CommandPalette
 from palaver.tui.words_screens import Actions
 from tests.flows.served import Served, serving
@@ -167,6 +167,14 @@ def test_rows_are_grouped_as_on_the_page() -> None:
         "archived": ["put away"],
     }
     assert [group.items[0].id for group in grouped(rows, "NEWER", frozenset({"child"}), NOW_MS)] == ["newer"]
+
+
+def test_a_row_shows_hostile_words_and_obeys_none() -> None:
+    hostile = row("x", title="[red]a\x1b[2J\u202eb", last_line="\x1b]0;t\x07 hi", agent="d\x07")
+    said = row_of(hostile, NOW_MS, 60, {}, is_current=False, is_unread=True).plain
+    assert "[red]a␛[2J⟨202E⟩b" in said
+    assert all(sign.isprintable() or sign == "\n" for sign in said)
+    assert [len(line) for line in said.split("\n")] == [60, 60]
 
 
 # -- the palette

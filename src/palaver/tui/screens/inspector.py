@@ -88,6 +88,8 @@ class EventInspector(Sheet):
         self._book = Book([], [(0, State(conversation=conversation))])
         self._has_gap = False
         self._is_stale = False
+        self._drawn_query: str | None = None
+        self._drawn_count = 0
         self._paused_at: int | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -128,16 +130,24 @@ class EventInspector(Sheet):
             self.draw()
 
     def draw(self) -> None:
-        shown = [event for event in self._book.events if self._query in type_of(event)]
         was_last = self._events.highlighted in (None, self._events.option_count - 1)
-        fill(self._events, [Option(_row(event), id=str(event.seq)) for event in shown])
+        if self._drawn_query == self._query and self._events.option_count:
+            # A log of thousands grows by a few: only those are drawn.
+            self._events.add_options(self._rows(self._book.events[self._drawn_count :]))
+        else:
+            fill(self._events, self._rows(self._book.events))
+        self._drawn_query, self._drawn_count = self._query, len(self._book.events)
+        shown = self._events.option_count
         if was_last and shown and self._paused_at is None:
-            self._events.highlighted = len(shown) - 1
+            self._events.highlighted = shown - 1
         where = Inspector.LIVE if self._paused_at is None else Inspector.paused(self._paused_at)
-        self.title_is(words.join(Inspector.LABEL, Inspector.shown(len(shown), len(self._book.events)), where))
+        self.title_is(words.join(Inspector.LABEL, Inspector.shown(shown, len(self._book.events)), where))
         self.say(self._said(shown))
 
-    def _said(self, shown: list[Event]) -> str:
+    def _rows(self, events: list[Event]) -> list[Option]:
+        return [Option(_row(event), id=str(event.seq)) for event in events if self._query in type_of(event)]
+
+    def _said(self, shown: int) -> str:
         if not shown:
             return Inspector.none(self._query) if self._query else Inspector.EMPTY
         return Inspector.GAP if self._has_gap else ""
