@@ -56,7 +56,12 @@ def measure() -> list[Row]:
 
 
 def _cost(join: Join) -> float:
-    return asyncio.run(cost("palaver", SUBSCRIBERS, join))
+    async def witnessed(port: int, token: str, count: int) -> Counter:
+        counter = await join(port, token, count)
+        counter.witness = await readers(port, token, 1)
+        return counter
+
+    return asyncio.run(cost("palaver", SUBSCRIBERS, witnessed))
 
 
 def _row(face: str, ours: float, native: float) -> Row:

@@ -63,6 +63,8 @@ class Counter:
     events: int = 0
     transports: list[Any] = field(default_factory=list[Any])
     """Kept, so that nobody closes them."""
+    witness: "Counter | None" = None
+    """One more reader, of the native face: on a busy machine it knows how many events there really were."""
 
 
 Join = Callable[[int, str, int], Awaitable[Counter]]
@@ -89,11 +91,12 @@ async def cost(kind: str, subscribers: int, join: "Join | None" = None) -> float
         server.stdin.write(b"go\n")
         await asyncio.sleep(1.0)
         cpu, events, begun = _cpu_s(server.pid), counter.events, time.monotonic()
+        seen = counter.witness.events if counter.witness else 0
         await asyncio.sleep(SECONDS)
         spent, delivered = _cpu_s(server.pid) - cpu, counter.events - events
         expected = rate * subscribers * (time.monotonic() - begun)
-        if join is not None:
-            return spent / expected * 1e6
+        if counter.witness is not None:
+            return spent / ((counter.witness.events - seen) * subscribers) * 1e6
         if delivered < 0.7 * expected:
             raise RuntimeError(f"{kind} fell behind: {delivered} of {expected:.0f} events. Is the machine busy?")
         return spent / delivered * 1e6
