@@ -82,6 +82,8 @@ class PalaverApp(App[None]):
         self._first = conversation
         self._turns: dict[str, asyncio.Lock] = {}
         self._stop_server = stop_server
+        # Nothing here gains from moving slowly, and a connection by ssh has no frames to spare.
+        self.animation_level = "none"
         # Before the first style sheet is read, which names their colours.
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)

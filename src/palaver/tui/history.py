@@ -261,6 +261,20 @@ class Transcript(ScrollView, can_focus=True):
 
     # -- keys
 
+    # A scroll that takes its time would end where it was sent, also when heights above have been put right meanwhile.
+
+    def action_scroll_up(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y - 1, animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y + 1, animate=False)
+
+    def action_page_up(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y - self._height, animate=False)
+
+    def action_page_down(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y + self._height, animate=False)
+
     def action_next_row(self) -> None:
         self._move_cursor(1)
 
