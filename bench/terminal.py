@@ -107,7 +107,7 @@ async def _ready_s() -> float:
         app = PalaverApp(nowhere, SystemClock())
         async with app.run_test(size=(COLUMNS, LINES)) as pilot:
             await pilot.pause()
-            return min([await _shown_s(app, writer.state) for _ in range(3)])
+            return min([await _shown_s(app, writer.state) for _ in range(5)])
 
 
 async def _shown_s(app: PalaverApp, state: State) -> float:
