@@ -170,7 +170,12 @@ class Player:
 
     async def ask(self, request: web.Request) -> web.Response:
         answers: dict[str, Any] = {
-            "session": {"user": "ada", "roles": ["read", "send", "decide"], "version": palaver.__version__, "server": "golden"},
+            "session": {
+                "user": "ada",
+                "roles": ["read", "send", "decide"],
+                "version": palaver.__version__,
+                "server": "golden",
+            },
             "agents": {"items": [AGENT]},
             "conversations": {"items": [self._listing()], "next_cursor": None, "pos": self.head},
         }

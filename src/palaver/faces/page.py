@@ -91,7 +91,9 @@ class Page:
         known = self.serves(path)
         unchanged = known and any(name == b"if-none-match" and found.etag in value for name, value in scope["headers"])
         body = b"" if unchanged else found.body
-        await _send(send, 304 if unchanged else 200 if known else 404, found.media_type, found.caching, found.etag, body, scope)
+        await _send(
+            send, 304 if unchanged else 200 if known else 404, found.media_type, found.caching, found.etag, body, scope
+        )
 
     def _refresh(self) -> None:
         """Reads the folder again when the page was built anew, so that a reload in the browser is all it takes."""
