@@ -73,7 +73,7 @@ async def test_terminal_is_taken(harbour: Harbour, name: str) -> None:
     shot = TERMINAL_SHOTS[name]
     async with terminal(harbour, shot) as opened:
         await shot.play(harbour, opened)
-        await opened.pilot.pause()
+        await opened.steady()
         await photographed(harbour, opened.svg, name)
 
 

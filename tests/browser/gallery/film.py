@@ -65,6 +65,7 @@ async def answered_in_the_terminal(harbour: Harbour, ada: Visitor) -> None:
         await screen.shows("never sees the year")
         await screen.shows("Allow once")
         await screen.pilot.pause(DEAF_S)
+        await screen.steady()
         await photographed(harbour, screen.svg, FRAMES[3].name)
         await screen.shows("no other table changes", pressing="alt+1")
         await screen.pilot.pause()

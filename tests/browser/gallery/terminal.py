@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from palaver.client.client import Client
 from palaver.tui.app import PalaverApp
@@ -45,6 +46,12 @@ class Terminal:
                 if pressing is not None:
                     await self.pilot.press(pressing)
                 await self.pilot.pause(LOOK_S)
+
+    async def steady(self) -> None:
+        """The cursor no longer blinks: two pictures of the same screen are the same."""
+        for box in self.app.screen.query(TextArea):
+            box.cursor_blink = False
+        await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
