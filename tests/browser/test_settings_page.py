@@ -76,6 +76,7 @@ async def test_answers_are_read_aloud_once_that_is_switched_on(ada: Visitor) -> 
     await ada.press("Control+k")
     await ada.page.get_by_role("combobox", name="Commands").press_sequentially("read answers aloud")
     await ada.press("Enter")
+    await expect(ada.page.locator(".aloud")).to_be_attached()
     await ada.send("!say First **sentence**. Second one!\\n\\n```sh\\nrm nothing\\n```\\n\\nThe end")
     await ada.rests()
     await ada.page.wait_for_function("() => window.said.length === 3")
@@ -85,6 +86,8 @@ async def test_answers_are_read_aloud_once_that_is_switched_on(ada: Visitor) -> 
 
     await ada.page.reload()
     await expect(ada.row(re.compile("^Agent")).last).to_contain_text("The end")
+    # It is loaded after the first picture, and reads what comes from then on.
+    await expect(ada.page.locator(".aloud")).to_be_attached()
     await ada.send("!say Again.")
     await ada.page.wait_for_function("() => window.said.includes('Again.')")
     await ada.press("Control+k")

@@ -32,7 +32,8 @@ export default function Speaker({ id }: { id: string }) {
   }, [state]);
 
   if (mute) return <p className="aloud hint">{settings.mute}</p>;
-  if (!speaking) return null;
+  // There all the same, so that it can be known that it listens.
+  if (!speaking) return <p className="aloud" hidden />;
   return (
     <p className="aloud">
       <Icon name="sound" />
