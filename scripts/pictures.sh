@@ -9,6 +9,6 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What was taken is kept, also when some shot could not be.
 status=0
-PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/test_gallery.py -q "$@" || status=$?
+PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/gallery/taking.py -q "$@" || status=$?
 .venv/bin/python -m tests.browser.gallery.publish "$folder"
 exit $status

@@ -1,6 +1,6 @@
 """Takes the pictures that were made into the documentation: small, unchanged where nothing changed, each with its caption.
 
-`python -m tests.browser.gallery.publish FOLDER`, after `test_gallery.py` has filled the folder; `scripts/pictures.sh` does both.
+`python -m tests.browser.gallery.publish FOLDER`, after `taking.py` has filled the folder; `scripts/pictures.sh` does both.
 """
 
 import sys

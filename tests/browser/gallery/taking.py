@@ -1,6 +1,5 @@
-"""The pictures of the documentation: every shot of the gallery is played and taken. `make pictures` runs this.
-
-Without a folder for pictures there is nothing to do: the states themselves have tests of their own.
+"""The pictures of the documentation: every shot of the gallery is played and taken. `make pictures` runs this, and names the
+file: it is no test of the suite, the states themselves have theirs.
 """
 
 import shutil
@@ -14,11 +13,9 @@ from tests.browser.gallery import film
 from tests.browser.gallery.album import ALBUM
 from tests.browser.gallery.harbour import Harbour, harbour_serving, make_agents, make_past, make_projects
 from tests.browser.gallery.terminal import TERMINAL_SHOTS, photographed, terminal
-from tests.browser.looks import PICTURES, picture
+from tests.browser.looks import picture
 from tests.browser.visitor import PHONE, Visitors
 from tests.provider.server import ScriptedProvider, serving
-
-pytestmark = pytest.mark.skipif(PICTURES is None, reason="makes pictures; `make pictures` says where they go")
 
 HARBOUR = Path(tempfile.gettempdir()) / "harbour"
 """Always the same: it is in the pictures."""
