@@ -6,9 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.client import harmless
 from palaver.client.harmless import Scrubber, one_line, plain_output, prose, visible
-from palaver.tui import safe
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b\ufeff\ud800-\udfff]")
 ANY = st.text(
@@ -32,12 +30,6 @@ def test_text_in_pieces_comes_out_as_the_whole_would(text: str, cuts: list[int])
     pieces = [text[start:end] for start, end in pairwise(places)]
     out = "".join(scrubber.feed(piece) for piece in pieces) + scrubber.finish()
     assert out == prose(text)
-
-
-@settings(deadline=None)
-@given(ANY)
-def test_command_line_and_terminal_ui_show_the_same(text: str) -> None:
-    assert (safe.visible(text), safe.prose(text)) == (harmless.visible(text), harmless.prose(text))
 
 
 def test_emoji_and_scripts_keep_what_joins_them() -> None:
