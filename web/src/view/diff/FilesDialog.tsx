@@ -14,7 +14,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
   const files = usePicked(id, ({ state }) => state.files);
   const messages = usePicked(id, ({ state }) => state.messages);
   const changes = useMemo(() => changesOf(files ?? [], messages ?? []), [files, messages]);
-  const { added, removed } = total(files ?? []);
+  const { added, removed } = total(changes);
   return (
     <Dialog label={later.changes.heading} className="sheet wide" onClose={onClose}>
       <div className="sheet-head">
