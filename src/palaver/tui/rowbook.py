@@ -108,9 +108,11 @@ class _Beside:
 
 class RowBook:
     def __init__(self, day_of: Callable[[int], int], seen_seq: int | None = None) -> None:
-        """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is."""
+        """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is. What comes
+        while he looks is not: the first view says how far the conversation was by then."""
         self._day_of = day_of
         self._seen_seq = seen_seq
+        self._opened_seq: int | None = None
         self._kept = KeptRows()
         self._state: State | None = None
         self._beside = _Beside({}, {}, {})
@@ -128,6 +130,8 @@ class RowBook:
 
     def rows(self, state: State) -> tuple[Row, ...]:
         """The same tuple when nothing in it changed."""
+        if self._opened_seq is None and state.seq:
+            self._opened_seq = state.seq
         begin = self._go_back(state)
         self._state = state
         for at in range(begin, len(state.messages)):
@@ -263,7 +267,7 @@ class RowBook:
         self._made.append(row)
 
     def _divide(self, message: Message) -> None:
-        is_new = self._seen_seq is not None and message.seq > self._seen_seq
+        is_new = self._seen_seq is not None and self._seen_seq < message.seq <= (self._opened_seq or 0)
         if is_new and not self._is_new and self._previous is not None:
             self._put(self._kept.keep(NewRow(key="new", seq=message.seq, ts=message.ts)))
         self._is_new = is_new

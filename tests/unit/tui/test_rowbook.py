@@ -137,6 +137,13 @@ def test_day_model_switch_and_compression_divide() -> None:
     assert rows[3].range.saved_percent == 60
 
 
+def test_what_comes_while_somebody_looks_is_not_new() -> None:
+    reading = book(seen_seq=2)
+    opened = reading.rows(state(asked("m1"), asked("m2"), seq=2))
+    later = reading.rows(state(asked("m1"), asked("m2"), asked("m3"), seq=3))
+    assert ("New" in kinds(opened), "New" in kinds(later)) == (False, False)
+
+
 def test_what_came_while_nobody_looked_is_divided_off() -> None:
     rows = book(seen_seq=2).rows(state(asked("m1"), said("m2", TextBlock(index=0, text="a")), asked("m3"), asked("m4")))
     assert kinds(rows) == ["Day", "User", "Text", "New", "User", "User"]
