@@ -58,7 +58,7 @@ def asked(id: str, words: str = "hi", **fields: object) -> Message:
 
 
 def state(*messages: Message, **fields: object) -> State:
-    return State(conversation="c", seq=99, messages=messages, **fields)  # type: ignore[arg-type]
+    return State(**{"conversation": "c", "seq": 99, "messages": messages, **fields})  # type: ignore[arg-type]
 
 
 def kinds(rows: tuple[Row, ...]) -> list[str]:
