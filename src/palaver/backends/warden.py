@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 # By number, not from `signal`: that import (enum and all it needs) would cost as much as all the others together.
-SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 9, 13, 15
+SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 3, 9, 13, 15
 LINUX = sys.platform == "linux"
 SIGCONT, SIGXFSZ = (18, 25) if LINUX else (19, 25)
 SIG_DFL, SIG_IGN = 0, 1
@@ -243,7 +243,8 @@ def _become(argv: list[str], control: int, failed: int) -> None:
         os.setsid()
         if LINUX:
             _libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-        for number in (SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ):
+        # A server that a shell put into the background ignores some of them; what it starts must not.
+        for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ):
             _libc.signal(number, SIG_DFL)
         os.execvp(argv[0], argv)
     except OSError as error:
