@@ -11,8 +11,11 @@ INSTALLED := .venv/.installed
 NODE_PACKAGES := web/node_modules/.package-lock.json
 PAGE := src/palaver/web_dist/index.html
 
-# Many tests wait for programs, so one more at once than there are cores wastes nothing. Browsers and crashes run alone.
-WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Many tests wait for programs, so one more at once than there are cores wastes nothing. Browsers and crashes have a turn of
+# their own: each of them keeps a core busy.
+WORKERS ?= $(shell echo $$(( $(CORES) + 1 )))
+BROWSERS ?= $(CORES)
 # Directories are listed too: their time changes when a file in them is removed.
 PAGE_SOURCES := $(shell find web/src web/public web/index.html web/vite.config.ts web/tsconfig.json 2>/dev/null)
 
@@ -29,7 +32,7 @@ test: $(INSTALLED) $(PAGE) ## Run every test: Python, the page, and both togethe
 	@scripts/programs.sh
 	@scripts/chromium.sh; case $$? in 0) alone="browser or crash" ;; 1) alone=crash ;; *) exit 1 ;; esac; \
 	scripts/pytest.sh tests -m "not browser and not crash" -n $(WORKERS) --dist worksteal && \
-	scripts/pytest.sh tests -m "$$alone"
+	scripts/pytest.sh tests -m "$$alone" -n $(BROWSERS) --dist worksteal
 	@echo "Testing the page …"
 	@scripts/npm.sh run --silent test
 

@@ -25,7 +25,7 @@ from tests.flows.described import ANSWER_S, CONVERSATION, AnyCase, Site, describ
 # The whole API in one test each.
 pytestmark = pytest.mark.timeout(600)
 
-EXAMPLES = 12
+EXAMPLES = 8
 """Of an operation, beside the limits of every field, which are always tried."""
 
 OPEN = {("GET", "/api/health"), ("POST", "/api/session")}
