@@ -119,7 +119,9 @@ async def test_question_is_answered_by_keyboard(served: Served) -> None:
     async with opened(served, conversation) as terminal:
         await terminal.until_shown("Which light?")
         await terminal.until(lambda: heard(terminal))
-        await terminal.press("f6", "2", "enter")
+        await terminal.press("f6", "2")
+        await terminal.until_shown("(•) Green")
+        await terminal.press("enter")
         await terminal.until_shown("Thank you.")
 
 
@@ -165,6 +167,7 @@ async def test_exploring_is_one_line_and_a_failure_in_it_is_seen(served: Served)
     async with opened(served, conversation) as terminal:
         await terminal.until_shown("Explored · 2 files, 1 search · 1 failed")
         await terminal.until_shown("Read b.py · failed · There is no b.py.")
+        await terminal.until_shown("Done.")
         assert not terminal.shows("Searched tide")
         terminal.transcript.focus()
         await terminal.press("k", "k", "o")
