@@ -15,15 +15,12 @@ from palaver.backends.claude.program import Signal
 from palaver.backends.own_tools import OVER, carried_out
 from palaver.tools.ask_user import AskUser
 from palaver.tools.base import Tool, ToolResult
+from palaver.tools.knowledge import SearchConversations
 
 if TYPE_CHECKING:
     from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool
 
     from palaver.backends.claude.program import ClaudeProgram
-
-FOUND_LIMIT = 8
-"""Passages of one search: enough to find what is meant, and to ask again more exactly."""
-SEARCH = "Search the earlier conversations of this project. Gives the best passages with their conversation's title."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +46,6 @@ def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServ
     from claude_agent_sdk import ToolAnnotations, create_sdk_mcp_server, tool
 
     ask = AskUser()
-    query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-
-    @tool("search_conversations", SEARCH, query)
-    async def search_conversations(given: dict[str, Any]) -> dict[str, Any]:
-        if program.turn is None:
-            return _said("There is no conversation to search from.", failed=True)
-        found = await program.turn.search(str(given.get("query") or ""), FOUND_LIMIT)
-        passages = [f"## {passage.title or 'Untitled'} ({passage.conversation})\n{passage.text}" for passage in found]
-        return _said("\n\n".join(passages) or "Nothing was found.")
 
     @tool(ask.spec.name, ask.spec.description, dict(ask.spec.parameters))
     async def ask_user(given: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +69,7 @@ def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServ
 
         return call
 
-    return create_sdk_mcp_server("palaver", tools=[search_conversations, ask_user, *map(held, others)])
+    return create_sdk_mcp_server("palaver", tools=[held(SearchConversations()), ask_user, *map(held, others)])
 
 
 def _told(result: ToolResult) -> dict[str, Any]:
