@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from playwright.async_api import Page
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
@@ -29,9 +30,24 @@ async def axe_findings(page: Page, scheme: Scheme) -> list[str]:
     ]
 
 
-async def sideways_px(page: Page) -> int:
-    """How far the page can be pushed sideways."""
-    return int(await page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth"))
+# What scrolls by itself must not do so sideways either; a finding names what sticks out.
+STICKS_OUT = """() => [document.scrollingElement, ...document.querySelectorAll('main, .sheet-body')]
+  .filter(box => box.scrollWidth > box.clientWidth)
+  .map(box => {
+    const edge = box.getBoundingClientRect().left + box.clientWidth;
+    const wide = [...box.querySelectorAll('*')].filter(one => one.getBoundingClientRect().right > edge + 1);
+    return `${box.tagName} by ${box.scrollWidth - box.clientWidth} px: `
+      + wide.slice(0, 5).map(one => one.outerHTML.slice(0, 200)).join('\\n    ');
+  })"""
+
+
+async def fits(page: Page) -> None:
+    """Waits until nothing can be pushed sideways: after a change of size the page needs a moment to arrange itself anew."""
+    try:
+        await page.wait_for_function(f"({STICKS_OUT})().length === 0")
+    except PlaywrightTimeout:
+        found = await page.evaluate(STICKS_OUT)
+        raise AssertionError("The page is wider than its window:\n" + "\n".join(found)) from None
 
 
 async def picture(page: Page, name: str, scheme: Scheme = "light") -> None:

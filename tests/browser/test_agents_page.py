@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Route, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver, Wire, free_port
 from tests.browser.visitor import DESKTOP, PHONE, Visitor
 from tests.provider.server import ScriptedProvider
@@ -101,10 +101,7 @@ async def looks_good(visitor: Visitor, name: str) -> None:
         assert not findings, f"{name}, {scheme}:\n" + "\n".join(findings)
     await visitor.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     await picture(visitor.page, f"screens/{name}-phone")
-    assert await sideways_px(visitor.page) <= 0
-    # What scrolls by itself must not do so sideways either.
-    boxes = "[...document.querySelectorAll('main, .sheet-body')].map(box => box.scrollWidth - box.clientWidth)"
-    assert max(await visitor.page.evaluate(boxes), default=0) <= 0
+    await fits(visitor.page)
     findings = await axe_findings(visitor.page, "light")
     assert not findings, f"{name}, on a phone:\n" + "\n".join(findings)
     await visitor.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})

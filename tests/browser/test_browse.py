@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 from tests.provider.server import ScriptedProvider
@@ -161,7 +161,7 @@ async def test_browser_is_clean_for_axe_and_fits(palaver: Palaver, visitors: Vis
             findings = await axe_findings(ada.page, scheme)
             await picture(ada.page, f"browse-{path.count('/')}-{size[0]}-{scheme}", scheme)
             assert not findings, f"{path}, {scheme}:\n" + "\n".join(findings)
-        assert await sideways_px(ada.page) <= 0
+        await fits(ada.page)
     if size == PHONE:
         await ada.page.get_by_role("link", name="Back to the list").click()
         await expect(row(ada, moss)).to_be_visible()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver, palaver_serving
 from tests.browser.visitor import PHONE, WAIT_MS, Visitor, Visitors
 from tests.provider.server import ScriptedProvider
@@ -204,4 +204,4 @@ async def test_device_is_clean_for_axe_and_fits(palaver: Palaver, visitors: Visi
         findings = await axe_findings(ada.page, scheme)
         await picture(ada.page, f"device-{size[0]}-{scheme}", scheme)
         assert not findings, f"{scheme}:\n" + "\n".join(findings)
-    assert await sideways_px(ada.page) <= 0
+    await fits(ada.page)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Route, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, UNHURRIED_MS, Visitor, Visitors
 
@@ -199,4 +199,4 @@ async def test_inspector_is_clean_for_axe_and_fits(palaver: Palaver, visitors: V
             findings = await axe_findings(ada.page, scheme)
             await picture(ada.page, f"inspector-{pane.lower()}-{size[0]}-{scheme}", scheme)
             assert not findings, f"{pane}, {scheme}:\n" + "\n".join(findings)
-        assert await sideways_px(ada.page) <= 0
+        await fits(ada.page)

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.screens import SCREENS, Stage
 from tests.browser.served import Palaver
 from tests.browser.visitor import DESKTOP, PHONE, Visitors
@@ -31,6 +31,6 @@ async def test_screen_fits_a_phone(stage: Stage, name: str) -> None:
     stage.size = PHONE
     visitor = await SCREENS[name](stage)
     await picture(visitor.page, f"screens/{name}-phone")
-    assert await sideways_px(visitor.page) <= 0
+    await fits(visitor.page)
     findings = await axe_findings(visitor.page, "light")
     assert not findings, f"{name}, on a phone:\n" + "\n".join(findings)

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Page, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.player import PAGE, Player, page_files
 from tests.browser.served import Palaver, palaver_serving
 from tests.browser.visitor import PHONE, UNHURRIED_MS, WAIT_MS, Visitor, Visitors
@@ -87,7 +87,7 @@ async def test_without_a_server_the_page_opens_and_shows_what_was_last_seen_to_b
     for scheme in SCHEMES:
         await picture(ada.page, f"offline-conversation-{scheme}", scheme)
         assert not await axe_findings(ada.page, scheme)
-    assert await sideways_px(ada.page) <= 0
+    await fits(ada.page)
 
     await ada.go()
     await expect(ada.page.get_by_text("This is the copy on this device")).to_be_visible()

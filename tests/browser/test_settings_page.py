@@ -4,7 +4,7 @@ import re
 
 from playwright.async_api import Request, Route, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 
@@ -104,7 +104,7 @@ async def test_settings_have_no_barriers(visitors: Visitors, palaver: Palaver) -
         visitor = await visitors.owner(palaver.url, palaver.token, size)
         await visitor.go("/settings")
         await expect(visitor.page.get_by_role("heading", name="Always allowed")).to_be_visible()
-        assert await sideways_px(visitor.page) == 0
+        await fits(visitor.page)
         for scheme in SCHEMES:
             assert await axe_findings(visitor.page, scheme) == []
             await picture(visitor.page, f"settings-page-{name}-{scheme}", scheme)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Route, expect
 
-from tests.browser.looks import SCHEMES, axe_findings, picture, sideways_px
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 
@@ -109,4 +109,4 @@ async def test_export_is_clean_for_axe_and_fits(palaver: Palaver, visitors: Visi
             findings = await axe_findings(ada.page, scheme)
             await picture(ada.page, f"share-{step}-{size[0]}-{scheme}", scheme)
             assert not findings, f"{step}, {scheme}:\n" + "\n".join(findings)
-        assert await sideways_px(ada.page) <= 0
+        await fits(ada.page)
