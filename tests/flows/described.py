@@ -27,7 +27,6 @@ AnyCase = Case[Any]
 CONVERSATION, WAITING, RUN, REQUEST = "known_conversation", "known_waiting", "known_run", "known_request"
 """Words of the described API for what is there at the moment of a call: operations delete, so there is always more."""
 
-ASKED_AGAIN = 5
 ANSWER_S = 60.0
 """Far more than any answer takes: describing the API for the first time keeps a busy machine occupied for seconds."""
 
@@ -90,13 +89,10 @@ class Site:
         return made
 
     def _asking(self) -> tuple[str, str]:
-        """A conversation that waits for a person. What was called before may reach this one too: then another."""
-        for _ in range(ASKED_AGAIN):
-            conversation = self._begun("ask", "request.opened")["conversation"]
-            requests = self.ask("GET", f"/api/conversations/{conversation}/snapshot")["requests"]
-            if requests:
-                return conversation, requests[0]["id"]
-        raise AssertionError("no conversation keeps its request")
+        """A conversation that waits for a person."""
+        conversation = self._begun("ask", "request.opened")["conversation"]
+        [request] = self.ask("GET", f"/api/conversations/{conversation}/snapshot")["requests"]
+        return conversation, request["id"]
 
     def _until(self, conversation: str, last: str) -> None:
         path = f"{self.served.url}/api/conversations/{conversation}/events?after=0"

@@ -92,6 +92,8 @@ class Conversation:
         self._older = Older(around.log, state.conversation)
         self._running = Running(self, around, self._older.before)
         self._unsettled: Stopped | None = None
+        self._caught_up = asyncio.Event()
+        self._caught_up.set()
         self._retrying: asyncio.Task[None] | None = None
         self._deciding = Deciding(state.conversation, around, self._claims, self._older)
         self.last_used_s = around.clock.monotonic_s()
@@ -103,6 +105,11 @@ class Conversation:
     @property
     def state(self) -> State:
         """The view as committed."""
+        return self._state
+
+    async def view(self) -> State:
+        """The view with all that a reader of the log can have seen: a commit is on disk a moment before it is in memory."""
+        await self._caught_up.wait()
         return self._state
 
     @property
@@ -259,7 +266,24 @@ class Conversation:
     async def _commit(self, batch: Batch) -> None:
         if batch.events:
             lines = [encode_event(event) for event in batch.events]
-            listed = changes_list(batch.events)
+            await self._append(batch, lines)
+            if self._state.turn is None:
+                self._unsettled = None
+            body = b"\n".join(lines) + b"\n"
+            self._around.feed.publish(self.id, batch.events[0].seq, batch.events[-1].seq, body)
+        # The turn first: whoever waits for its first word waits longer than whoever sent the message.
+        self._running.agree_with(self._state, closing=bool(batch.stopping))
+        self._answer(batch)
+        self._act_on(batch)
+        if batch.rewritten and batch.events:
+            self._state = await self._snapshots.keep(self._state, replace_all=True)
+        if batch.stopping:
+            await self._close(batch)
+
+    async def _append(self, batch: Batch, lines: list[bytes]) -> None:
+        listed = changes_list(batch.events)
+        self._caught_up.clear()
+        try:
             await self._around.log.append(
                 Append(
                     conversation=self.id,
@@ -274,18 +298,8 @@ class Conversation:
                 )
             )
             self._state = batch.state
-            if self._state.turn is None:
-                self._unsettled = None
-            body = b"\n".join(lines) + b"\n"
-            self._around.feed.publish(self.id, batch.events[0].seq, batch.events[-1].seq, body)
-        # The turn first: whoever waits for its first word waits longer than whoever sent the message.
-        self._running.agree_with(self._state, closing=bool(batch.stopping))
-        self._answer(batch)
-        self._act_on(batch)
-        if batch.rewritten and batch.events:
-            self._state = await self._snapshots.keep(self._state, replace_all=True)
-        if batch.stopping:
-            await self._close(batch)
+        finally:
+            self._caught_up.set()
 
     def _answer(self, batch: Batch) -> None:
         for asked, answer in batch.answers:

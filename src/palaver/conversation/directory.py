@@ -356,7 +356,7 @@ class Directory:
         """The folded view with as many messages as are at hand, at least `tail`."""
         owned = self._open.get(conversation)
         if owned is not None:
-            state = owned.state
+            state = await owned.view()
         else:
             loaded = await load_state(self._around.log, conversation, tail)
             if loaded is None:

@@ -7,6 +7,8 @@ import pytest
 
 from palaver.backends.base import Turn
 from palaver.errors import Conflict, NotFound, NotInstalled
+from palaver.log.base import Append, Appended
+from palaver.log.memory import MemoryLog
 from palaver.schema.commands import EditQueued, Interrupt, RemoveQueued, SendMessage, UpdateConversation
 from palaver.schema.content import plain_text
 from palaver.schema.events import (
@@ -294,3 +296,36 @@ async def test_failure_of_an_older_turn_stays_on_its_message() -> None:
         assert [end.outcome for end in ended if end] == ["failed"]
         assert ended[0] is not None
         assert ended[0].error is not None
+
+
+class Lingering(MemoryLog):
+    """A log whose writer has stored a commit, and takes its time to say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored, self.says_so = asyncio.Event(), asyncio.Event()
+        self.says_so.set()
+
+    async def append(self, append: Append) -> Appended:
+        appended = await super().append(append)
+        self.stored.set()
+        await self.says_so.wait()
+        return appended
+
+
+async def test_view_is_never_older_than_what_the_log_has_shown_to_somebody() -> None:
+    log = Lingering()
+    async with open_house(log) as house:
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="hello"))
+        await house.at_rest(conversation)
+
+        log.stored.clear()
+        log.says_so.clear()
+        sending = asyncio.create_task(house.do(conversation, UpdateConversation(title="Tides")))
+        await soon(log.stored.wait())
+        reading = asyncio.create_task(house.directory.state(conversation))
+        await asyncio.sleep(0)  # The reading is under way before the writer speaks.
+        log.says_so.set()
+        assert (await soon(reading)).title == "Tides"
+        await soon(sending)
