@@ -26,7 +26,8 @@ WAIT_S = 90.0
 """The slowest program needs five seconds to start on a quiet machine; four start at once here."""
 
 
-def an_agent_file(subject: Subject) -> str:
+def front_of(subject: Subject) -> str:
+    """The front matter of its agent file."""
     agent = subject.agent
     front = {
         "name": agent.name,
@@ -37,7 +38,7 @@ def an_agent_file(subject: Subject) -> str:
         "params": agent.params,
     }
     # JSON is YAML too.
-    return f"---\n{msgspec.json.encode(front).decode()}\n---\n"
+    return msgspec.json.encode(front).decode()
 
 
 @dataclass
@@ -109,7 +110,7 @@ async def set_up(tmp_path: Path, *subjects: Subject) -> AsyncIterator[Desk]:
         for subject in subjects:
             # Opening writes its settings; the backend made by it never starts anything.
             async with subject.open(place):
-                (data / "agents" / f"{subject.name}.md").write_text(an_agent_file(subject))
+                (data / "agents" / f"{subject.name}.md").write_text(f"---\n{front_of(subject)}\n---\n")
         environment = {
             **environment_of(place),
             "PATH": f"{node_folder()}:{os.environ['PATH']}",

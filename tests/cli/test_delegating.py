@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.cli.desk import front_of
 from tests.cli.rig import Place, Subject, needed
-from tests.cli.subjects import claude, codex
+from tests.cli.subjects import claude, codex, pi
 from tests.flows import served
 from tests.flows.at_work import Work, at_work, of
 from tests.flows.engine import gone, nth, stop
@@ -57,6 +58,7 @@ BOSSES = [
         at_once=True,
     ),
     Boss(codex.SUBJECT, "backend: codex", "task", codex.environment_of, at_once=False),
+    Boss(pi.SUBJECT, front_of(pi.SUBJECT), "task", pi.environment_of, at_once=True),
 ]
 
 

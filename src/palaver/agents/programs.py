@@ -30,6 +30,7 @@ NO_ACP_AGENT = AgentRecord(id="acp", name="Agents that speak ACP", backend="acp"
 def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
     policy, standing = toolbox.policy, toolbox.standing
     others = toolbox.only(OTHERS)
+    offered = toolbox.only((*OTHERS, SEARCH_SPEC.name))
 
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
@@ -44,9 +45,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def codex() -> Backend:
         from palaver.backends.codex import CodexBackend
 
-        return CodexBackend(
-            clock, environment, policy=policy, standing=standing, others=toolbox.only((*OTHERS, SEARCH_SPEC.name))
-        )
+        return CodexBackend(clock, environment, policy=policy, standing=standing, others=offered)
 
     def codex_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.codex import readiness
@@ -56,7 +55,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def pi() -> Backend:
         from palaver.backends.pi import PiBackend
 
-        return PiBackend(clock, environment, policy=policy, standing=standing)
+        return PiBackend(clock, environment, policy=policy, standing=standing, others=offered)
 
     def pi_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.pi import readiness

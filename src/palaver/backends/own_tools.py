@@ -5,18 +5,39 @@ carries the call out and ends it when it ends itself. None of them acts by itsel
 asks for its own effects.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, cast
 
+import structlog
+
 from palaver.backends.base import Turn
-from palaver.backends.judging import mode_of
+from palaver.backends.judging import mode_of, proposal_of
+from palaver.errors import PalaverError
 from palaver.schema.events import KnownEvent
 from palaver.schema.view import Outcome
-from palaver.tools.base import Letter, Passage, Reply, Report, Tool, ToolResult, Workplace
+from palaver.tools.base import (
+    Letter,
+    Passage,
+    Proposal,
+    Reply,
+    Report,
+    Tool,
+    ToolResult,
+    ToolSpec,
+    Workplace,
+)
 from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox
 
 OVER = ToolResult(ok=False, error="The turn is over; nothing more comes of this.")
+LET_GO_S = 1.0
+"""For whoever was set to work to be stopped. All clean-up together must end before the conversation goes on without it."""
+
+Answer = Callable[[ToolResult], Awaitable[None]]
+
+logger = structlog.get_logger(__name__)
 
 
 def offered(toolbox: Toolbox | None, turn: Turn) -> list[Tool]:
@@ -33,6 +54,55 @@ async def carried_out(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call
         root=turn.project, output=_unheard, spill=turn.store_blob, host=_Host(turn), call=call, mode=mode_of(turn)
     )
     return await tool.run(arguments, place)
+
+
+def described(tool: Tool, arguments: Mapping[str, Any], project: Path) -> tuple[ToolSpec, Proposal]:
+    """A call as the policy sees it. One that makes no sense does nothing: it may run, and says what is wrong."""
+    proposal = tool.propose(arguments, project)
+    if isinstance(proposal, Proposal):
+        return tool.spec, proposal
+    return tool.spec, proposal_of("palaver", tool.spec.name, arguments, project, path=None, edits=False, reads=True)
+
+
+class OwnCalls:
+    """The calls of our tools in one turn. Each runs by itself and ends with the turn at the latest."""
+
+    def __init__(self, turn: Turn, tools: Sequence[Tool]) -> None:
+        self.tools = {tool.spec.name: tool for tool in tools}
+        self._turn = turn
+        self._running: set[asyncio.Task[None]] = set()
+
+    def begin(self, name: str, arguments: Any, call: str, answer: Answer) -> None:
+        """`answer` is told the result; not when the turn ends first, for then the program's own wait is ended too."""
+        task = asyncio.create_task(self._answered(name, arguments, call, answer), name=f"{name} {call}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def close(self) -> None:
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=LET_GO_S)
+
+    async def _answered(self, name: str, arguments: Any, call: str, answer: Answer) -> None:
+        try:
+            await answer(await self._result(name, arguments, call))
+        except PalaverError as failure:
+            # The program is gone, which the turn sees for itself.
+            logger.info("nobody took the result of a tool of ours", tool=name, reason=failure.message)
+
+    async def _result(self, name: str, arguments: Any, call: str) -> ToolResult:
+        tool = self.tools.get(name)
+        if tool is None:
+            return ToolResult(ok=False, error=f"There is no tool “{name}” here.")
+        try:
+            return await carried_out(tool, arguments if isinstance(arguments, dict) else {}, self._turn, call)
+        except PalaverError as failure:
+            return ToolResult(ok=False, error=failure.message)
+        except Exception as failure:
+            logger.exception("a tool failed in an unforeseen way", tool=name)
+            return ToolResult(ok=False, error=f"{name} failed in an unforeseen way ({type(failure).__name__}).")
 
 
 class _Host:

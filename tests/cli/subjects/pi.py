@@ -16,8 +16,8 @@ from tests.cli.rig import Place, Subject
 PROGRAM = MODULES / "@earendil-works" / "pi-coding-agent" / "dist" / "bundle" / "cli.js"
 
 
-@asynccontextmanager
-async def opened(place: Place) -> AsyncIterator[Backend]:
+def environment_of(place: Place) -> dict[str, str]:
+    """Set up in the place's home, with the scripted model as its service."""
     folder = place.home / ".pi" / "agent"
     folder.mkdir(parents=True, exist_ok=True)
     model = {
@@ -29,8 +29,12 @@ async def opened(place: Place) -> AsyncIterator[Backend]:
     }
     provider = {"baseUrl": place.service.url, "api": "anthropic-messages", "apiKey": "x", "models": [model]}
     (folder / "models.json").write_bytes(msgspec.json.encode({"providers": {"scripted": provider}}))
-    environment = {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
-    backend = PiBackend(SystemClock(), environment)
+    return {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Backend]:
+    backend = PiBackend(SystemClock(), environment_of(place))
     try:
         yield backend
     finally:

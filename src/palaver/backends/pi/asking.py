@@ -1,7 +1,9 @@
-"""What Pi asks in the middle of a turn: may a tool run (our extension), or whatever a person's own extensions ask.
+"""What Pi asks in the middle of a turn: may a tool run, what is the result of one of ours (our extension asks both), or
+whatever a person's own extensions ask.
 
 Used by the backend, one `Asking` a turn. A permission is judged first and put to a person only where the policy says so;
-the grant is on disk before Pi is told. Other dialogs become questions.
+the grant is on disk before Pi is told. A call of a tool of ours runs by itself and is answered when it has its result; its
+grant was given before, as for any other. Other dialogs become questions.
 """
 
 import asyncio
@@ -10,15 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import MsgspecError
 
 from palaver.backends.base import Turn
 from palaver.backends.judging import Judged, Judging
+from palaver.backends.own_tools import OwnCalls, described
 from palaver.backends.pi.judging import describe, request_of
-from palaver.backends.pi.link import Line, Link
+from palaver.backends.pi.link import Line, Link, ours
 from palaver.backends.pi.translate import Call, Translation
 from palaver.schema.events import GrantAdded, KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.view import Question, QuestionOption
+from palaver.tools.base import Proposal, ToolResult, ToolSpec
 
 CLEANUP_S = 1.0
 
@@ -42,9 +45,11 @@ class Answered:
 
 
 class Asking:
-    def __init__(self, turn: Turn, judging: Judging) -> None:
+    def __init__(self, turn: Turn, judging: Judging, own: OwnCalls, link: Link) -> None:
         self._turn = turn
         self._judging = judging
+        self._own = own
+        self._link = link
         self._asked: dict[asyncio.Task[RequestResolved], Waiting] = {}
         self._decided: list[Waiting] = []
         self.stopped: str | None = None
@@ -68,15 +73,22 @@ class Asking:
         dialog, known = line.get("method"), line.get("id")
         if dialog not in ("select", "confirm", "input", "editor") or not isinstance(known, str):
             return []
-        permission = _permission(line.get("title"))
-        if permission is None:
-            self._ask(Waiting(known, self._question(line), dialog=str(dialog)))
-            return []
-        given = permission.get("input")
+        told = ours(line) or {}
+        match told.get("palaver"):
+            case "permission":
+                return self._permission(known, told, said)
+            case "call":
+                self._own_call(known, told, said)
+            case _:
+                self._ask(Waiting(known, self._question(line), dialog=str(dialog)))
+        return []
+
+    def _permission(self, known: str, told: Mapping[str, Any], said: Translation) -> list[KnownEvent]:
+        given = told.get("input")
         arguments = given if isinstance(given, Mapping) else {}
-        name = str(permission.get("tool") or "tool")
-        call, events = said.asking(str(permission.get("call")), name, arguments)
-        judged = self._judging.judge(self._turn, *describe(name, arguments, self._turn.project))
+        name = str(told.get("tool") or "tool")
+        call, events = said.asking(str(told.get("call")), name, arguments)
+        judged = self._judging.judge(self._turn, *self._described(name, arguments, told.get("own") is True))
         waiting = Waiting(known, request_of(self._judging, self._turn, call, judged), call, judged)
         if judged.verdict.decision == "ask":
             self._ask(waiting)
@@ -84,8 +96,23 @@ class Asking:
             self._decided.append(waiting)
         return events
 
-    async def answered(self, answered: Answered, said: Translation, link: Link) -> AsyncGenerator[KnownEvent, None]:
-        waiting, resolved = answered.waiting, answered.resolved
+    def _described(self, name: str, arguments: Mapping[str, Any], own: bool) -> tuple[ToolSpec, Proposal]:
+        tool = self._own.tools.get(name) if own else None
+        project = self._turn.project
+        return describe(name, arguments, project) if tool is None else described(tool, arguments, project)
+
+    def _own_call(self, known: str, told: Mapping[str, Any], said: Translation) -> None:
+        call = said.calls.get(str(told.get("call")))
+
+        async def answer(result: ToolResult) -> None:
+            text = result.output if result.ok else result.error or ""
+            value = msgspec.json.encode({"ok": result.ok, "text": text}).decode()
+            await self._link.send({"type": "extension_ui_response", "id": known, "value": value})
+
+        self._own.begin(str(told.get("tool")), told.get("input"), call.id if call else self._turn.new_id(), answer)
+
+    async def answered(self, answered: Answered, said: Translation) -> AsyncGenerator[KnownEvent, None]:
+        waiting, resolved, link = answered.waiting, answered.resolved, self._link
         if waiting.call is None or waiting.judged is None:
             assert resolved is not None
             await link.send({"type": "extension_ui_response", "id": waiting.id, **_told(waiting, resolved)})
@@ -119,6 +146,7 @@ class Asking:
             task.cancel()
         if self._asked:
             await asyncio.wait(self._asked, timeout=CLEANUP_S)
+        await self._own.close()
 
     def _ask(self, waiting: Waiting) -> None:
         task = asyncio.create_task(self._turn.request(waiting.request), name=f"request {waiting.request.request}")
@@ -154,16 +182,6 @@ class Asking:
             title=title,
             questions=(question,),
         )
-
-
-def _permission(title: Any) -> Mapping[str, Any] | None:
-    if not isinstance(title, str) or not title.startswith("{"):
-        return None
-    try:
-        told = msgspec.json.decode(title)
-    except MsgspecError:
-        return None
-    return told if isinstance(told, Mapping) and told.get("palaver") == "permission" else None
 
 
 def _refusal(judged: Judged, resolved: RequestResolved | None) -> str | None:

@@ -18,6 +18,7 @@ from palaver.backends.base import Capabilities, Readiness, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging
+from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.pi.asking import Asking
 from palaver.backends.pi.link import Line, Link, linked
 from palaver.backends.pi.translate import Translation
@@ -31,6 +32,7 @@ from palaver.schema.events import KnownEvent, ToolFinished, TurnFinished, TurnSt
 from palaver.schema.view import Message, Outcome
 from palaver.tools.policy import Policy
 from palaver.tools.standing import StandingGrants
+from palaver.tools.toolbox import Toolbox
 
 PACKAGE = "@earendil-works/pi-coding-agent"
 EXTENSION = Path(__file__).with_name("permission.ts")
@@ -53,10 +55,13 @@ class PiBackend:
         *,
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
+        others: Toolbox | None = None,
     ) -> None:
-        """`environment` is the server's own; Pi sees what is allowed of it, and what its record adds."""
+        """`environment` is the server's own; Pi sees what is allowed of it, and what its record adds. `others` holds the
+        tools of ours that it is offered."""
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
+        self._others = others
         self._programs: Programs[Link] = Programs("pi", clock)
 
     @property
@@ -88,12 +93,13 @@ class PiBackend:
             agent.id,
         )
         try:
-            async with (
-                program as link,
-                aclosing(_Conduct(turn, link, brief, Asking(turn, self._judging)).events()) as events,
-            ):
-                async for event in events:
-                    yield event
+            async with program as link:
+                tools = offered(self._others, turn)
+                link.offered = [tool.spec for tool in tools]
+                asking = Asking(turn, self._judging, OwnCalls(turn, tools), link)
+                async with aclosing(_Conduct(turn, link, brief, asking).events()) as events:
+                    async for event in events:
+                        yield event
         except NotInstalled as missing:
             raise NotInstalled(
                 f"Pi was not found. Install it with npm (npm install -g {PACKAGE}), or give the agent's record a `command`."
@@ -133,7 +139,7 @@ class _Conduct:
             if heard is None:
                 raise await self._link.exited()
             if not isinstance(heard, Mapping):
-                async with aclosing(asking.answered(heard, said, self._link)) as events:
+                async with aclosing(asking.answered(heard, said)) as events:
                     async for event in events:
                         yield event
                 continue

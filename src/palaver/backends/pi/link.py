@@ -1,7 +1,8 @@
 """One Pi process in RPC mode: commands go in, each with its response; everything else it prints is an event.
 
 Started by the backend through `Programs`, used by one turn at a time. It carries lines and knows no events of ours. What Pi
-says while no turn listens is dropped: nothing of a turn that is over may reach the next one.
+says while no turn listens is dropped: nothing of a turn that is over may reach the next one. One question it answers itself:
+which tools of ours there are, which our extension asks before Pi has even taken a prompt.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import structlog
 
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, ProviderRefused, TimedOut
+from palaver.tools.base import ToolSpec
 
 WAITING = 1_000
 """Lines read ahead of a slow reader; then Pi's pipe fills and Pi waits."""
@@ -44,6 +46,8 @@ class Link:
         self.sent = 0
         """A person's messages in the session."""
         self.spoiled = False
+        self.offered: Sequence[ToolSpec] = ()
+        """The tools of ours that Pi's model is told of from its next prompt on."""
         self._child = child
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Line]] = {}
@@ -164,8 +168,27 @@ class Link:
             answer = self._waiting.get(str(line.get("id")))
             if answer is not None and not answer.done():
                 answer.set_result(line)
+        elif (ours(line) or {}).get("palaver") == "tools":
+            tools = [
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in self.offered
+            ]
+            value = msgspec.json.encode(tools).decode()
+            await self.send({"type": "extension_ui_response", "id": line.get("id"), "value": value})
         elif self._inbox is not None:
             await self._inbox.put(line)
+
+
+def ours(line: Line) -> Mapping[str, Any] | None:
+    """What our extension asks: JSON in a dialog's title. None: somebody else asks."""
+    title = line.get("title") if line.get("type") == "extension_ui_request" else None
+    if not isinstance(title, str) or not title.startswith("{"):
+        return None
+    try:
+        told = msgspec.json.decode(title)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    return told if isinstance(told, Mapping) and "palaver" in told else None
 
 
 @asynccontextmanager
