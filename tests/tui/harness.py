@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.content import Content
@@ -27,6 +27,7 @@ from palaver.tui.docks.frame import Docks, next_region
 from palaver.tui.intents import Intent, Order
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
+from palaver.tui.typing import Typing
 
 WAIT_S = 10.0
 """The longest any wait of a test takes before it counts as a failure."""
@@ -45,7 +46,7 @@ TURN = Turn(
 )
 
 
-class Noted(App[None]):
+class Noted(Typing):
     """Writes every intent down, in order."""
 
     def __init__(self, theme: str = DARK_NAME) -> None:
@@ -172,3 +173,9 @@ async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
         while not holds():
             await pilot.pause()
+
+
+def press_together(app: App[None], *keys: str) -> None:
+    """As a slow line brings them: all of them are there before the first is looked at."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))

@@ -12,7 +12,6 @@ from subprocess import SubprocessError
 from typing import ClassVar
 
 from textual import on
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.worker import Worker, WorkerState
 
@@ -51,6 +50,7 @@ from palaver.tui.outbox import Outbox
 from palaver.tui.remembered import Remembered
 from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
+from palaver.tui.typing import Typing
 
 SAVE_S = 5.0
 """How often what was read is written down."""
@@ -58,7 +58,7 @@ UNREAD_S = 1.0
 """A list opens at once, also when it cannot be said what is unread."""
 
 
-class PalaverApp(App[None]):
+class PalaverApp(Typing):
     TITLE = words.NAME
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False, priority=True)]
@@ -315,7 +315,7 @@ class PalaverApp(App[None]):
             case "quit":
                 begin(self, self.action_quit, "quit")
             case _:
-                begin(self, partial(self._open_screen, action), "screens", newest=True)
+                begin(self, partial(self.opening, partial(self._open_screen, action)), "screens", newest=True)
 
     def _command(self, command: Interrupt | SendMessage | Regenerate | UpdateConversation) -> None:
         if self.main.conversation:
