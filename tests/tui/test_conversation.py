@@ -87,6 +87,7 @@ async def test_approval_is_given_by_keyboard(served: Served) -> None:
         await terminal.until_shown("make horn")
         await terminal.until(lambda: heard(terminal))
         await terminal.press("alt+1")
+        await terminal.until_shown("Allowed once · by you")
         await terminal.until_shown("It ran.")
         await terminal.until_shown("Ran make horn")
 
@@ -119,9 +120,7 @@ async def test_question_is_answered_by_keyboard(served: Served) -> None:
     async with opened(served, conversation) as terminal:
         await terminal.until_shown("Which light?")
         await terminal.until(lambda: heard(terminal))
-        await terminal.press("f6", "2")
-        await terminal.until_shown("(•) Green")
-        await terminal.press("enter")
+        await terminal.press("f6", "2", "enter")
         await terminal.until_shown("Thank you.")
 
 

@@ -11,7 +11,7 @@ from palaver.core.evolve import fold
 from palaver.schema.events import TextDelta, decode_event
 from palaver.tui.following import Following
 from palaver.tui.history import Transcript
-from palaver.tui.look import People
+from palaver.tui.people import People
 from palaver.tui.rows import Row
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
 from tests.tui.golden import NAMES, NOW_MS, book, drawing, dropping, lines_of, reloaded, start_of, text_of

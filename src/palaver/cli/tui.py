@@ -66,7 +66,7 @@ async def _run(conversation: str | None, url: str | None, directory: Path, theme
     address, started = await _server(directory, url)
     remembered = Remembered(directory / "terminal.json")
     chosen = {"dark": DARK_NAME, "light": LIGHT_NAME, None: remembered.theme}.get(theme)
-    async with Client.connect(address, read_token(directory)) as client:
+    async with Client.connect(address, read_token(directory), name=remembered.client_name) as client:
         app = PalaverApp(
             client,
             SystemClock(),

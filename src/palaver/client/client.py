@@ -39,9 +39,10 @@ __all__ = [
 class Client(Conversations, Following, Agents, Runs, Projects):
     @classmethod
     @asynccontextmanager
-    async def connect(cls, base_url: str, token: str) -> AsyncIterator["Client"]:
+    async def connect(cls, base_url: str, token: str, *, name: str | None = None) -> AsyncIterator["Client"]:
+        """`name`: what this client is called in the log, letters of ASCII; one of its own when none is given."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=5)) as http:
-            yield cls(base_url, token, http)
+            yield cls(base_url, token, http, name)
 
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from io import BytesIO
 from typing import TypeVar
+from uuid import uuid4
 
 import aiohttp
 import msgspec
@@ -32,9 +33,11 @@ class Unreachable(PalaverError):
 
 
 class Connection:
-    def __init__(self, base_url: str, token: str, http: aiohttp.ClientSession) -> None:
+    def __init__(self, base_url: str, token: str, http: aiohttp.ClientSession, name: str | None = None) -> None:
         self._base_url = base_url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self.name = name or str(uuid4())
+        """In the origin of every event that is caused through here: by it one's own are known again."""
+        self._headers = {"Authorization": f"Bearer {token}", "Palaver-Client": self.name}
         self._http = http
 
     async def _get(self, path: str, kind: type[T], query: Mapping[str, object] | None = None) -> T:

@@ -44,9 +44,9 @@ from palaver.tui.intents import (
 )
 from palaver.tui.keys import tell_alt_from_letters
 from palaver.tui.leaving import Leaving
-from palaver.tui.look import People
 from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
+from palaver.tui.people import People
 from palaver.tui.remembered import Remembered
 from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
@@ -102,7 +102,7 @@ class PalaverApp(Typing):
     async def _begin(self) -> None:
         """The conversation that was named, else the latest; the agents' names a moment later."""
         conversation, me = await asyncio.gather(self._latest(), self._who())
-        self.main.introduce(People(me=me))
+        self.main.introduce(People(me=me, client=self.client.name))
         if conversation:
             self.open_conversation(conversation)
         else:
@@ -111,9 +111,7 @@ class PalaverApp(Typing):
             agents = await self.client.agents()
         except PalaverError:
             return  # Names are a comfort; ids will do.
-        people = People({agent.id: agent.name for agent in agents}, me)
-        self.main.introduce(people)
-        self.main.docks.name_agents(people.names)
+        self.main.introduce(People({agent.id: agent.name for agent in agents}, me, self.client.name))
 
     async def _latest(self) -> str | None:
         if self._first:

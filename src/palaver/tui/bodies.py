@@ -9,13 +9,16 @@ from typing import Any
 import msgspec
 from rich.segment import Segment
 
-from palaver.schema.view import Exchange, Request, Subagent, ToolBlock
+from palaver.schema.view import Exchange, ToolBlock
 from palaver.tui import row_words, words
+from palaver.tui.answers import say_resolution
 from palaver.tui.calls import argument, kind_of
 from palaver.tui.canvas import diff_lines, faint_lines, terminal_lines
 from palaver.tui.diffs import DiffLine, diff_of_call, parse_unified
 from palaver.tui.markdown import Line, draw, fence, ink_of, wrap_plain
-from palaver.tui.safe import prose, visible
+from palaver.tui.people import People
+from palaver.tui.rows import ToolRow
+from palaver.tui.safe import visible
 from palaver.tui.theme import Palette
 
 TAIL_LINES = 6
@@ -32,15 +35,9 @@ def tail_of(block: ToolBlock, width: int, palette: Palette) -> list[Line]:
     return lines[-TAIL_LINES:]
 
 
-def body_of(
-    block: ToolBlock,
-    request: Request | None,
-    child: Subagent | None,
-    exchange: Exchange | None,
-    width: int,
-    palette: Palette,
-) -> Iterator[Line]:
-    ink = ink_of(palette)
+def body_of(row: ToolRow, people: People, width: int, palette: Palette) -> Iterator[Line]:
+    ink, block, request = ink_of(palette), row.block, row.request
+    child, exchange = row.child, row.exchange
     if exchange is not None:
         yield from _exchange(block, exchange, width, palette)
     elif child is not None:
@@ -52,7 +49,7 @@ def body_of(
     else:
         yield from _work(block, width, palette)
     if request is not None and request.resolution is not None:
-        yield from faint_lines(say_answer(request), width, palette)
+        yield from faint_lines(say_resolution(request, people), width, palette)
     if block.started_at is not None and block.finished_at is not None:
         time = words.duration(block.finished_at - block.started_at)
         yield [Segment(row_words.took(time), ink.faint)]
@@ -149,27 +146,3 @@ def _said_by(block: ToolBlock) -> str:
         return block.output if kind_of(block.name) == "task" else ""
     answer = argument(known, "response", "result", "summary", "text")
     return answer or (block.output if kind_of(block.name) == "task" else "")
-
-
-def say_answer(request: Request) -> str:
-    """How a request ended, in words."""
-    resolution = request.resolution
-    if resolution is None:
-        return ""
-    answered = words.Answered
-    match resolution.status:
-        case "expired":
-            said = answered.EXPIRED
-        case "cancelled":
-            said = answered.CANCELLED
-        case "superseded":
-            said = answered.SUPERSEDED
-        case _ if request.kind == "question":
-            said = answered.QUESTION
-        case _ if request.kind == "plan":
-            said = answered.PLAN_APPROVED if resolution.verdict == "allow" else answered.PLAN_REJECTED
-        case _ if resolution.verdict == "allow":
-            said = answered.ALLOWED[resolution.scope]
-        case _:
-            said = answered.DENIED_STOP if resolution.then == "stop" else answered.DENIED
-    return words.join(said, prose(resolution.text) if resolution.text else None)

@@ -31,8 +31,8 @@ from palaver.tui.history import Transcript
 from palaver.tui.intents import Act, Copy, OpenConversation, Say
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.live import Beat
-from palaver.tui.look import People
 from palaver.tui.outbox import Entry, Outbox
+from palaver.tui.people import People
 from palaver.tui.rowbook import RowBook
 from palaver.tui.rows import (
     EdgeRow,
@@ -186,7 +186,7 @@ class ConversationScreen(Screen[None]):
 
     def introduce(self, people: People) -> None:
         self._people = people
-        self.docks.name_agents(people.names)
+        self.docks.introduce(people)
         self._flush()
 
     def show_past(self, state: State | None) -> None:

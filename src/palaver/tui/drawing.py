@@ -31,8 +31,9 @@ from palaver.tui.canvas import (
 )
 from palaver.tui.diffs import by_file, parse_unified
 from palaver.tui.live import GrowingText
-from palaver.tui.look import LONG_LINES, Look, face_of
+from palaver.tui.look import LONG_LINES, Look
 from palaver.tui.markdown import Line, draw, wrap_plain
+from palaver.tui.people import face_of
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -134,8 +135,8 @@ class Drawing(Look):
     def _user(self, row: UserRow, is_open: bool) -> Iterator[Line]:
         message, origin = row.message, row.message.origin
         who = self.name_of(origin.agent) if origin and origin.agent else row_words.YOU
-        if origin and origin.user and not origin.agent and origin.user != self.people.me:
-            who = visible(origin.user)
+        if origin and not origin.agent and self.people.is_anothers(origin):
+            who = visible(origin.user or "")
         face = face_of(origin)
         aside = words.join(words.via(face) if face else None, row_words.EDITED if message.edited else None)
         left = [Segment(who, self.ink.strong), *([Segment(f" · {aside}", self.ink.faint)] if aside else [])]
@@ -207,7 +208,7 @@ class Drawing(Look):
         yield self._tool_line(row)
         inner = self.column - 2
         if is_open:
-            lines = body_of(block, row.request, row.child, row.exchange, inner, self.palette)
+            lines = body_of(row, self.people, inner, self.palette)
             yield from beneath(lines, self.palette, self.column)
         elif block.status == "running" and block.output:
             yield from beneath(tail_of(block, inner, self.palette), self.palette, self.column)

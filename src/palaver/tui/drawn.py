@@ -16,8 +16,8 @@ from textual.strip import Strip
 
 from palaver.tui.drawing import Drawing, gap_before, heads_answer
 from palaver.tui.heights import common, guessed_lines
-from palaver.tui.look import People
 from palaver.tui.markdown import Line
+from palaver.tui.people import People
 from palaver.tui.rows import Row
 from palaver.tui.theme import DARK, Palette
 

@@ -22,7 +22,7 @@ from textual.widget import Widget
 from palaver.tui import row_words
 from palaver.tui.drawn import DrawnRows
 from palaver.tui.heights import holds
-from palaver.tui.look import People
+from palaver.tui.people import People
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,

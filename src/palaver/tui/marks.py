@@ -10,8 +10,9 @@ from rich.style import Style
 
 from palaver.tui import row_words, words
 from palaver.tui.canvas import beneath, cropped, divider, faint_lines, on_panel
-from palaver.tui.look import Look, face_of
+from palaver.tui.look import Look
 from palaver.tui.markdown import Line, draw, wrap_plain
+from palaver.tui.people import face_of
 from palaver.tui.rows import CompressedRow, EdgeRow, ErrorRow, InterruptedRow, NoteRow
 from palaver.tui.safe import one_line, visible
 
@@ -68,15 +69,22 @@ def compressed(look: Look, row: CompressedRow, is_open: bool) -> Iterator[Line]:
 def interrupted(look: Look, row: InterruptedRow) -> Iterator[Line]:
     said = row_words.INTERRUPTED
     if row.stopped is not None:
-        by = row.turn.by if row.turn else None
-        face = face_of(by)
-        by_user = words.via(face) if face else row_words.STOPPED["user"]
-        reason = by_user if row.stopped == "user" else row_words.STOPPED[row.stopped]
+        reason = _who_stopped(look, row) if row.stopped == "user" else row_words.STOPPED[row.stopped]
         said = row_words.interrupted(reason, words.clock(row.ts))
     line = [Segment("◇ ", Style(color=look.palette.wait)), Segment(said, look.ink.soft)]
     if row.is_last:
         line.append(Segment(f" · {row_words.CONTINUE}", look.ink.faint))
     yield cropped(line, look.column)
+
+
+def _who_stopped(look: Look, row: InterruptedRow) -> str:
+    by, people = row.turn.by if row.turn else None, look.people
+    if by is None or people.is_here(by):
+        return row_words.STOPPED["user"]
+    if people.is_anothers(by):
+        return words.Answered.by(visible(by.user or ""))
+    face = face_of(by)
+    return words.via(face) if face else row_words.STOPPED_ELSEWHERE
 
 
 def error(look: Look, row: ErrorRow, is_open: bool) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""What this terminal remembers between two starts: how far each conversation was read, and the theme.
+"""What this terminal remembers between two starts: how far each conversation was read, the theme, and its own name.
 
 A small file beside the rest of a person's Palaver. Losing it loses nothing but "new since you left"; what cannot be read or
 written is passed over.
@@ -6,6 +6,7 @@ written is passed over.
 
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,7 @@ class _Kept(Struct):
     seen: dict[str, int] = {}
     theme: str | None = None
     last: str | None = None
+    client: str | None = None
 
 
 class Remembered:
@@ -36,6 +38,15 @@ class Remembered:
     def choose_theme(self, theme: str) -> None:
         self._kept.theme = theme
         self.save()
+
+    @property
+    def client_name(self) -> str:
+        """What this terminal is called in the log, the same at every start: what was done here stays "by you"."""
+        known = self._kept.client
+        if not known or not known.isascii() or not known.isprintable():
+            known = self._kept.client = str(uuid4())
+            self.save()
+        return known
 
     @property
     def last_conversation(self) -> str | None:

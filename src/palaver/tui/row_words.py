@@ -102,6 +102,7 @@ def changed_files(n: int) -> str:
 # -- how a turn ended
 
 INTERRUPTED = "Interrupted"
+STOPPED_ELSEWHERE = "from another client"
 STOPPED: dict[Stopped, str] = {
     "user": "by you",
     "restart": "by a restart of the server",

@@ -5,7 +5,12 @@ from typing import Any
 from palaver.client.client import WaitingRequest
 from palaver.schema.base import Origin
 from palaver.schema.view import Offer, Question, Request, Resolution, State
-from palaver.tui.docks.asked import asked_of, line_of, place_of, say_resolution, what_of, wider_scopes
+from palaver.tui.answers import say_resolution
+from palaver.tui.docks.asked import asked_of, line_of, place_of, what_of, wider_scopes
+from palaver.tui.people import People
+
+HERE = Origin(client="terminal", user="owner")
+ME = People(me="owner", client="terminal")
 
 
 def request(id: str = "r", kind: str = "approval", ts: int = 1, **fields: Any) -> Request:
@@ -15,7 +20,7 @@ def request(id: str = "r", kind: str = "approval", ts: int = 1, **fields: Any) -
 def ended(verdict: str | None, **fields: Any) -> Request:
     kind = fields.pop("kind", "approval")
     offers = (Offer(label="exactly this"), Offer(label="git with any arguments"))
-    resolution = Resolution(**{"status": "answered", "ts": 2, "verdict": verdict, **fields})
+    resolution = Resolution(**{"status": "answered", "ts": 2, "verdict": verdict, "by": HERE, **fields})
     return request(kind=kind, status="answered", offers=offers, resolution=resolution)
 
 
@@ -35,26 +40,30 @@ def test_approvals_come_before_questions_before_plans_the_oldest_first() -> None
 
 
 def test_a_lasting_yes_says_what_it_covers_and_a_no_its_note() -> None:
-    assert say_resolution(ended("allow"), is_ours=True) == "Allowed once · by you"
+    assert say_resolution(ended("allow"), ME) == "Allowed once · by you"
     lasting = ended("allow", scope="project", offer=1)
-    assert say_resolution(lasting, is_ours=True) == "Always allowed in this project: git with any arguments · by you"
-    assert say_resolution(ended("deny", text="use\x1b make"), is_ours=True) == "Denied: use␛ make · by you"
-    assert say_resolution(ended("deny", then="stop"), is_ours=True) == "Denied and stopped · by you"
+    assert say_resolution(lasting, ME) == "Always allowed in this project: git with any arguments · by you"
+    assert say_resolution(ended("deny", text="use\x1b make"), ME) == "Denied: use␛ make · by you"
+    assert say_resolution(ended("deny", then="stop"), ME) == "Denied and stopped · by you"
 
 
 def test_an_answer_of_somebody_else_is_said_with_where_it_came_from() -> None:
-    assert say_resolution(ended("allow"), is_ours=False) == "Allowed once · answered elsewhere"
-    by = Origin(face="acp")
-    assert say_resolution(ended("allow", by=by), is_ours=False) == "Allowed once · answered elsewhere · via an editor"
+    elsewhere = Origin(client="page", user="owner")
+    assert say_resolution(ended("allow", by=elsewhere), ME) == "Allowed once · answered elsewhere"
+    editor = Origin(face="acp")
+    assert say_resolution(ended("allow", by=editor), ME) == "Allowed once · answered elsewhere · via an editor"
+    guest = Origin(client="terminal", user="guest\x1b")
+    assert say_resolution(ended("allow", by=guest), ME) == "Allowed once · by guest␛"
+    assert say_resolution(ended("allow", by=HERE), People(me="owner")) == "Allowed once · answered elsewhere"
 
 
 def test_questions_and_plans_end_in_their_own_words() -> None:
-    assert say_resolution(ended(None, kind="question"), is_ours=True) == "Answered · by you"
-    assert say_resolution(ended("deny", kind="question"), is_ours=True) == "Skipped · by you"
-    assert say_resolution(ended("allow", kind="plan"), is_ours=True) == "Plan approved · by you"
-    assert say_resolution(ended("deny", kind="plan", text="smaller"), is_ours=True) == "Changes asked for · by you"
-    assert say_resolution(ended("deny", kind="plan"), is_ours=True) == "Plan rejected · by you"
-    assert say_resolution(request(status="superseded"), is_ours=False) == "Given up for a newer message"
+    assert say_resolution(ended(None, kind="question"), ME) == "Answered · by you"
+    assert say_resolution(ended("deny", kind="question"), ME) == "Skipped · by you"
+    assert say_resolution(ended("allow", kind="plan"), ME) == "Plan approved · by you"
+    assert say_resolution(ended("deny", kind="plan", text="smaller"), ME) == "Changes asked for · by you"
+    assert say_resolution(ended("deny", kind="plan"), ME) == "Plan rejected · by you"
+    assert say_resolution(request(status="superseded"), ME) == "Given up for a newer message"
 
 
 def test_what_is_asked_for_is_said_in_one_line_without_tricks() -> None:

@@ -42,3 +42,11 @@ def test_theme_suits_the_colours_a_terminal_tells() -> None:
         LIGHT_NAME,
         DARK_NAME,
     ]
+
+
+def test_a_terminal_keeps_its_name_and_does_not_take_one_that_no_header_can_carry(tmp_path: Path) -> None:
+    path = tmp_path / "terminal.json"
+    name = Remembered(path).client_name
+    assert name == Remembered(path).client_name
+    path.write_text('{"client": "a\\r\\nb"}')
+    assert Remembered(path).client_name not in ("", name, "a\r\nb")

@@ -1,7 +1,6 @@
-"""What waits for a person and how it is said: which request is shown first, what it would allow, how it ended. Pure.
+"""What waits for a person and how it is said: which request is shown first, and what it would allow. Pure.
 
-Called by the request dock and its cards, and by the inbox. The same words as the page's `view/dock/what.ts` and
-`resolution.ts`.
+Called by the request dock and its cards, and by the inbox. The same words as the page's `view/dock/what.ts`.
 """
 
 import json
@@ -11,12 +10,12 @@ from typing import Any, Final
 
 from palaver.client.client import WaitingRequest
 from palaver.core.state import open_requests
-from palaver.schema.base import Origin, Scope
-from palaver.schema.view import Request, Resolution, State
+from palaver.schema.base import Scope
+from palaver.schema.view import Request, State
 from palaver.tui import words
 from palaver.tui.calls import argument, kind_of, object_of
 from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
-from palaver.tui.safe import one_line, visible
+from palaver.tui.safe import visible
 
 _ORDER: Final = {"approval": 0, "question": 1, "plan": 2}
 _WIDTH: Final[dict[Scope, int]] = {"once": 0, "conversation": 1, "agent": 2, "project": 3}
@@ -164,56 +163,3 @@ def meta_of(request: Request, now_ms: int) -> str:
         words.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
         words.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
     )
-
-
-def say_resolution(request: Request, *, is_ours: bool) -> str:
-    """How it ended: what was decided, and by whom."""
-    return words.join(_decision(request), _who(request, is_ours=is_ours))
-
-
-def _decision(request: Request) -> str:
-    resolution, said = request.resolution, words.Answered
-    match request.status:
-        case "open":
-            return words.Tool.WAITING
-        case "expired":
-            return said.EXPIRED
-        case "cancelled":
-            return said.CANCELLED
-        case "superseded":
-            return said.SUPERSEDED
-        case "answered":
-            pass
-    is_allowed = resolution is not None and resolution.verdict == "allow"
-    is_denied = resolution is not None and resolution.verdict == "deny"
-    if request.kind == "question":
-        return said.SKIPPED if is_denied else said.QUESTION
-    if request.kind == "plan":
-        changes = resolution is not None and resolution.text
-        return said.PLAN_APPROVED if is_allowed else said.PLAN_REVISED if changes else said.PLAN_REJECTED
-    if resolution is None or not is_allowed:
-        return _with_note(said.DENIED_STOP if resolution and resolution.then == "stop" else said.DENIED, resolution)
-    covers = request.offers[resolution.offer].label if resolution.offer < len(request.offers) else ""
-    # What holds from now on is said, not only that something does.
-    lasting = f"{said.ALLOWED[resolution.scope]}: {visible(covers)}" if covers else said.ALLOWED[resolution.scope]
-    return said.ALLOWED["once"] if resolution.scope == "once" else lasting
-
-
-def _with_note(decision: str, resolution: Resolution | None) -> str:
-    return f"{decision}: {one_line(resolution.text, 80)}" if resolution is not None and resolution.text else decision
-
-
-def _who(request: Request, *, is_ours: bool) -> str | None:
-    by = request.resolution.by if request.resolution else None
-    if request.status != "answered":
-        return None
-    if is_ours:
-        return words.Answered.BY_YOU
-    face = face_of(by)
-    return words.join(words.Answered.ELSEWHERE, words.via(face) if face else None)
-
-
-def face_of(origin: Origin | None) -> str | None:
-    """The face a thing came through, in words; None when it is a client like this one."""
-    face = origin.face if origin else "native"
-    return None if face in ("native", "web", "agents") else words.FACES.get(face, visible(face))

@@ -2,7 +2,7 @@
 
     docks.show(state, below)          after every change of the view; `below`: what subagents ask (`client.requests()`)
     docks.show_connection(connection) whenever that changes; mount a `ConnectionLine` at the top edge and tell it too
-    docks.name_agents(names)          once the agents are known
+    docks.introduce(people)           once it is known who is who
     docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
     docks.leave()                     before another conversation is shown
@@ -12,7 +12,7 @@
 The order above the prompt is approval, question, plan, queue. Nothing here takes the focus by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
@@ -33,6 +33,7 @@ from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.keys import Digit
+from palaver.tui.people import People
 
 
 class Docks(Vertical):
@@ -84,9 +85,8 @@ class Docks(Vertical):
             self.query_one(ActivityLine).connected(connection.is_open)
             self.composer.show_connection(connection)
 
-    def name_agents(self, names: Mapping[str, str]) -> None:
-        """How agents are called, by their ids."""
-        self.query_one(RequestDock).names = names
+    def introduce(self, people: People) -> None:
+        self.query_one(RequestDock).people = people
         if self._told is not None:
             self.show(*self._told)
 

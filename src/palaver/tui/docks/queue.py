@@ -22,9 +22,9 @@ from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
 from palaver.tui import words
-from palaver.tui.docks.asked import face_of
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.intents import Order, Send
+from palaver.tui.people import face_of
 from palaver.tui.safe import one_line, visible
 
 UNDO_S = 5.0

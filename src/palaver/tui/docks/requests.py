@@ -4,7 +4,7 @@ Mounted once; told with `show(state)` after every change. It never takes the foc
 by nobody says so for a moment; the transcript says it for ever.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -16,12 +16,14 @@ from palaver.clock import Clock
 from palaver.core.state import find_request
 from palaver.schema.view import Request, State
 from palaver.tui import words
+from palaver.tui.answers import say_resolution
 from palaver.tui.docks.approval import ApprovalCard, MoneyCard
-from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of, say_resolution
+from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.plan import PlanCard
 from palaver.tui.docks.question import QuestionCard
 from palaver.tui.keys import Digit, tell_alt_from_letters
+from palaver.tui.people import People
 
 FAREWELL_S = 6.0
 """How an answer ended is read in passing."""
@@ -52,10 +54,8 @@ class RequestDock(Vertical):
         self._asked: list[Asked] = []
         self._cards: dict[str, RequestCard] = {}
         self._shown: str | None = None
-        self._ours: set[str] = set()
         self._over_until_s = 0.0
-        self.names: Mapping[str, str] = {}
-        """Of agents, by their ids."""
+        self.people = People()
         self.display = False
 
     def compose(self) -> ComposeResult:
@@ -73,7 +73,7 @@ class RequestDock(Vertical):
 
     def show(self, state: State, below: Sequence[WaitingRequest] = ()) -> None:
         turn = (state.turn.id, state.turn.backend) if state.turn else None
-        told = (state.conversation, state.agent, turn, tuple(below), self.names)
+        told = (state.conversation, state.agent, turn, tuple(below), self.people)
         # Told with every token; drawn only when something of it changed.
         if told == self._told and state.requests is self._requests:
             return
@@ -81,7 +81,7 @@ class RequestDock(Vertical):
         if state.conversation != self._conversation:
             self._leave()
             self._conversation = state.conversation
-        self._asked = asked_of(state, below, self.names)
+        self._asked = asked_of(state, below, self.people.names)
         self._tell_ends(state)
         self._draw()
 
@@ -123,10 +123,9 @@ class RequestDock(Vertical):
             card.call_later(card.remove)
             ended = find_request(state, request)
             if ended is not None and ended.status != "open":
-                self._say_end(say_resolution(ended, is_ours=request in self._ours))
+                self._say_end(say_resolution(ended, self.people))
             elif card.asked.conversation != state.conversation:
                 self._say_end(words.Answered.QUESTION)
-            self._ours.discard(request)
 
     def _say_end(self, said: str) -> None:
         over = self.query_one(".over", Static)
@@ -148,11 +147,6 @@ class RequestDock(Vertical):
         self._cards.clear()
         self._shown = None
         self.query_one(".over").display = False
-
-    def on_request_card_sent(self, event: RequestCard.Sent) -> None:
-        self._ours.add(event.card.asked.request.id)
-        if isinstance(event.card, ApprovalCard) and event.card.has_stage:
-            self._ours.update(one.request.id for one in event.card.together)
 
     def on_request_card_turned(self, event: RequestCard.Turned) -> None:
         event.stop()

@@ -1,0 +1,57 @@
+"""How a request ended, in words: what was decided, and by whom. Pure.
+
+Called by the request dock and by the rows of tools. The same words as the page's `view/dock/resolution.ts`.
+"""
+
+from palaver.schema.view import Request, Resolution
+from palaver.tui import words
+from palaver.tui.people import People, face_of
+from palaver.tui.safe import one_line, visible
+
+
+def say_resolution(request: Request, people: People) -> str:
+    """How it ended: what was decided, and by whom."""
+    return words.join(_decision(request), _who(request, people))
+
+
+def _decision(request: Request) -> str:
+    resolution, said = request.resolution, words.Answered
+    match request.status:
+        case "open":
+            return words.Tool.WAITING
+        case "expired":
+            return said.EXPIRED
+        case "cancelled":
+            return said.CANCELLED
+        case "superseded":
+            return said.SUPERSEDED
+        case "answered":
+            pass
+    is_allowed = resolution is not None and resolution.verdict == "allow"
+    is_denied = resolution is not None and resolution.verdict == "deny"
+    if request.kind == "question":
+        return said.SKIPPED if is_denied else said.QUESTION
+    if request.kind == "plan":
+        changes = resolution is not None and resolution.text
+        return said.PLAN_APPROVED if is_allowed else said.PLAN_REVISED if changes else said.PLAN_REJECTED
+    if resolution is None or not is_allowed:
+        return _with_note(said.DENIED_STOP if resolution and resolution.then == "stop" else said.DENIED, resolution)
+    covers = request.offers[resolution.offer].label if resolution.offer < len(request.offers) else ""
+    # What holds from now on is said, not only that something does.
+    lasting = f"{said.ALLOWED[resolution.scope]}: {visible(covers)}" if covers else said.ALLOWED[resolution.scope]
+    return said.ALLOWED["once"] if resolution.scope == "once" else lasting
+
+
+def _with_note(decision: str, resolution: Resolution | None) -> str:
+    return f"{decision}: {one_line(resolution.text, 80)}" if resolution is not None and resolution.text else decision
+
+
+def _who(request: Request, people: People) -> str | None:
+    by = request.resolution.by if request.resolution else None
+    if request.status != "answered" or by is None:
+        return None
+    if people.is_here(by):
+        return words.Answered.BY_YOU
+    face = face_of(by)
+    who = words.Answered.by(visible(by.user or "")) if people.is_anothers(by) else words.Answered.ELSEWHERE
+    return words.join(who, words.via(face) if face else None)
