@@ -91,8 +91,8 @@ class Book:
             return None
         if found := self._in_data(agent):
             return found
-        if record := self.built_in.get(agent):
-            return Known(agent, "built-in", self._resolved(record))
+        if agent in self.built_in:
+            return self._ours(agent)
         return self._in_project(project, agent) if project is not None else None
 
     def why_not(self, agent: str, project: Path | None = None) -> str:
@@ -118,9 +118,12 @@ class Book:
         files = {path.stem: path for path in _files_in(self.folder)} if self.folder else {}
         for gone in self._files.keys() - set(files.values()):
             del self._files[gone]
-        built_in = [known for agent in self.built_in if (known := self.known(agent))]
+        built_in = [(self._in_data(agent) if agent in files else None) or self._ours(agent) for agent in self.built_in]
         others = [known for stem in files if stem not in self.built_in and (known := self._in_data(stem))]
         return [*built_in, *others, *(self._all_in_project(project) if project is not None else ())]
+
+    def _ours(self, agent: str) -> Known:
+        return Known(agent, "built-in", self._resolved(self.built_in[agent]))
 
     # -- the data directory
 
@@ -369,6 +372,6 @@ def _is_id(text: str) -> bool:
 
 def _files_in(folder: Path) -> list[Path]:
     try:
-        return sorted(folder.glob("*.md"))[:FILES_READ]
+        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:FILES_READ]
     except OSError:
         return []

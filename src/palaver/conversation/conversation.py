@@ -264,18 +264,19 @@ class Conversation:
     # -- committing, and what may only happen after it
 
     async def _commit(self, batch: Batch) -> None:
-        if batch.events:
-            lines = [encode_event(event) for event in batch.events]
+        lines = [encode_event(event) for event in batch.events]
+        if lines:
             await self._append(batch, lines)
             if self._state.turn is None:
                 self._unsettled = None
+        # The turn first: whoever waits for its first word waits longer than whoever sent the message, or reads along.
+        self._running.agree_with(self._state, closing=bool(batch.stopping))
+        if lines:
             body = b"\n".join(lines) + b"\n"
             self._around.feed.publish(self.id, batch.events[0].seq, batch.events[-1].seq, body)
-        # The turn first: whoever waits for its first word waits longer than whoever sent the message.
-        self._running.agree_with(self._state, closing=bool(batch.stopping))
         self._answer(batch)
         self._act_on(batch)
-        if batch.rewritten and batch.events:
+        if batch.rewritten and lines:
             self._state = await self._snapshots.keep(self._state, replace_all=True)
         if batch.stopping:
             await self._close(batch)

@@ -67,7 +67,7 @@ class TaskTool:
         lines = "".join(f"\n- {name}: {_line(about)}" if about else f"\n- {name}" for name, about in known)
         listed = f"\nAgents:{lines}" if lines else ""
         # Not `reads_only`: in plan mode nobody is sent to work.
-        return ToolSpec(NAME, f"{DESCRIPTION}{listed}", parameters_of(TaskArguments))
+        return ToolSpec(NAME, f"{DESCRIPTION}{listed}", PARAMETERS)
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
@@ -96,6 +96,7 @@ class TaskTool:
         return _told(asked, await place.host.delegate(asked.agent, asked.prompt, place.call))
 
 
+PARAMETERS = parameters_of(TaskArguments)
 DESCRIPTION = (
     "Give a task to a subagent and wait for its report. It works in a conversation of its own, in the same folder, and "
     "knows only what you tell it. For work that can be described in a few sentences and whose details you need not "
