@@ -24,12 +24,22 @@ export const later = {
     ],
   },
 
+  complete: {
+    fileLabel: "Files of the project",
+    commandLabel: "Commands",
+    files: (n: number) => `${count(n, "file")}. Arrow keys walk, Enter chooses, Escape closes.`,
+    commands: (n: number) => `${count(n, "command")}. Arrow keys walk, Enter chooses, Escape closes.`,
+    looking: "Looking for files …",
+  },
+
   keys: {
     heading: "Keyboard",
     groups: { writing: "Writing", moving: "Moving", answering: "Answering", anywhere: "Anywhere" },
     close: "Close",
     send: "Send, or queue while the agent works",
     newline: "New line; lists go on",
+    file: "Name a file of the project",
+    command: "A command, at the beginning",
     bold: "Bold",
     italic: "Italic",
     code: "Code",

@@ -147,6 +147,8 @@ export interface TreeEntry {
   /** What a link says, and where it leads. */
   target?: string | null;
   leads?: "file" | "folder" | "outside" | "nowhere" | null;
+  /** Of a folder, when more than one level was asked for. */
+  entries?: TreeEntry[] | null;
 }
 
 export interface FileTree {

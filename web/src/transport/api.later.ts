@@ -207,8 +207,8 @@ export class LaterApi extends HttpApi {
     return this.call("PUT", "/api/projects/override", { query: { project, agent }, body: patch });
   }
 
-  tree(project: string, path = "."): Promise<FileTree> {
-    return this.call("GET", "/api/projects/tree", { query: { project, path } });
+  tree(project: string, path = ".", depth?: number): Promise<FileTree> {
+    return this.call("GET", "/api/projects/tree", { query: { project, path, depth } });
   }
 
   // -- histories

@@ -12,7 +12,7 @@ import { Dialog, layerIsOpen } from "./controls/Dialog";
 import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
-import { cycleRegions, isTyping, withCommandKey } from "./keys";
+import { cycleRegions, isTyping, onAsked, withCommandKey } from "./keys";
 import { fetchTheRest, Home, KeyHelp, NotFound, Notifier, Share, SignIn } from "./later";
 import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
@@ -101,6 +101,7 @@ function Page() {
     if (asDrawer) setLayer((now) => (now === "list" ? null : "list"));
     else setSideShown((now) => !now);
   }, [asDrawer]);
+  useEffect(() => onAsked("list", toggleList), [toggleList]);
 
   const [shared, setShared] = useState<string | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
@@ -153,7 +154,7 @@ function Page() {
             {list}
           </Dialog>
         )}
-        {layer === "palette" && <Palette conversation={route.conversation} onToggleList={toggleList} onClose={close} />}
+        {layer === "palette" && <Palette conversation={route.conversation} onClose={close} />}
         <Suspense fallback={null}>
           <Notifier />
           {layer === "keys" && <KeyHelp onClose={close} />}

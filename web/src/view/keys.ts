@@ -28,7 +28,7 @@ export function cycleRegions(backwards: boolean): void {
 }
 
 /** A command of the palette asks a part of the page for something; that part listens while it is there. */
-export type PageRequest = "settings" | "grants" | "find" | "rename" | "end" | "start" | "search" | "compose";
+export type PageRequest = "settings" | "grants" | "find" | "rename" | "end" | "start" | "search" | "compose" | "list";
 
 const page = new EventTarget();
 

@@ -26,6 +26,7 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
   const lastQueued = usePicked(id, ({ state }) => state.queue.findLast((item) => item.command === null)?.id) ?? null;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
   const steerable = usePicked(id, ({ state }) => state.turn?.steerable) ?? false;
+  const project = usePicked(id, ({ state }) => state.project) ?? null;
   const attachments = useAttachments(id);
   const box = useRef<ComposerHandle>(null);
   const connected = usePick(({ connection }) => connection.kind === "open" || connection.kind === "catching_up" || connection.kind === "version_mismatch");
@@ -64,6 +65,7 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
         attachments={attachments}
         autoFocus={!matchMedia("(pointer: coarse)").matches}
         onKey={onKey}
+        completes={{ project, conversation: id }}
         onSend={() => send("turn")}
         notice={!connected && trouble ? text.composer.offline : null}
         tools={

@@ -1,15 +1,20 @@
 /** The box people write in: grows with its text, takes images, says what is wrong before anything is sent. */
 
-import { useEffect, useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
+import { Suspense, useCallback, useEffect, useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
 import { bytes, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isMac, isTyping } from "../keys";
+import { Completion } from "../later";
 import type { Attachments } from "./attachments";
+import type { CompletionPlace, TakesKey } from "./Completion";
 import type { Edit } from "./format";
 import { useAutoGrow } from "./grow";
 
 // The server's bound on a message.
 const MESSAGE_BYTES = 1024 * 1024;
+
+// What may become a file's name or a command, roughly: whether it does is for `Completion` to say.
+const ASKS = /^\/|(?:^|[^\w])@\S*$|@"/;
 
 export interface ComposerHandle {
   focus: () => void;
@@ -30,6 +35,8 @@ interface ComposerBoxProps {
   tools?: ReactNode;
   buttons: (canSend: boolean) => ReactNode;
   autoFocus?: boolean;
+  /** Whose files and commands are offered while one writes. */
+  completes: CompletionPlace;
 }
 
 export function ComposerBox(props: ComposerBoxProps) {
@@ -37,6 +44,9 @@ export function ComposerBox(props: ComposerBoxProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const [dropping, setDropping] = useState(false);
+  const [caret, setCaret] = useState(0);
+  const keys = useRef<TakesKey>(null);
+  const onPut = useCallback((edit: Edit) => field.current && put(field.current, edit), []);
   useAutoGrow(field, value);
   useImperativeHandle(props.ref, () => ({ focus: () => field.current?.focus() }), []);
 
@@ -48,7 +58,7 @@ export function ComposerBox(props: ComposerBoxProps) {
 
   const format = useFormat();
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
-    if (event.nativeEvent.isComposing || props.onKey?.(event, canSend)) return;
+    if (event.nativeEvent.isComposing || keys.current?.(event) || props.onKey?.(event, canSend)) return;
     const command = isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
     const press = { key: event.key, code: event.code, command, shift: event.shiftKey };
     const edit = event.altKey ? null : format.current?.editOf(selectionOf(event.currentTarget), press);
@@ -85,6 +95,11 @@ export function ComposerBox(props: ComposerBoxProps) {
         field.current?.focus();
       }}
     >
+      {field.current && ASKS.test(value.slice(0, caret)) && (
+        <Suspense fallback={null}>
+          <Completion {...props.completes} field={field.current} value={value} caret={caret} keys={keys} onPut={onPut} />
+        </Suspense>
+      )}
       <Thumbnails attachments={attachments} />
       <textarea
         ref={field}
@@ -98,7 +113,11 @@ export function ComposerBox(props: ComposerBoxProps) {
         enterKeyHint="send"
         data-region-focus
         value={value}
-        onChange={(event) => props.onChange(event.target.value)}
+        onChange={(event) => {
+          setCaret(event.target.selectionEnd);
+          props.onChange(event.target.value);
+        }}
+        onSelect={(event) => setCaret(event.currentTarget.selectionEnd)}
         onKeyDown={onKeyDown}
         onPaste={(event) => {
           const files = [...event.clipboardData.files];

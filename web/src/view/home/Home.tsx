@@ -114,6 +114,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
               placeholder={text.composer.placeholderFresh}
               attachments={attachments}
               autoFocus={!matchMedia("(pointer: coarse)").matches}
+              completes={{ project: place.refusal === null && folder.trim() ? folder.trim() : null, conversation: null }}
               onSend={() => void start()}
               notice={trouble ? text.composer.offline : null}
               tools={

@@ -11,6 +11,8 @@ const GROUPS: readonly { heading: string; keys: readonly (readonly [string, stri
     keys: [
       ["Enter", later.keys.send],
       ["Shift+Enter", later.keys.newline],
+      ["@", later.keys.file],
+      ["/", later.keys.command],
       [`${commandKey}Enter`, later.keys.steer],
       ["↑", later.keys.editQueued],
       [`${commandKey}B`, later.keys.bold],

@@ -12,15 +12,14 @@ const CONVERSATIONS_SHOWN = 8;
 
 interface PaletteProps {
   conversation: string | null;
-  onToggleList: () => void;
   onClose: () => void;
 }
 
-export function Palette({ conversation, onToggleList, onClose }: PaletteProps) {
+export function Palette({ conversation, onClose }: PaletteProps) {
   const id = useId();
   const actions = usePageActions();
   const list = usePick((snapshot) => snapshot.list.byId);
-  const commands = useCommands(conversation, onToggleList);
+  const commands = useCommands(conversation);
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
 

@@ -19,7 +19,7 @@ export interface PaletteCommand {
   run: () => void;
 }
 
-export function useCommands(conversation: string | null, onToggleList: () => void): PaletteCommand[] {
+export function useCommands(conversation: string | null): PaletteCommand[] {
   const store = useStore();
   const actions = usePageActions();
   const turn = usePicked(conversation ?? "", ({ state }) => state.turn?.id ?? null) ?? null;
@@ -33,7 +33,7 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
       { name: text.commands.fresh, run: actions.goHome },
       ...here,
       { name: text.commands.searchAll, run: () => ask("search") },
-      { name: text.commands.list, run: onToggleList },
+      { name: text.commands.list, run: () => ask("list") },
       ...Object.entries(screens).filter(([word]) => word !== "inspect").map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
       ...THEMES.map((theme) => ({ name: text.commands.theme(theme), run: () => chooseTheme(theme) })),
       { name: text.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
@@ -75,6 +75,6 @@ export function useCommands(conversation: string | null, onToggleList: () => voi
         { name: text.commands.copyId, run: () => void copyText(id) },
       ];
     }
-  }, [conversation, store, actions, turn, archived, hasMessages, signedIn, onToggleList]);
+  }, [conversation, store, actions, turn, archived, hasMessages, signedIn]);
 }
 
