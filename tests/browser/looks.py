@@ -1,16 +1,22 @@
-"""What can be said about a page's looks without eyes: what axe finds, and whether it is wider than its window. And pictures for
-those who have eyes: in the folder that PALAVER_SCREENSHOTS names, when it names one."""
+"""What can be said about a page's looks without eyes: what axe finds, whether it is wider than its window, whether it still
+moves, what it showed in passing. And pictures for those who have eyes: in the folder that PALAVER_SCREENSHOTS names, when it
+names one."""
 
+import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from playwright.async_api import Page
-from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
 PICTURES = Path(os.environ["PALAVER_SCREENSHOTS"]) if os.environ.get("PALAVER_SCREENSHOTS") else None
+
+ARRANGED_S = 20.0
+"""A frame is enough; machines that run tests are busy."""
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
@@ -41,13 +47,68 @@ STICKS_OUT = """() => [document.scrollingElement, ...document.querySelectorAll('
   })"""
 
 
+FRAME = "() => new Promise(done => requestAnimationFrame(() => done()))"
+
+
 async def fits(page: Page) -> None:
-    """Waits until nothing can be pushed sideways: after a change of size the page needs a moment to arrange itself anew."""
+    """Waits until nothing can be pushed sideways: after a change of size the page needs a moment to arrange itself anew.
+
+    Asks anew each time: a function that the page itself polls is a string that its policy forbids to evaluate.
+    """
+    found: list[str] = []
     try:
-        await page.wait_for_function(f"({STICKS_OUT})().length === 0")
-    except PlaywrightTimeout:
-        found = await page.evaluate(STICKS_OUT)
+        async with asyncio.timeout(ARRANGED_S):
+            while found := await page.evaluate(STICKS_OUT):
+                await page.evaluate(FRAME)
+    except TimeoutError:
         raise AssertionError("The page is wider than its window:\n" + "\n".join(found)) from None
+
+
+# Where everything that scrolls stands, and how large it is.
+PLACES = """() => [document.scrollingElement, ...document.querySelectorAll('*')]
+  .filter(box => box.scrollHeight > box.clientHeight)
+  .map(box => [box.scrollTop, box.scrollHeight, box.clientHeight].join()).join(';')"""
+
+STILL_FRAMES = 10
+"""What is still measured, or follows its end, moves within fewer."""
+
+
+async def stands_still(page: Page) -> None:
+    """Waits until nothing has scrolled or grown for a few frames: what is read or pressed next is where it will be."""
+    async with asyncio.timeout(ARRANGED_S):
+        before, still = "", 0
+        while still < STILL_FRAMES:
+            await page.evaluate(FRAME)
+            places = await page.evaluate(PLACES)
+            still = still + 1 if places == before else 0
+            before = places
+
+
+# Whether a thing was there with these words, at any moment since: what shows for a second is easily missed by who asks.
+WATCHED = """([selector, words]) => {
+  window.passed = false;
+  const look = () => {
+    window.passed ||= [...document.querySelectorAll(selector)]
+      .some(one => `${one.textContent} ${one.getAttribute('aria-label') ?? ''}`.includes(words));
+  };
+  new MutationObserver(look).observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+  look();
+}"""
+
+
+@asynccontextmanager
+async def shown_in_passing(
+    page: Page, selector: str, words: str, wait_ms: float = ARRANGED_S * 1000
+) -> AsyncIterator[None]:
+    """What is done within makes the page show these words, for however short a while."""
+    await page.evaluate(WATCHED, [selector, words])
+    yield
+    try:
+        async with asyncio.timeout(wait_ms / 1000):
+            while not await page.evaluate("window.passed"):
+                await page.evaluate(FRAME)
+    except TimeoutError:
+        raise AssertionError(f"No {selector} has shown “{words}”.") from None
 
 
 async def picture(page: Page, name: str, scheme: Scheme = "light") -> None:

@@ -27,7 +27,7 @@ from palaver.schema.view import State
 PAGE = Path(palaver.__file__).parent / "web_dist"
 GOLDEN = Path(__file__).parents[1] / "golden"
 EPOCH = "golden"
-WAIT_S = 20.0
+WAIT_S = 30.0
 
 AGENT = {
     "id": "default",

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
-WAIT_S = 20.0
+WAIT_S = 30.0
 """The promise is two seconds. This bounds the test; what it asserts is the count."""
 LOOK_EVERY_S = 0.02
 

@@ -44,15 +44,29 @@ async def test_question_can_be_skipped(guest: Visitor) -> None:
     await expect(guest.log).to_contain_text("Nobody answered")
 
 
+# Opens the plan as soon as there is one, and notes how many of its steps are under way: each is so only for a while.
+WATCHED = """
+window.underWay = [];
+new MutationObserver(() => {
+  const line = document.querySelector(".plan-line");
+  if (line === null) return;
+  line.querySelector("[aria-expanded=false]")?.click();
+  const steps = [...line.querySelectorAll("li")];
+  if (steps.length > 0) window.underWay.push(steps.filter(step => step.textContent.includes("under way")).length);
+}).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+
+
 async def test_plan_is_approved_and_worked_off_in_sight(guest: Visitor) -> None:
+    await guest.page.add_init_script(WATCHED)
     await guest.begin("plan")
     card = guest.page.get_by_role("region", name="The agent proposes a plan")
     await expect(card.get_by_role("listitem")).to_have_count(4)
     await card.get_by_role("button", name="Approve").click()
     plan = guest.page.get_by_role("region", name="Plan", exact=True)
-    await plan.get_by_role("button").click()
-    await expect(plan.get_by_role("listitem").filter(has_text="under way")).to_have_count(1)
     await expect(plan).to_contain_text("4 of 4 done")
+    await expect(plan.get_by_role("listitem")).to_have_count(4)
+    assert set(await guest.page.evaluate("window.underWay")) == {0, 1}
 
 
 async def test_plan_is_sent_back_with_words(guest: Visitor) -> None:
@@ -77,15 +91,16 @@ async def test_background_process_is_shown_and_stopped(guest: Visitor) -> None:
 
 async def test_recalled_notes_stand_under_the_message(guest: Visitor) -> None:
     await guest.begin("knowledge")
-    line = guest.log.get_by_role("button", name="Recalled 2 notes and 1 file")
-    await line.click()
+    await guest.rests()
+    await guest.log.get_by_role("button", name="Recalled 2 notes and 1 file").press("Enter")
     await expect(guest.row(re.compile("^You, "))).to_contain_text("three seconds in every thirty")
 
 
 async def test_compressed_context_is_a_divider_and_the_meter_tells_its_parts(guest: Visitor) -> None:
     await guest.begin("context")
+    await guest.rests()
     divider = guest.log.get_by_role("button", name=re.compile(r"shorter version of what is above \(.62 %, medium\)"))
-    await divider.click()
+    await divider.press("Enter")
     shortened = guest.row("Shortened for the model")
     await expect(shortened).to_contain_text("Old messages are replaced by a summary")
     await expect(shortened).to_contain_text("The keeper wants a fog horn.")
@@ -99,11 +114,12 @@ async def test_changed_files_are_summed_up_and_open_to_their_lines(guest: Visito
     await guest.begin("together")
     await guest.asked()
     await guest.approval.get_by_role("button", name="Allow all 3").click()
+    await guest.rests()
     changed = guest.row("Changed 2 files")
-    await changed.get_by_role("button", name="Changed 2 files").click()
-    await changed.get_by_role("button", name="src/horn.py new +6").click()
+    await changed.get_by_role("button", name="Changed 2 files").press("Enter")
+    await changed.get_by_role("button", name="src/horn.py new +6").press("Enter")
     await expect(changed.get_by_role("group", name="Changes to src/horn.py")).to_contain_text("QUIET_UNTIL_H = 6")
-    await guest.row(re.compile("^Tool: Edited LOG.md")).get_by_role("button").first.click()
+    await guest.row(re.compile("^Tool: Edited LOG.md")).get_by_role("button").first.press("Enter")
     await expect(guest.row(re.compile("^Tool: Edited LOG.md"))).to_contain_text("Horn: 3 s in 30.")
 
 

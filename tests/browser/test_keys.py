@@ -18,23 +18,16 @@ async def walk_to_the_log(visitor: Visitor) -> None:
     raise AssertionError("F6 never reaches the transcript")
 
 
-RING = "getComputedStyle(document.querySelector('.transcript-ring')).borderTopStyle"
-
-
 async def test_transcript_shows_a_ring_to_the_keyboard_alone(ada: Visitor) -> None:
     await ada.begin("!say Ready.")
     await ada.rests()
+    ring = ada.page.locator(".transcript-ring")
     await ada.row(re.compile("^Agent")).click()
     await expect(ada.box).not_to_be_focused()
-    assert await ada.page.evaluate(RING) == "none"
+    await expect(ring).to_have_css("border-top-style", "none")
     await ada.box.focus()
-    await ada.press("F6")
-    for _ in range(6):
-        if await ada.log.evaluate("log => log === document.activeElement"):
-            break
-        await ada.press("F6")
-    await expect(ada.log).to_be_focused()
-    assert await ada.page.evaluate(RING) == "solid"
+    await walk_to_the_log(ada)
+    await expect(ring).to_have_css("border-top-style", "solid")
 
 
 async def test_regions_blocks_and_layers_are_reached_by_keys(ada: Visitor) -> None:
@@ -45,6 +38,7 @@ async def test_regions_blocks_and_layers_are_reached_by_keys(ada: Visitor) -> No
     await ada.page.keyboard.type("!say Spoken.")
     await ada.press("Enter")
     await expect(ada.row(re.compile("^Agent"))).to_contain_text("Spoken.")
+    await ada.rests()
     await expect(ada.box).to_be_focused()
 
     await walk_to_the_log(ada)
@@ -89,15 +83,14 @@ async def test_another_conversation_is_opened_from_the_list_by_keys(ada: Visitor
     await ada.rests()
     await ada.begin("The second of two gardens")
     await ada.rests()
-    await ada.press("Control+k")
-    await ada.page.get_by_role("combobox", name="Commands").fill("search all")
-    await ada.press("Enter")
+    await ada.command("search all")
     await expect(ada.search_field).to_be_focused()
     wanted = ada.list.get_by_role("link", name="The first of two gardens")
     for _ in range(20):
         await ada.press("Tab")
         if await wanted.evaluate("link => link === document.activeElement"):
             break
+    await expect(wanted).to_be_focused()
     await ada.press("Enter")
     await expect(ada.page).to_have_url(re.compile(f"/c/{first}$"))
     await expect(ada.log).to_contain_text("You said: The first of two gardens")

@@ -44,6 +44,7 @@ async def test_held_message_waits_for_its_editor(ada: Visitor, provider: Scripte
     await ada.begin("!say Busy.\n!gate held")
     await provider.gates.reached("held")
     await ada.send("unfinished thought")
+    await expect(ada.queue).not_to_contain_text("Sending")
     await ada.queue.get_by_role("button", name="Edit queued message").click()
     field = ada.queue.get_by_role("textbox", name="Edit queued message")
     await field.fill("finished thought")

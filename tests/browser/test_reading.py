@@ -4,6 +4,7 @@ import re
 
 from playwright.async_api import expect
 
+from tests.browser.looks import stands_still
 from tests.browser.visitor import Visitor
 from tests.provider.server import ScriptedProvider
 
@@ -37,9 +38,11 @@ async def test_reader_further_up_is_not_moved_by_what_is_written_below(
     await ada.page.mouse.wheel(0, -900)
     to_end = ada.page.get_by_role("button", name=re.compile("To the end|new$"))
     await expect(to_end).to_be_visible()
+    await stands_still(ada.page)
     await ada.page.evaluate(WATCH)
     provider.gates.open("reading")
     await ada.rests()
+    await stands_still(ada.page)
     assert await ada.page.evaluate("window.movedPx") < 1
     await expect(ada.log.get_by_text("The very end.").last).not_to_be_in_viewport()
 
@@ -56,12 +59,14 @@ async def test_opened_row_stays_open_when_it_was_scrolled_away_and_when_others_c
 ) -> None:
     await ada.begin(f"!think A thought to be kept open.\n{FILLING}\n!gate open\n!say The very end.")
     await provider.gates.reached("open")
-    # Once nothing moves any more: a row that is measured anew while it is clicked may miss the click.
     await expect(ada.log.get_by_text("Paragraph 39 of many").last).to_be_in_viewport()
+    await stands_still(ada.page)
     await ada.log.focus()
     await ada.press("Shift+G")
     thought = ada.row(re.compile("^Thought"))
-    await thought.get_by_role("button").click()
+    await expect(thought).to_be_in_viewport()
+    await stands_still(ada.page)
+    await thought.get_by_role("button").press("Enter")
     await expect(thought).to_contain_text("A thought to be kept open.")
     await ada.log.focus()
     await ada.press("g")

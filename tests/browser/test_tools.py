@@ -29,7 +29,8 @@ async def test_edit_waits_with_its_diff_and_happens_once_allowed(ada: Visitor, p
     await expect(ada.approval).to_have_count(0)
     await expect(ada.log.get_by_text("Results:")).to_be_visible()
     assert roses.read_text() == "red\nyellow\n"
-    await ada.row(re.compile("^Tool: Edited roses.txt")).get_by_role("button").first.click()
+    await ada.rests()
+    await ada.row(re.compile("^Tool: Edited roses.txt")).get_by_role("button").first.press("Enter")
     await expect(ada.log).to_contain_text("Allowed once · by you")
 
 
@@ -51,8 +52,9 @@ async def test_command_is_answered_in_one_window_and_seen_answered_in_the_other(
     await expect(ada.approval).to_have_count(0)
     for visitor, who in ((ada, "Allowed once · answered elsewhere"), (phone, "Allowed once · by you")):
         await expect(visitor.log.get_by_text("Results:")).to_be_visible()
+        await visitor.rests()
         for _ in ("as it happened", "after a reload"):
-            await visitor.row(re.compile("^Tool: Ran ")).get_by_role("button").first.click()
+            await visitor.row(re.compile("^Tool: Ran ")).get_by_role("button").first.press("Enter")
             await expect(visitor.log).to_contain_text(who)
             await visitor.page.reload()
     assert (palaver.project / "answered.txt").read_text() == "one\n"

@@ -1,9 +1,10 @@
 """Somebody at the page: signs in, writes, reads, answers. And what the browser complained about meanwhile.
 
-Waits only through Playwright's `expect`, which is bounded. Finds things by what a person or a screen reader would find them
-by; a class name only where neither has a word for it.
+Every wait is bounded and is for exactly what is meant: a page is read once it rests, never a moment after an action. Finds
+things by what a person or a screen reader would find them by; a class name only where neither has a word for it.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,16 +12,43 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route, WebError, expect
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-WAIT_MS = 20_000
-"""The longest a page takes to show what it should: half of it is the machine's other work."""
-UNHURRIED_MS = 45_000
+WAIT_MS = 30_000
+"""The longest a page takes to show what it should: most of it is the machine's other work."""
+UNHURRIED_MS = 60_000
 """For what includes a start of the server or a wait of the page's own."""
+LOOK_EVERY_S = 0.05
+"""How often a server is asked for what it tells nobody."""
 
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
 expect.set_options(timeout=WAIT_MS)
+
+# What still stands between the page and rest. A message that is on its way has not begun its turn yet, so that there is
+# nothing to stop; and before the transcript is there, the page knows of neither.
+_AT_WORK = """() => {
+  if (document.querySelector("[role=log]") === null) return ["the transcript is not there"];
+  const kept = JSON.parse(sessionStorage.getItem("palaver.outbox") ?? "[]").filter(({ status }) => status !== "failed");
+  const sending = [...document.querySelectorAll(".user-byline")].filter(one => /^(Sending|Will send)/.test(one.textContent));
+  const stop = document.querySelectorAll(".bar-stop");
+  return [...kept.map(({ command }) => command.type), ...[...sending, ...stop].map(one => one.textContent)];
+}"""
+
+# The list hides a new row until it was measured, and draws none before it knows its own height. So the text is taken when
+# there are rows, none is hidden, and two frames agree.
+_READ = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const log = document.querySelector("[role=log]");
+  const drawn = () => log.querySelector("article") !== null && log.querySelector("[style*='visibility: hidden']") === null;
+  let [before, now] = [null, undefined];
+  while (!drawn() || before !== now) {
+    await frame();
+    [before, now] = [now, log.innerText];
+  }
+  return now;
+}"""
 
 
 @dataclass
@@ -130,12 +158,35 @@ class Visitor:
             await self.page.get_by_role("button", name="Show conversations").click()
 
     async def rests(self) -> None:
-        """Until nothing runs any more."""
-        await expect(self.stop_button).to_have_count(0)
+        """Until everything that was sent has arrived, and nothing runs any more."""
+        try:
+            await self.page.wait_for_function(f"() => ({_AT_WORK})().length === 0", timeout=UNHURRIED_MS)
+        except PlaywrightTimeout:
+            raise AssertionError(f"it does not rest: {await self.page.evaluate(_AT_WORK)}") from None
+
+    async def has_rested(self, conversation: str) -> None:
+        """Until nothing runs in a conversation that need not be on the page."""
+        address = f"{self.url}/api/conversations/{conversation}/snapshot"
+        async with asyncio.timeout(UNHURRIED_MS / 1000):
+            while True:
+                view = await (await self.page.context.request.get(address)).json()
+                if view.get("messages") and not view.get("turn") and not view.get("queue"):
+                    return
+                await asyncio.sleep(LOOK_EVERY_S)
 
     async def read(self) -> str:
-        """The transcript as it reads."""
-        return await self.log.inner_text()
+        """The transcript as it reads, once it is drawn."""
+        async with asyncio.timeout(WAIT_MS / 1000):
+            return str(await self.page.evaluate(_READ))
+
+    async def reads(self, words: str) -> None:
+        """Until the transcript reads exactly so."""
+        try:
+            await self.page.wait_for_function(
+                "words => document.querySelector('[role=log]')?.innerText === words", arg=words
+            )
+        except PlaywrightTimeout:
+            assert await self.read() == words
 
     async def asked(self) -> None:
         """Until an approval is there and hears: at first it is deaf, for those who did not see it come."""
@@ -144,6 +195,17 @@ class Visitor:
     async def press(self, *keys: str) -> None:
         for key in keys:
             await self.page.keyboard.press(key)
+
+    async def command(self, words: str) -> None:
+        """The command of the palette that fits these words, by keys; typed once the field hears."""
+        await self.press("Control+k")
+        field = self.page.get_by_role("combobox", name="Commands")
+        await expect(field).to_be_focused()
+        await field.press_sequentially(words)
+        chosen = self.page.get_by_role("option", selected=True)
+        await expect(chosen).to_contain_text(re.compile(re.escape(words), re.IGNORECASE))
+        await self.press("Enter")
+        await expect(field).to_have_count(0)
 
 
 @dataclass
