@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.desk import front_of
 from tests.cli.rig import Place, Subject, needed
-from tests.cli.subjects import claude, codex, pi
+from tests.cli.subjects import claude, codex, gemini, opencode, pi
 from tests.flows import served
 from tests.flows.at_work import Work, at_work, of
 from tests.flows.engine import gone, nth, stop
@@ -59,6 +59,8 @@ BOSSES = [
         at_once=True,
     ),
     Boss(codex.SUBJECT, "backend: codex", "task", codex.environment_of, at_once=False),
+    Boss(gemini.SUBJECT, front_of(gemini.SUBJECT), "mcp_palaver_task", gemini.environment_of, at_once=False),
+    Boss(opencode.SUBJECT, front_of(opencode.SUBJECT), "palaver_task", opencode.environment_of, at_once=True),
     Boss(pi.SUBJECT, front_of(pi.SUBJECT), "task", pi.environment_of, at_once=True),
 ]
 
@@ -104,13 +106,10 @@ async def test_reports_of_tasks_are_the_results_of_their_calls(
             work.provider.gates.open(gate)
         await work.until(conversation, nth(2, "subagent.started"))
         events = await work.events(conversation)
-    started = of(events, "subagent.started")
-    calls = {event["call"]: event["input"]["prompt"] for event in of(events, "tool.called")}
-    assert {calls[event["call"]]: event["agent"] for event in started} == {
-        "!gate one\n!say First.": "builder",
-        "!gate two\n!say Second.": "builder",
-    }
-    reported = {calls[event["call"]]: event["output"] for event in of(events, "tool.finished")}
+    tasks = {event["call"]: (event["task"], event["agent"]) for event in of(events, "subagent.started")}
+    assert sorted(tasks.values()) == [("!gate one\n!say First.", "builder"), ("!gate two\n!say Second.", "builder")]
+    assert {event["call"] for event in of(events, "tool.called")} == set(tasks)
+    reported = {tasks[event["call"]][0]: event["output"] for event in of(events, "tool.finished")}
     assert "reports:\n\nFirst." in reported["!gate one\n!say First."]
     assert "reports:\n\nSecond." in reported["!gate two\n!say Second."]
     assert [event["outcome"] for event in of(events, "subagent.finished")] == ["completed"] * 2

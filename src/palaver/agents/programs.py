@@ -65,7 +65,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def acp() -> Backend:
         from palaver.backends.acp import AcpBackend
 
-        return AcpBackend(clock, environment, policy=policy, standing=standing)
+        return AcpBackend(clock, environment, policy=policy, standing=standing, others=offered)
 
     def acp_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.acp import readiness

@@ -72,11 +72,13 @@ class OwnCalls:
         self._turn = turn
         self._running: set[asyncio.Task[None]] = set()
 
-    def begin(self, name: str, arguments: Any, call: str, answer: Answer) -> None:
-        """`answer` is told the result; not when the turn ends first, for then the program's own wait is ended too."""
+    def begin(self, name: str, arguments: Any, call: str, answer: Answer) -> Callable[[], object]:
+        """`answer` is told the result; not when the turn ends first, for then the program's own wait is ended too. Returns
+        what gives the call up."""
         task = asyncio.create_task(self._answered(name, arguments, call, answer), name=f"{name} {call}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task.cancel
 
     async def close(self) -> None:
         running = list(self._running)
@@ -97,7 +99,7 @@ class OwnCalls:
         if tool is None:
             return ToolResult(ok=False, error=f"There is no tool “{name}” here.")
         try:
-            return await carried_out(tool, arguments if isinstance(arguments, dict) else {}, self._turn, call)
+            return await carried_out(tool, arguments if isinstance(arguments, Mapping) else {}, self._turn, call)
         except PalaverError as failure:
             return ToolResult(ok=False, error=failure.message)
         except Exception as failure:

@@ -21,8 +21,8 @@ START = f'set -a; . "$HOME/environment"; exec node "$0" --acp -m {MODEL}'
 """Where the model is served is known only to the test, while an agent's record stands before it."""
 
 
-@asynccontextmanager
-async def opened(place: Place) -> AsyncIterator[Backend]:
+def environment_of(place: Place) -> dict[str, str]:
+    """Set up in the place's home, with the scripted model as its service."""
     folder = place.home / ".gemini"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -38,8 +38,12 @@ async def opened(place: Place) -> AsyncIterator[Backend]:
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
     }
     (place.home / "environment").write_text("".join(f"{name}={value}\n" for name, value in told.items()))
-    environment = {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
-    backend = AcpBackend(SystemClock(), environment)
+    return {"PATH": f"{node_folder()}:{os.environ['PATH']}", "HOME": str(place.home), "TMPDIR": str(place.home)}
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Backend]:
+    backend = AcpBackend(SystemClock(), environment_of(place))
     try:
         yield backend
     finally:

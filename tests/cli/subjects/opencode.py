@@ -23,8 +23,8 @@ MODEL = {
 }
 
 
-@asynccontextmanager
-async def opened(place: Place) -> AsyncIterator[Backend]:
+def environment_of(place: Place) -> dict[str, str]:
+    """Set up in the place's home, with the scripted model as its service."""
     folder = place.home / ".config" / "opencode"
     folder.mkdir(parents=True, exist_ok=True)
     provider = {
@@ -41,13 +41,17 @@ async def opened(place: Place) -> AsyncIterator[Backend]:
         "share": "disabled",
     }
     (folder / "opencode.json").write_bytes(msgspec.json.encode(settings))
-    environment = {
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(place.home),
         # Beside the home of a test, so that nothing of the machine's is seen and nothing is left there.
         "TMPDIR": str(place.home),
     }
-    backend = AcpBackend(SystemClock(), environment)
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Backend]:
+    backend = AcpBackend(SystemClock(), environment_of(place))
     try:
         yield backend
     finally:

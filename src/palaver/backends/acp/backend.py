@@ -14,13 +14,16 @@ from typing import Any
 import structlog
 
 from palaver.backends.acp.link import HANDSHAKE_S, Heard, Link, Over, Permission, Update, linked
-from palaver.backends.acp.permission import Answered, Choice, answer_of, by_mode, choice_of
-from palaver.backends.acp.translate import Translation, usage_of
+from palaver.backends.acp.own_calls import OwnTurn
+from palaver.backends.acp.permission import Answered, Choice, answer_of, by_mode, choice_of, describe
+from palaver.backends.acp.tools import OwnCall
+from palaver.backends.acp.translate import Call, Translation, usage_of
 from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging, mode_of
+from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.backends.programs import Programs, Row
 from palaver.clock import Clock
@@ -32,6 +35,7 @@ from palaver.schema.records import McpServer
 from palaver.schema.view import Outcome
 from palaver.tools.policy import Mode, Policy
 from palaver.tools.standing import StandingGrants
+from palaver.tools.toolbox import Toolbox
 
 SETTLE_S = 1.5
 """For an agent to end a cancelled turn; then its process is ended."""
@@ -58,10 +62,13 @@ class AcpBackend:
         *,
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
+        others: Toolbox | None = None,
     ) -> None:
-        """`environment` is the server's own; agents see what is allowed of it, and what their records add."""
+        """`environment` is the server's own; agents see what is allowed of it, and what their records add. `others` holds
+        the tools of ours that they are offered."""
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
+        self._others = others
         self._programs: Programs[Link] = Programs("acp", clock)
 
     @property
@@ -81,18 +88,22 @@ class AcpBackend:
         agent = turn.agent
         if not agent.command:
             raise NotInstalled(f"The agent {agent.name} does not say how to start it: give its record a `command`.")
-        identity = (agent.command, tuple(sorted(agent.environment.items())), turn.project)
+        tools = offered(self._others, turn)
+        specs = [tool.spec for tool in tools]
+        names = tuple(spec.name for spec in specs)
+        identity = (agent.command, tuple(sorted(agent.environment.items())), turn.project, names)
         environment = allowed_environment(self._environment, agent.environment)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail=f"Starting {agent.name}")
         program = self._programs.use(
             turn.conversation,
-            lambda: linked(agent.command, turn.project, environment, identity),
+            lambda: linked(agent.command, turn.project, environment, identity, specs),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )
         try:
-            async with program as link, aclosing(_Conduct(turn, link, self._judging).events()) as events:
+            own = OwnTurn(turn, OwnCalls(turn, tools), self._judging)
+            async with program as link, aclosing(_Conduct(turn, link, self._judging, own).events()) as events:
                 async for event in events:
                     yield event
         except NotInstalled as missing:
@@ -107,9 +118,10 @@ class AcpBackend:
 class _Conduct:
     """One turn."""
 
-    def __init__(self, turn: Turn, link: Link, judging: Judging) -> None:
+    def __init__(self, turn: Turn, link: Link, judging: Judging, own: OwnTurn) -> None:
         self._turn = turn
         self._link = link
+        self._own = own
         self._by = f"acp:{turn.agent.id}"
         self._judging = judging
         mode = mode_of(turn)
@@ -152,15 +164,19 @@ class _Conduct:
         while True:
             heard = await self._next(inbox)
             match heard:
-                case None:
+                case None if self._silence_left_s() == 0.0:
                     for event in self._said.start_silent():
                         yield event
+                case None:
+                    pass
                 case Update():
                     for event in self._said.update(heard.told):
                         yield event
                 case Permission():
                     for event in self._permission(heard):
                         yield event
+                case OwnCall():
+                    self._own.heard(heard)
                 case Answered():
                     async with aclosing(self._answered(heard)) as events:
                         async for event in events:
@@ -169,12 +185,16 @@ class _Conduct:
                     for event in self._over(heard):
                         yield event
                     return
+            for own, call in self._own.paired(self._said):
+                for event in self._own_call(own, call):
+                    yield event
 
     async def _next(self, inbox: "asyncio.Queue[Heard]") -> Heard | Answered | None:
         """What happens next: the policy or a person decided, the agent says something, or a tool has been at work a while."""
         if self._decided:
             return Answered(self._decided.pop(0), None)
-        limit_s = self._silence_left_s()
+        limits_s = [left_s for left_s in (self._silence_left_s(), self._own.left_s()) if left_s is not None]
+        limit_s = min(limits_s, default=None)
         if limit_s == 0.0:
             return None
         hearing = asyncio.ensure_future(self._link.heard(inbox))
@@ -207,6 +227,8 @@ class _Conduct:
         if link.session is not None:
             return "" if all_known(link.known, turn) else brief.unseen
         servers = [server for one in turn.agent.mcp_servers if (server := self._server(one))]
+        if link.door is not None:
+            servers.append(link.door.server)
         if brief.session is not None and (known := await self._resumed(brief, brief.session, servers)):
             link.session = known
             link.known |= {message.id for message in turn.state.messages if message.turn != turn.id}
@@ -292,13 +314,31 @@ class _Conduct:
     def _permission(self, heard: Permission) -> list[KnownEvent]:
         told = heard.told.get("toolCall")
         call, events = self._said.asking(told if isinstance(told, Mapping) else {})
-        choice = choice_of(heard, call, self._turn, self._judging)
+        tool = self._own.tool_of(call)
+        judged = (
+            self._judging.judge(self._turn, *describe(call, self._turn.project))
+            if tool is None
+            else self._own.judged(tool, call)
+        )
+        self._put(choice_of(heard, call, self._turn, judged))
+        return events
+
+    def _own_call(self, own: OwnCall, call: Call) -> list[KnownEvent]:
+        """A tool of ours is called; the agent may have asked already whether it may."""
+        tool = self._own.tool_of(call)
+        if call.started or tool is None:
+            self._own.begin(own, call.id)
+            return []
+        _, events = self._said.asking({"toolCallId": call.theirs, "rawInput": dict(own.given)})
+        self._put(choice_of(own, call, self._turn, self._own.judged(tool, call)))
+        return events
+
+    def _put(self, choice: Choice) -> None:
         if choice.verdict.decision == "ask":
-            task = asyncio.create_task(self._turn.request(choice.request), name=f"permission {call.id}")
+            task = asyncio.create_task(self._turn.request(choice.request), name=f"permission {choice.call.id}")
             self._asked[task] = choice
         else:
             self._decided.append(choice)
-        return events
 
     async def _answered(self, answered: Answered) -> AsyncGenerator[KnownEvent, None]:
         choice, resolved = answered.choice, answered.resolved
@@ -316,10 +356,21 @@ class _Conduct:
             stops = resolved.then == "stop" if resolved else choice.verdict.decision == "deny_abort"
             if stops:
                 self._stopped = f"{choice.request.title or choice.call.name} was declined."
-        if not choice.answer.done():
-            choice.answer.set_result(option)
+        self._tell(choice, option, refusal)
         if self._stopped is not None:
             await self._link.cancel(SETTLE_S)
+
+    def _tell(self, choice: Choice, option: Mapping[str, Any], refusal: str | None) -> None:
+        match choice.answer:
+            case OwnCall() as own:
+                if refusal is None:
+                    self._own.begin(own, choice.call.id)
+                else:
+                    self._own.refuse(own, refusal)
+            case answer if not answer.done():
+                answer.set_result(option)
+            case _:
+                pass
 
     # -- the end
 
@@ -376,6 +427,7 @@ class _Conduct:
             task.cancel()
         if self._asked:
             await asyncio.wait(self._asked, timeout=LET_GO_S)
+        await self._own.close()
         if not settled:
             ended = await link.cancel(SETTLE_S)
             while not inbox.empty():

@@ -17,8 +17,12 @@ import msgspec
 import structlog
 
 from palaver.backends.acp.settings import Choosable, Setting, settings_of
+from palaver.backends.acp.tools import Door, OwnCall
+from palaver.backends.acp.tools import opened as opened_door
+from palaver.backends.own_tools import OVER
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable, TimedOut
+from palaver.tools.base import ToolSpec
 
 if TYPE_CHECKING:
     from acp.connection import Connection
@@ -59,15 +63,17 @@ class Over:
     error: AgentError | None = None
 
 
-Heard = Update | Permission | Over
+Heard = Update | Permission | OwnCall | Over
 CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 
 
 class Link:
     """Implements `programs.Program`. `identity` says what was started; another command or folder needs another link."""
 
-    def __init__(self, child: Child, identity: object) -> None:
+    def __init__(self, child: Child, identity: object, door: Door | None = None) -> None:
+        """`door` is where the agent finds tools of ours."""
         self.identity = identity
+        self.door = door
         self.session: str | None = None
         self.known: set[str] = set()
         """Messages of the conversation that the session has seen or said."""
@@ -84,9 +90,12 @@ class Link:
         self._taken = asyncio.Event()
         self._replayed: set[str] | None = None
         self._asking: set[asyncio.Future[Mapping[str, Any]]] = set()
+        self._calling: set[OwnCall] = set()
         self._prompt: asyncio.Task[None] | None = None
         self._gone = False
         self._connection: Connection | None = None
+        if door is not None:
+            door.receive = self._own_call
 
     # -- what the table of programs sees
 
@@ -232,6 +241,9 @@ class Link:
         for answer in list(self._asking):
             if not answer.done():
                 answer.set_result(CANCELLED)
+        for call in list(self._calling):
+            if not call.answer.done():
+                call.answer.set_result(OVER)
 
     async def _prompted(self, params: Mapping[str, Any], inbox: "asyncio.Queue[Heard]", limit_s: float) -> None:
         try:
@@ -289,6 +301,14 @@ class Link:
             return await answer
         finally:
             self._asking.discard(answer)
+
+    def _own_call(self, call: OwnCall) -> bool:
+        if self._inbox is None:
+            return False
+        self._calling.add(call)
+        call.answer.add_done_callback(lambda _: self._calling.discard(call))
+        self._inbox.put_nowait(call)
+        return True
 
     async def _room(self) -> None:
         """Waits while the turn is behind with what was said."""
@@ -384,16 +404,20 @@ def _readable(message: str) -> str:
 
 @asynccontextmanager
 async def linked(
-    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], identity: object
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], identity: object, offered: Sequence[ToolSpec] = ()
 ) -> AsyncIterator[Link]:
-    """An agent that runs and has greeted us. Raises NotInstalled when the extra or the program is missing."""
+    """An agent that runs and has greeted us, offered these tools of ours. Raises NotInstalled when the extra or the program
+    is missing."""
     try:
         # A second of importing, in which others stream.
         await asyncio.to_thread(importlib.import_module, "acp.connection")
     except ImportError as missing:
         raise NotInstalled("Agents that speak ACP need an extra: install palaver[acp].") from missing
-    async with spawn(argv, cwd=cwd, environment=environment, stdin=True, ladder=LADDER) as child:
-        link = Link(child, identity)
+    async with (
+        opened_door(offered) as door,
+        spawn(argv, cwd=cwd, environment=environment, stdin=True, ladder=LADDER) as child,
+    ):
+        link = Link(child, identity, door)
         try:
             await link.connect()
             yield link

@@ -11,9 +11,10 @@ from typing import Any
 
 from palaver.backends.acp.content import preview_of
 from palaver.backends.acp.link import CANCELLED, Permission
+from palaver.backends.acp.tools import OwnCall
 from palaver.backends.acp.translate import Call, shown_input
 from palaver.backends.base import Turn
-from palaver.backends.judging import Judging, inside, proposal_of
+from palaver.backends.judging import Judged, inside, proposal_of
 from palaver.schema.base import Scope
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer
@@ -34,6 +35,8 @@ TITLE_CHARS = 200
 PATHS = ("path", "file_path", "filePath", "filepath", "abs_path")
 OURS = {"execute": "shell", "edit": "edit", "delete": "edit", "read": "read", "search": "grep", "fetch": "fetch"}
 """By its kind, the tool of ours that does the same: rules and grants mean the same everywhere."""
+OWN_OPTIONS = [{"kind": "allow_once"}, {"kind": "reject_once"}]
+"""Of a tool of ours, about which no agent asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Choice:
     call: Call
     request: RequestOpened
     options: tuple[Mapping[str, Any], ...]
-    answer: "asyncio.Future[Mapping[str, Any]]"
+    answer: "asyncio.Future[Mapping[str, Any]] | OwnCall"
+    """Who is told: the agent that asked, or a call of a tool of ours that waits here."""
     verdict: Verdict
 
     def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
@@ -61,12 +65,11 @@ def by_mode(mode: Mode, known: Sequence[str]) -> str | None:
     return next((name for name in MODES[mode] if name in known), None)
 
 
-def choice_of(heard: Permission, call: Call, turn: Turn, judging: Judging) -> Choice:
-    told = heard.told.get("options")
+def choice_of(heard: Permission | OwnCall, call: Call, turn: Turn, judged: Judged) -> Choice:
+    told = heard.told.get("options") if isinstance(heard, Permission) else OWN_OPTIONS
     options = tuple(option for option in (told if isinstance(told, list) else ()) if isinstance(option, Mapping))
     lasting = [option for option in options if option.get("kind") == "allow_always"]
     scopes: tuple[Scope, ...] = ("once", "conversation") if lasting else ("once",)
-    judged = judging.judge(turn, *describe(call, turn.project))
     preview = preview_of(call.content) or visible(shown_input(call))
     request = RequestOpened(
         request=turn.new_id(),
@@ -82,7 +85,8 @@ def choice_of(heard: Permission, call: Call, turn: Turn, judging: Judging) -> Ch
         scopes=scopes,
         offers=tuple(Offer(label=str(option.get("name") or "Always allow")) for option in lasting),
     )
-    return Choice(call, request, options, heard.answer, judged.verdict)
+    answer = heard.answer if isinstance(heard, Permission) else heard
+    return Choice(call, request, options, answer, judged.verdict)
 
 
 def answer_of(choice: Choice, resolved: RequestResolved | None) -> tuple[Mapping[str, Any], str | None]:

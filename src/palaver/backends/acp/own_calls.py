@@ -1,0 +1,107 @@
+"""Calls of our tools in one turn of an ACP agent: each found among the calls that the agent tells of, judged, carried out.
+
+Used by the backend. A call reaches us twice: from the agent as an update over ACP, and from its MCP client through `tools`,
+in either order and without a common name. They are one call when tool and arguments are the same; of equal ones it makes no
+difference which is which. One that the agent tells nothing of is carried out all the same, unless somebody would have to be
+asked.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from palaver.backends.acp.tools import NAME, OwnCall
+from palaver.backends.acp.translate import Call, Translation
+from palaver.backends.base import Turn
+from palaver.backends.judging import Judged, Judging
+from palaver.backends.own_tools import OwnCalls, described
+from palaver.tools.base import Tool, ToolResult
+
+TOLD_S = 2.0
+"""For the agent's word of a call that is here already: it comes through another pipe."""
+PREFIXES = (f"{NAME}_", f"mcp_{NAME}_", f"mcp__{NAME}__")
+"""How agents call the tools of a server: opencode 1.18, Gemini CLI 0.61, Claude Code."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    own: OwnCall
+    until_s: float
+
+
+class OwnTurn:
+    def __init__(self, turn: Turn, calls: OwnCalls, judging: Judging) -> None:
+        self._turn = turn
+        self._calls = calls
+        self._judging = judging
+        self._waiting: list[_Waiting] = []
+        self._paired: set[str] = set()
+
+    def tool_of(self, call: Call) -> Tool | None:
+        """The tool of ours that a call of the agent's is for."""
+        names = (call.name.removeprefix(prefix) for prefix in PREFIXES if call.name.startswith(prefix))
+        return next((self._calls.tools[name] for name in names if name in self._calls.tools), None)
+
+    def judged(self, tool: Tool, call: Call) -> Judged:
+        return self._judging.judge(self._turn, *described(tool, call.input, self._turn.project))
+
+    # -- the two ends of a call
+
+    def heard(self, own: OwnCall) -> None:
+        self._waiting.append(_Waiting(own, _now_s() + TOLD_S))
+
+    def left_s(self) -> float | None:
+        """How long to wait for the agent's word at most."""
+        return max(0.0, min(waiting.until_s for waiting in self._waiting) - _now_s()) if self._waiting else None
+
+    def paired(self, said: Translation) -> Iterator[tuple[OwnCall, Call]]:
+        """Those whose two ends have met. What has waited long enough begins by itself."""
+        for waiting in list(self._waiting):
+            own = waiting.own
+            if own.answer.done():
+                self._waiting.remove(waiting)
+            elif (call := self._told_of(own, said)) is not None:
+                self._waiting.remove(waiting)
+                self._paired.add(call.id)
+                yield own, call
+            elif waiting.until_s <= _now_s():
+                self._waiting.remove(waiting)
+                self._begin_untold(own)
+
+    def _told_of(self, own: OwnCall, said: Translation) -> Call | None:
+        for call in said.open_calls:
+            tool = self.tool_of(call)
+            same = tool is not None and tool.spec.name == own.name and (not call.input or call.input == own.given)
+            if same and call.id not in self._paired:
+                return call
+        return None
+
+    def _begin_untold(self, own: OwnCall) -> None:
+        tool = self._calls.tools.get(own.name)
+        if tool is not None:
+            verdict = self._judging.judge(self._turn, *described(tool, own.given, self._turn.project)).verdict
+            if verdict.decision != "allow":
+                return self.refuse(own, verdict.why)
+        return self.begin(own, self._turn.new_id())
+
+    # -- what becomes of it
+
+    def begin(self, own: OwnCall, call: str) -> None:
+        async def answer(result: ToolResult) -> None:
+            if not own.answer.done():
+                own.answer.set_result(result)
+
+        give_up = self._calls.begin(own.name, own.given, call, answer)
+        # The agent wants it no longer: whoever works for it is stopped.
+        own.answer.add_done_callback(lambda answer: give_up() if answer.cancelled() else None)
+
+    def refuse(self, own: OwnCall, why: str) -> None:
+        if not own.answer.done():
+            own.answer.set_result(ToolResult(ok=False, error=why))
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
