@@ -83,7 +83,24 @@ def ungranted(known: tuple[Grant, ...], event: GrantAdded | GrantRemoved) -> tup
 
 
 def files_changed(known: tuple[FileChange, ...], event: FilesChanged) -> tuple[FileChange, ...]:
-    """The latest change of each path, latest last. A diff that its call shows is not held twice."""
-    latest = {file.path: replace(file, diff=None) if event.call else file for file in event.files}
-    kept = (file for file in known if file.path not in latest)
-    return (*kept, *latest.values())[-KEEP_LATEST:]
+    """What became of each path, last changed last. A call tells of its own change alone, and shows the diff itself; what
+    is told without a call is all that there is to tell of a file."""
+    files = {file.path: file for file in known}
+    for file in event.files:
+        before = files.pop(file.path, None)
+        files[file.path] = _with_earlier(before, file) if event.call else file
+    return tuple(files.values())[-KEEP_LATEST:]
+
+
+def _with_earlier(before: FileChange | None, change: FileChange) -> FileChange:
+    if before is None:
+        return replace(change, diff=None)
+    # A file that was made and then changed was made.
+    keeps_kind = change.kind != "deleted" and before.kind in ("created", "renamed")
+    return replace(
+        change,
+        kind=before.kind if keeps_kind else change.kind,
+        additions=before.additions + change.additions,
+        deletions=before.deletions + change.deletions,
+        diff=None,
+    )

@@ -189,6 +189,14 @@ def test_files_hold_the_latest_change_of_each_path_latest_last() -> None:
     assert [(file.path, file.kind) for file in state.files] == [("b", "created"), ("a", "deleted")]
 
 
+def test_files_add_up_what_the_calls_did_to_them() -> None:
+    state = after(
+        FilesChanged(files=(FileChange(path="a", kind="created", additions=3, diff="+1"),), call="c1"),
+        FilesChanged(files=(FileChange(path="a", kind="modified", additions=2, deletions=1, diff="+2"),), call="c2"),
+    )
+    assert state.files == (FileChange(path="a", kind="created", additions=5, deletions=1),)
+
+
 # -- it never fails
 
 _LINES = [decode_event(line) for path in sorted(GOLDEN.glob("*.jsonl")) for line in path.read_bytes().splitlines()]

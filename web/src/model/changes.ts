@@ -27,7 +27,7 @@ export function byFile(changes: readonly FileChange[]): ChangedFile[] {
 }
 
 /** A file that was made and then changed was made. */
-function kindOfBoth(before: FileChange["kind"], after: FileChange["kind"]): FileChange["kind"] {
+export function kindOfBoth(before: FileChange["kind"], after: FileChange["kind"]): FileChange["kind"] {
   if (after === "deleted") return "deleted";
   return before === "created" || before === "renamed" ? before : after;
 }

@@ -32,6 +32,7 @@ import type {
 } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
 import * as blocks from "./blocks";
+import { kindOfBoth } from "./changes";
 import * as compressions from "./compressions";
 import * as exchanges from "./exchanges";
 import * as messages from "./messages";
@@ -373,7 +374,7 @@ class Draft {
         }
         break;
       case "files.changed":
-        state.files = latestFiles(state.files, event);
+        state.files = changedFiles(state.files, event);
         if (event.call) this.changeCall(event.call, event.seq, (tool) => blocks.filesChanged(tool, event));
         break;
       case "plan.updated":
@@ -541,10 +542,27 @@ function without(grants: readonly Grant[], event: GrantAdded | GrantRemoved): Gr
   return grants.filter((known) => known.tool !== event.tool || known.match !== (event.match ?? null));
 }
 
-/** The latest change of each path, latest last. A diff that its call shows is not held twice. */
-function latestFiles(known: readonly FileChange[], event: FilesChanged): FileChange[] {
-  const byPath = new Map(event.files.map((file) => [file.path, event.call ? { ...file, diff: null } : file]));
-  return [...known.filter((file) => !byPath.has(file.path)), ...byPath.values()].slice(-KEEP_LATEST);
+/** What became of each path, last changed last. A call tells of its own change alone, and shows the diff itself; what is
+ * told without a call is all that there is to tell of a file. */
+function changedFiles(known: readonly FileChange[], event: FilesChanged): FileChange[] {
+  const files = new Map(known.map((file) => [file.path, file]));
+  for (const file of event.files) {
+    const before = files.get(file.path);
+    files.delete(file.path);
+    files.set(file.path, event.call ? withEarlier(before, file) : file);
+  }
+  return [...files.values()].slice(-KEEP_LATEST);
+}
+
+function withEarlier(before: FileChange | undefined, change: FileChange): FileChange {
+  if (before === undefined) return { ...change, diff: null };
+  return {
+    ...change,
+    kind: kindOfBoth(before.kind, change.kind),
+    additions: before.additions + change.additions,
+    deletions: before.deletions + change.deletions,
+    diff: null,
+  };
 }
 
 const COUNTS = ["input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"] as const;
