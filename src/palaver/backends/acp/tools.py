@@ -170,12 +170,13 @@ def _told(result: ToolResult) -> "types.CallToolResult":
 async def _listen(
     reader: asyncio.StreamReader, into_session: "MemoryObjectSendStream[SessionMessage | Exception]"
 ) -> None:
+    from anyio import BrokenResourceError
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
     async with into_session:
-        # A line that is too long for anybody's message ends the connection.
-        with contextlib.suppress(ValueError, OSError):
+        # A line that is too long for anybody's message ends the connection; so does the session's own end.
+        with contextlib.suppress(ValueError, OSError, BrokenResourceError):
             while line := await reader.readline():
                 try:
                     message: SessionMessage | Exception = SessionMessage(

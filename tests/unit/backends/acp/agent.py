@@ -5,6 +5,7 @@ Standard library only. `python agent.py FOLDER [fork] [noload] [late]`: sessions
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ FLAGS = set(sys.argv[2:])
 answers: dict[int, Any] = {}
 answered = threading.Condition()
 cancelled = threading.Event()
+servers: list[dict[str, Any]] = []
 
 
 def write(message: dict[str, Any]) -> None:
@@ -45,6 +47,36 @@ def ask(session: str, number: int) -> dict[str, Any]:
     return dict(answers.get(number, {}))
 
 
+def task(session: str, told: bool) -> str:
+    """Gives a task through the tools that it was offered; tells of the call, or does not."""
+    (server,) = servers
+    environment = {**os.environ, **{one["name"]: one["value"] for one in server["env"]}}
+    argv = [server["command"], *server["args"]]
+    given = {"prompt": "Count the tides."}
+    if told:
+        update(session, "tool_call", toolCallId="own", title="palaver_task", kind="other", status="pending")
+        update(session, "tool_call_update", toolCallId="own", rawInput=given, status="in_progress")
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        for message in (
+            {"id": 1, "method": "initialize", "params": hello},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "task", "arguments": given}},
+        ):
+            relay.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            relay.stdin.flush()
+        heard = [json.loads(line) for line in (relay.stdout.readline(), relay.stdout.readline())]
+        relay.stdin.close()
+    result = heard[1]["result"]
+    if told:
+        status = "failed" if result.get("isError") else "completed"
+        content = [{"type": "content", "content": result["content"][0]}]
+        update(session, "tool_call_update", toolCallId="own", status=status, content=content)
+    return str(result["content"][0]["text"])
+
+
 def prompt(number: int, params: dict[str, Any]) -> None:
     session = params["sessionId"]
     text = "".join(part.get("text", f"<{part['type']}>") for part in params["prompt"])
@@ -56,6 +88,8 @@ def prompt(number: int, params: dict[str, Any]) -> None:
         case ["permission", *_]:
             outcome = ask(session, 1000 + number)
             say(session, json.dumps(outcome.get("outcome")))
+        case ["task", *how]:
+            say(session, task(session, told=how == ["told"]))
         case ["noise", *_]:
             sys.stderr.write("noise " * 200_000)
             sys.stderr.flush()
@@ -105,6 +139,7 @@ def handle(message: dict[str, Any]) -> None:
             info = {"name": "tester", "version": "1"}
             write({"id": number, "result": {"protocolVersion": 1, "agentCapabilities": able, "agentInfo": info}})
         case "session/new":
+            servers[:] = params["mcpServers"]
             session = f"session-{len(list(FOLDER.iterdir()))}"
             (FOLDER / session).write_text("")
             modes = {"currentModeId": "default", "availableModes": [{"id": "default"}, {"id": "plan"}, {"id": "yolo"}]}

@@ -17,6 +17,8 @@ from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, RequestResolved, TextDelta, ToolOutputDelta, ToolStarted
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.schema.view import Request, TextBlock, ToolBlock
+from palaver.tools.task import TaskTool
+from palaver.tools.toolbox import Toolbox
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -30,7 +32,8 @@ class Rig:
         self.project = folder
         command = (sys.executable, str(AGENT), str(self.sessions), *flags)
         self.agent = AgentRecord(id="tester", name="Tester", backend="acp", command=command)
-        self.backend = AcpBackend(SystemClock(), {"PATH": "/usr/bin:/bin"})
+        box = Toolbox(tools={"task": TaskTool(lambda _: ())}) if "tools" in flags else None
+        self.backend = AcpBackend(SystemClock(), {"PATH": "/usr/bin:/bin"}, others=box)
 
     def turn(self, *said: Any, **more: Any) -> MemoryTurn:
         return MemoryTurn(*said, project=self.project, **{"agent": self.agent, **more})
@@ -309,3 +312,39 @@ async def test_plan_mode_refuses_what_is_more_than_reading(tmp_path: Path) -> No
         turn = await rig.say("permission", params={"mode": "plan"}, decide=allow)
     assert tool(turn).status == "denied"
     assert not turn.state.requests
+
+
+@pytest.mark.parametrize("order", ["task told", "task untold"])
+async def test_task_is_given_whether_or_not_the_agent_tells_of_the_call(order: str, tmp_path: Path) -> None:
+    async with rigged(tmp_path, "tools") as rig:
+        turn = await rig.say(order)
+    ((agent, prompt, call),) = turn.tasks
+    assert (agent, prompt) == (None, "Count the tides.")
+    assert "reports:" in said(turn)
+    if order == "task told":
+        assert (tool(turn).call, tool(turn).status) == (call, "ok")
+        assert turn.of(ToolStarted)[0].grant == "reads_only"
+        assert turn.waited_for_seq >= turn.of(ToolStarted)[0].seq
+
+
+@pytest.mark.parametrize("order", ["task told", "task untold"])
+async def test_task_that_a_rule_forbids_is_not_given(order: str, tmp_path: Path) -> None:
+    async with rigged(tmp_path, "tools") as rig:
+        agent = replace(rig.agent, policy=(PolicyRule(tool="task", decision="deny_continue"),))
+        turn = await rig.say(order, agent=agent)
+    assert not turn.tasks
+    assert turn.error is None
+    if order == "task told":
+        assert tool(turn).status == "denied"
+
+
+@pytest.mark.parametrize(("decide", "given"), [(allow, 1), (deny, 0)])
+async def test_task_that_a_rule_asks_about_is_asked_about(
+    decide: Callable[[Request], RequestResolved], given: int, tmp_path: Path
+) -> None:
+    async with rigged(tmp_path, "tools") as rig:
+        agent = replace(rig.agent, policy=(PolicyRule(tool="task", decision="ask"),))
+        turn = await rig.say("task told", agent=agent, decide=decide)
+    (request,) = turn.state.requests
+    assert (request.tool, request.scopes) == ("palaver_task", ("once",))
+    assert len(turn.tasks) == given
