@@ -174,6 +174,7 @@ export const text = {
     status: {
       idle: "Ready",
       generating: "Working",
+      compacting: "Compacting",
       executing_tools: "Running tools",
       paused: "Needs your approval",
       waiting_ide: "Waiting for the editor",
@@ -256,6 +257,11 @@ export const text = {
 
   fresh: {
     modelAndMore: "Model and settings …",
+    /** What an agent runs on: a program by its name, a model by its own. */
+    runsOn: (backend: string, model: string | null) => {
+      const runner = { claude: "Claude Code", codex: "Codex", pi: "Pi", local: "A small model on the server", demo: "A demonstration without a model" }[backend];
+      return runner && model ? `${runner} with ${model}` : (runner ?? (model ? `Answers with ${model}` : ""));
+    },
     chosen: (agent: string, model: string | null) => `Agent: ${agent}${model ? `, model ${model}` : ""}`,
   },
 
@@ -299,6 +305,7 @@ export const text = {
     retry: "Send again",
     discard: "Discard",
     edited: "edited",
+    steered: "steered the running turn",
     copy: "Copy",
     copied: "Copied",
     edit: "Edit and resend",
@@ -419,7 +426,8 @@ export const text = {
     heading: "Plan",
     progress: (done: number, all: number, skipped: number) => `${done} of ${all} done${skipped > 0 ? `, ${skipped} skipped` : ""}`,
     changed: "changed",
-    item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped" },
+    stopped: "stopped",
+    item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped", stopped: "stopped here" },
   },
 
   composer: {
@@ -459,6 +467,7 @@ export const text = {
     writing: "Writing",
     model_loading: "Loading the model",
     calling: "Calling a tool",
+    compacting: "Shortening the history for the model",
     waiting: "Waiting for you",
     waitingEditor: "Waiting for the editor",
     retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (attempt ${attempt} of ${of})`,

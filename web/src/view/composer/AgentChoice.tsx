@@ -18,7 +18,7 @@ export function AgentChoice({ id, params }: { id: string; params: object }) {
   const actions: MenuAction[] = [
     ...agents.map((one) => ({
       label: one.name,
-      hint: one.ready ? text.join(one.backend, one.model) : said(one.problem ?? one.note ?? ""),
+      hint: one.ready ? text.fresh.runsOn(one.backend, one.model) : said(one.problem ?? one.note ?? ""),
       disabled: one.problem != null,
       checked: one.id === agent,
       onSelect: () => {

@@ -88,6 +88,14 @@ function MenuList({ label, actions, anchor, align, onClose }: MenuListProps) {
     if (anchor) place(element, anchor.getBoundingClientRect(), align);
     const first = element.querySelector<HTMLElement>("[aria-checked=true]") ?? element.querySelector<HTMLElement>("[role^=menuitem]");
     first?.focus();
+    // A window that is made smaller takes the button elsewhere, or away.
+    const arrange = (): void => {
+      if (!anchor) return;
+      if (anchor.offsetParent === null) element.hidePopover();
+      else place(element, anchor.getBoundingClientRect(), align);
+    };
+    window.addEventListener("resize", arrange);
+    return () => window.removeEventListener("resize", arrange);
   }, [anchor, align]);
 
   const select = (action: MenuAction) => {

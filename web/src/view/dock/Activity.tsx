@@ -71,6 +71,15 @@ function useFirstSeen(thing: unknown, now: number): number {
   return seen.current.thing === thing ? seen.current.at : now;
 }
 
+/** What the server calls it while it makes a long history fit the model. */
+export function isCompacting(turn: Turn | null): boolean {
+  return turn?.detail === "compressing";
+}
+
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 function sayRetry({ retry }: Turn, passedMs: number): string {
   if (!retry) return "";
   const left = Math.ceil(retry.after_s - passedMs / 1000);
@@ -85,7 +94,8 @@ function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since
     const line = sayTool(tool);
     return { what: `${text.tool.verbs[line.kind][1]} ${line.object}`.trim(), since: tool.started_at };
   }
-  if (turn.detail) return { what: visible(turn.detail), since: null };
+  if (isCompacting(turn)) return { what: text.activity.compacting, since: null };
+  if (turn.detail) return { what: sentence(visible(turn.detail)), since: null };
   const newest = rows.at(-2);
   if (newest?.kind === "text" && newest.block.status === "streaming") return { what: text.activity.writing, since: null };
   switch (turn.activity) {

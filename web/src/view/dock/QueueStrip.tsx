@@ -56,6 +56,7 @@ export default function QueueStrip({ id }: { id: string }) {
                 item={item}
                 first={at === 0}
                 onEdit={() => setEditingQueued(item.id)}
+                onRelease={() => store.command(id, { type: "edit_queued", item: item.id, held: false })}
                 onRemove={() => {
                   store.command(id, { type: "remove_queued", item: item.id });
                   // What no person wrote cannot be sent again as a person's, and a command not as a message.
@@ -100,10 +101,11 @@ interface QueuedProps {
   item: QueueItem;
   first: boolean;
   onEdit: () => void;
+  onRelease: () => void;
   onRemove: () => void;
 }
 
-function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
+function Queued({ item, first, onEdit, onRelease, onRemove }: QueuedProps) {
   const images = item.content.filter((part) => part.type === "image_url").length;
   const face = faceOf(item.origin);
   const agents = usePick((snapshot) => snapshot.agents.items);
@@ -122,6 +124,11 @@ function Queued({ item, first, onEdit, onRemove }: QueuedProps) {
       {whose && <span className="queue-whose">{whose}</span>}
       <span className="queue-text ellipsis">{command ?? (item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content))}</span>
       <span className="queue-state">{words}</span>
+      {item.held && (
+        <button type="button" className="button small" title={later.queue.releaseHint} onClick={onRelease}>
+          {later.queue.release}
+        </button>
+      )}
       {whose === null && command === null && (
         <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
           <Icon name="edit" />

@@ -3,7 +3,7 @@
 import { later } from "../../text.later";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
-import { isCommand, piecesOf } from "./pieces";
+import { isCommand, piecesOf, shownCommand } from "./pieces";
 
 export function Words({ children }: { children: string }) {
   return (
@@ -32,7 +32,9 @@ export function Fix({ children }: { children: string }) {
   }
   return (
     <div className="command-line">
-      <code className="mono">{visible(children)}</code>
+      <code className="mono" title={children}>
+        {visible(shownCommand(children))}
+      </code>
       <Copy label={later.screen.copyCommand} content={() => children} />
     </div>
   );

@@ -7,6 +7,7 @@ import { useAgentName } from "../agents";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
+import { isCompacting } from "../dock/Activity";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval, MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
@@ -180,6 +181,7 @@ const TONE = {
   idle: null,
   completed: null,
   generating: "live",
+  compacting: "live",
   executing_tools: "live",
   waiting_ide: "wait",
   paused: "wait",
@@ -188,7 +190,7 @@ const TONE = {
 } as const;
 
 function StatusWords({ id }: { id: string }) {
-  const own = usePicked(id, ({ state }) => state.status) ?? "idle";
+  const own = usePicked(id, ({ state }) => (isCompacting(state.turn) ? "compacting" : state.status)) ?? "idle";
   const status = useWaitsBelow(id) ? "waiting_user_input" : own;
   const tone = TONE[status];
   if (tone === null) return null;

@@ -1,6 +1,6 @@
 /** How full the model's context is, as a ring with the cost beside it. It opens, pressed or pointed at, to MeterBox. */
 
-import { Suspense, useId, useRef, useState, type PointerEvent } from "react";
+import { Suspense, useEffect, useId, useRef, useState, type PointerEvent } from "react";
 import type { State } from "../../protocol/events.gen";
 import { money, percent, text } from "../../text";
 import { FilesDialog, MeterBox } from "../later";
@@ -28,6 +28,13 @@ export function Meter({ id: conversation }: { id: string }) {
   const cost = (usePicked(conversation, ({ state }) => state.cost_usd) ?? 0) + turnCost;
   const hasFiles = usePicked(conversation, ({ state }) => state.files.length > 0) ?? false;
   const spent = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
+  useEffect(() => {
+    if (!open) return;
+    // A window of another size has its button elsewhere.
+    const close = (): void => box.current?.hidePopover();
+    window.addEventListener("resize", close);
+    return () => window.removeEventListener("resize", close);
+  }, [open]);
   if (context === null && spent === 0 && !hasFiles && cost === 0) return null;
 
   const share = shareOf(context);

@@ -253,7 +253,7 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
       actions={[...agents.map((known) => ({
         label: known.name,
         checked: known.id === agent?.id,
-        hint: known.ready ? text.join(known.backend, known.model) : said(known.problem ?? known.note ?? ""),
+        hint: known.ready ? text.fresh.runsOn(known.backend, known.model) : said(known.problem ?? known.note ?? ""),
         disabled: known.problem != null,
         onSelect: () => onChoose(known.id),
       })), { label: later.fresh.allAgents, icon: "sliders" as const, onSelect: () => goTo("/agents") }]}

@@ -11,7 +11,7 @@ import { visible } from "../controls/visible";
 import { Changes } from "../diff/Changes";
 import { DiffView } from "../diff/DiffView";
 import { diffOfCall } from "../diff/lines";
-import { PlanItems } from "../dock/PlanLine";
+import { isPutDown, PlanItems } from "../dock/PlanLine";
 import { sayResolution } from "../dock/resolution";
 import { useMe } from "../me";
 import { usePicked } from "../store";
@@ -136,8 +136,9 @@ function Planned({ block }: { block: ToolBlock }) {
   const items = holds && plan !== null && plan.items.length > 0 ? plan.items : planItemsOf(block.input);
   const before = usePicked(useConversationId(), ({ state }) => planBefore(state.messages, block.call)) ?? null;
   const changed = useMemo(() => changedIn(items, before === null ? null : planItemsOf(before)), [items, before]);
+  const stopped = usePicked(useConversationId(), ({ state }) => isPutDown(state)) ?? false;
   if (items.length === 0) return <Generic block={block} />;
-  return <PlanItems items={items} changed={changed} />;
+  return <PlanItems items={items} changed={changed} stopped={holds && stopped} />;
 }
 
 /** The input of the call that drew the plan before this one. */

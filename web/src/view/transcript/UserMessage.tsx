@@ -2,6 +2,7 @@
 
 import { memo, Suspense, type ReactNode } from "react";
 import type { UserRow } from "../../model/rows";
+import { isSteered } from "../../model/steered";
 import type { Part } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, said, text } from "../../text";
 import { blobUrl } from "../../transport/api";
@@ -119,7 +120,13 @@ function Byline({ row }: { row: UserRow }) {
   const me = useMe();
   const { origin, edited } = row.message;
   const face = faceOf(origin);
-  const line = text.join(!origin?.agent && whoElse(row, me), face && text.message.via(face), edited && text.message.edited);
+  const steered = usePicked(useConversationId(), ({ state }) => isSteered(state.messages, row.message));
+  const line = text.join(
+    !origin?.agent && whoElse(row, me),
+    face && text.message.via(face),
+    steered && text.message.steered,
+    edited && text.message.edited,
+  );
   return line ? <p className="user-byline">{line}</p> : null;
 }
 
