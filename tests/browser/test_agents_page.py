@@ -132,9 +132,7 @@ async def test_agents_are_told_apart_by_source_readiness_and_what_is_wrong(ada: 
 async def test_agents_are_reached_and_walked_by_the_keyboard_alone(ada: Visitor) -> None:
     await ada.go()
     await expect(ada.box).to_be_focused()
-    await ada.press("Control+k")
-    await ada.page.keyboard.type("agents")
-    await ada.press("Enter")
+    await ada.command("agents")
     await expect(ada.page.get_by_role("heading", name="Agents", level=1)).to_be_visible()
     await expect(card(ada, "Gardener")).to_be_visible()
     link = card(ada, "Gardener").get_by_role("link", name="Edit Gardener")

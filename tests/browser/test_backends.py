@@ -4,6 +4,7 @@ States that a test machine cannot be brought into are played: the answers of one
 does not know.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,7 +15,7 @@ from playwright.async_api import Page, Route, expect
 
 from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver, Wire, free_port
-from tests.browser.visitor import DESKTOP, PHONE, Visitor
+from tests.browser.visitor import DESKTOP, PHONE, WAIT_MS, Visitor
 from tests.provider.server import ScriptedProvider
 from tests.unit.history.programs.lines import SAMPLES
 
@@ -172,7 +173,8 @@ const real = window.fetch;
 window.fetch = (address, options = {}) => {
   if (!/^.api.import.\\w+/.test(String(address)) || options.method !== "POST") return real(address, options);
   const body = new ReadableStream({ start(controller) { window.importing = controller; } });
-  options.signal.addEventListener("abort", () => window.importing.error(options.signal.reason));
+  const { importing } = window;
+  options.signal.addEventListener("abort", () => importing.error(options.signal.reason));
   return Promise.resolve(new Response(body));
 };
 """
@@ -180,10 +182,19 @@ window.fetch = (address, options = {}) => {
 
 
 async def tell(visitor: Visitor, *lines: dict[str, Any] | None) -> None:
-    """None ends the stream."""
+    """None ends the stream. There is one once the page has asked for it."""
+    await visitor.page.wait_for_function("() => window.importing")
     await visitor.page.evaluate(
-        """lines => lines.forEach(line => line === null ? window.importing.close()
-            : window.importing.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n")))""",
+        """lines => {
+          const { importing } = window;
+          for (const line of lines) {
+            if (line !== null) importing.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n"));
+            else {
+              importing.close();
+              window.importing = null;
+            }
+          }
+        }""",
         list(lines),
     )
 
@@ -235,26 +246,28 @@ async def test_backends_in_every_state_say_what_to_do(ada: Visitor) -> None:
 
 
 async def test_try_tells_how_long_it_runs_and_what_came_of_it(ada: Visitor) -> None:
-    waiting: list[Route] = []
+    waiting: asyncio.Queue[Route] = asyncio.Queue()
 
-    def wait(route: Route) -> None:
-        waiting.append(route)
+    async def answered(answer: dict[str, Any]) -> None:
+        """Once it was asked: the page says that it tests before."""
+        route = await asyncio.wait_for(waiting.get(), WAIT_MS / 1000)
+        await route.fulfill(json=answer)
 
     await answering(ada.page, "/api/backends", {"items": EVERY_STATE[:1]})
-    await ada.page.route("**/api/agents/claude/test", wait)
+    await ada.page.route("**/api/agents/claude/test", lambda route: waiting.put_nowait(route))  # noqa: PLW0108 - a bare method is refused
     await ada.go("/backends")
     claude = card(ada, "Claude Code")
 
     await claude.get_by_role("button", name="Try it: Claude Code").click()
-    await expect(claude).to_contain_text("Testing · 1 s")
+    await expect(claude).to_contain_text(re.compile(r"Testing · [1-9]\d* s"))
     failed = {"ok": False, "text": "", "duration_ms": 9, "error": {"code": "not_logged_in", "message": "No login."}}
-    await waiting.pop().fulfill(json=failed)
+    await answered(failed)
     await expect(claude.get_by_role("alert")).to_contain_text("No login.")
     await expect(claude).to_contain_text("Failing")
 
     await claude.get_by_role("button", name="Try it: Claude Code").click()
     await expect(claude).to_contain_text("Testing")
-    await waiting.pop().fulfill(json={"ok": True, "text": "Hello from here.", "duration_ms": 4200, "error": None})
+    await answered({"ok": True, "text": "Hello from here.", "duration_ms": 4200, "error": None})
     await expect(claude).to_contain_text("Answered in 4 s")
     await expect(claude).to_contain_text("Hello from here.")
     await looks_good(ada, "backend-tried")
@@ -264,9 +277,7 @@ async def test_backends_are_reached_by_the_keyboard_alone(ada: Visitor) -> None:
     await answering(ada.page, "/api/backends", {"items": EVERY_STATE[:1]})
     await ada.go()
     await expect(ada.box).to_be_focused()
-    await ada.press("Control+k")
-    await ada.page.keyboard.type("backends")
-    await ada.press("Enter")
+    await ada.command("backends")
     await expect(ada.page.get_by_role("heading", name="Backends", level=1)).to_be_visible()
     await expect(ada.page.get_by_role("main")).to_be_focused()
     await ada.press("Tab")
@@ -446,7 +457,5 @@ async def test_offer_is_dismissed_for_ever_and_still_in_the_palette(ada: Visitor
     await expect(ada.page.get_by_role("heading", name="What shall we work on?")).to_be_visible()
     await expect(offer).to_have_count(0)
 
-    await ada.press("Control+k")
-    await ada.page.keyboard.type("earlier")
-    await ada.press("Enter")
+    await ada.command("earlier")
     await expect(ada.page.get_by_role("region", name="Earlier conversations")).to_contain_text("Codex")

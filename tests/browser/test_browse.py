@@ -23,13 +23,16 @@ def preview(visitor: Visitor) -> Locator:
     return visitor.page.get_by_role("region", name=re.compile("^Preview of"))
 
 
-async def made(visitor: Visitor, title: str, message: str, **fields: object) -> str:
-    """A conversation with a title, by the API; its id."""
+async def made(visitor: Visitor, title: str, message: str, *, rests: bool = True, **fields: object) -> str:
+    """A conversation with a title, by the API; its id. At rest its row stays where it is, before all that were made earlier."""
     answer = await visitor.page.context.request.post(
         f"{visitor.url}/api/conversations", data={"title": title, "message": message, **fields}
     )
     assert answer.ok, await answer.text()
-    return str((await answer.json())["conversation"])
+    conversation = str((await answer.json())["conversation"])
+    if rests:
+        await visitor.has_rested(conversation)
+    return conversation
 
 
 async def test_conversation_is_looked_into_renamed_put_away_and_brought_back(ada: Visitor) -> None:
@@ -83,8 +86,8 @@ async def test_states_and_filters_show_what_is_asked_for(
     other.mkdir(exist_ok=True)
     await made(ada, "Resting", "!say Done.", project=str(other))
     await made(ada, "Broken", "!status 403")
-    await made(ada, "Asking", "!write seed.txt x")
-    await made(ada, "Running", "!say Soon.\n!gate bloom")
+    await made(ada, "Asking", "!write seed.txt x", rests=False)
+    await made(ada, "Running", "!say Soon.\n!gate bloom", rests=False)
     await provider.gates.reached("bloom")
     try:
         await ada.go("/conversations")
@@ -117,8 +120,7 @@ async def test_list_is_walked_by_keyboard_and_opened(ada: Visitor) -> None:
     await made(ada, "Alder", "!say First tree.")
     await made(ada, "Birch", "!say Second tree.")
     await ada.go("/conversations")
-    await row(ada, "Birch").focus()
-    await ada.press("Enter")
+    await row(ada, "Birch").press("Enter")
     await expect(preview(ada)).to_contain_text("Second tree.")
     await ada.press("ArrowDown")
     await expect(preview(ada)).to_contain_text("First tree.")

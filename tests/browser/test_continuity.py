@@ -6,6 +6,7 @@ import re
 from playwright.async_api import expect
 
 from palaver.schema.events import AnswerStarted, ToolCalled, ToolFinished, ToolOutputDelta, ToolStarted, TurnFinished
+from tests.browser.looks import stands_still
 from tests.browser.player import Player
 from tests.browser.visitor import Visitor, Visitors
 from tests.golden.record import Record
@@ -43,7 +44,7 @@ async def test_focus_and_disclosure_survive_changes_of_their_row(visitors: Visit
         await player.followed()
         row = visitor.row(re.compile("^Tool: R"))
         line = row.get_by_role("button", name=re.compile("make")).first
-        await line.click()
+        await line.press("Enter")
         terminal = row.get_by_label("Terminal")
         await expect(terminal).to_contain_text("line 199")
         await expect(line).to_be_focused()
@@ -72,27 +73,31 @@ async def test_what_scrolls_inside_a_row_keeps_its_place_and_the_transcript_keep
         await visitor.open(player.conversation)
         await player.followed()
         row = visitor.row(re.compile("^Tool: R"))
-        await row.get_by_role("button", name=re.compile("make")).first.click()
+        await row.get_by_role("button", name=re.compile("make")).first.press("Enter")
         terminal = row.get_by_label("Terminal")
         await expect(terminal).to_contain_text("line 199")
-        _, outer = await terminal.evaluate(TOPS)
         await terminal.hover()
+        await stands_still(visitor.page)
+        _, outer = await terminal.evaluate(TOPS)
         await visitor.page.mouse.wheel(0, -400)
         await visitor.page.wait_for_function(
             "() => { const box = document.querySelector('.terminal');"
             " return box.scrollHeight - box.scrollTop - box.clientHeight > 300 }"
         )
+        await stands_still(visitor.page)
         inner, after = await terminal.evaluate(TOPS)
         assert after == outer
         for seq in range(first + 1, len(log.lines) + 1):
             await player.play(seq)
             await expect(visitor.page).to_have_title(re.compile(re.escape(player.mark(seq))))
         await expect(terminal).to_contain_text("and 5")
+        await stands_still(visitor.page)
         assert await terminal.evaluate(TOPS) == [inner, outer]
         # By keys as well: they move what has the focus.
         await terminal.focus()
         await visitor.press("Home")
         await visitor.page.wait_for_function("() => document.querySelector('.terminal').scrollTop === 0")
+        await stands_still(visitor.page)
         assert (await terminal.evaluate(TOPS))[1] == outer
         await visitor.page.close()
 
@@ -166,13 +171,10 @@ async def test_screens_are_opened_and_left_by_keys_alone(ada: Visitor) -> None:
         ("Waiting for you", "Waiting for you"),
         ("Agents", "Agents"),
     ):
-        await ada.press("Control+k")
-        palette = ada.page.get_by_role("combobox", name="Commands")
-        await expect(palette).to_be_focused()
-        await palette.press_sequentially(name)
-        await expect(ada.page.get_by_role("option", name=name).first).to_be_visible()
-        await ada.press("Enter")
+        await ada.command(name)
         await expect(ada.page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        # The way by keys ends at once where nothing has been loaded yet.
+        await expect(ada.page.get_by_role("main").locator("a[href], button, input, select").first).to_be_visible()
         assert await walked(ada)
     await ada.press("?")
     await expect(ada.page.get_by_role("dialog", name="Keyboard")).to_be_visible()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.looks import shown_in_passing
 from tests.browser.served import Palaver, palaver_serving
 from tests.browser.visitor import UNHURRIED_MS, Visitor
 from tests.provider.server import ScriptedProvider
@@ -38,9 +39,9 @@ async def test_killed_server_comes_back_and_the_page_with_it(
     await expect(ada.page.get_by_text("Will send when connected")).to_be_visible()
     await expect(ada.box).to_be_empty()
 
-    await palaver.start()
-    await expect(banner).to_have_count(0, timeout=UNHURRIED_MS)
-    await expect(ada.page.get_by_role("status").filter(has_text="Caught up")).to_be_visible()
+    async with shown_in_passing(ada.page, "[role=status]", "Caught up", UNHURRIED_MS):
+        await palaver.start()
+    await expect(banner).to_have_count(0)
     agent = ada.row(re.compile("^Agent"))
     await expect(agent.filter(has_text="word40")).to_contain_text("cut off here")
     await expect(ada.row("Interrupted by a restart of the server")).to_be_visible()
@@ -55,5 +56,4 @@ async def test_killed_server_comes_back_and_the_page_with_it(
     # Each twice: the order, and the agent's words.
     assert [whole.count(said) for said in ("Queued before the crash.", "Written in the dark.")] == [2, 2]
     await ada.page.reload()
-    await expect(agent.filter(has_text="Written in the dark.")).to_be_visible()
-    assert await ada.read() == whole
+    await ada.reads(whole)

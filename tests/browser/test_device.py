@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Locator, expect
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from tests.browser.looks import SCHEMES, axe_findings, fits, picture
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture, shown_in_passing
 from tests.browser.served import Palaver, palaver_serving
-from tests.browser.visitor import PHONE, WAIT_MS, Visitor, Visitors
+from tests.browser.visitor import PHONE, Visitor, Visitors
 from tests.provider.server import ScriptedProvider
 
 SIGNED_OUT = "status of 401"
-POLL_MS = 50
 
 WATCHED = """
 window.notices = [];
@@ -39,12 +39,11 @@ async def told(visitor: Visitor) -> list[list[str]]:
 
 async def until_told(visitor: Visitor, title: str) -> str:
     """What the notice with this title says, once it is there."""
-    for _ in range(WAIT_MS // POLL_MS):
-        for known, body in await told(visitor):
-            if known == title:
-                return body
-        await visitor.page.wait_for_timeout(POLL_MS)
-    raise AssertionError(f"“{title}” is not among {await told(visitor)}")
+    try:
+        await visitor.page.wait_for_function("title => window.notices.some(known => known.title === title)", arg=title)
+    except PlaywrightTimeout:
+        raise AssertionError(f"“{title}” is not among {await told(visitor)}") from None
+    return next(body for known, body in await told(visitor) if known == title)
 
 
 async def at_gate(ada: Visitor, provider: ScriptedProvider, name: str) -> str:
@@ -66,6 +65,7 @@ async def test_ends_of_turns_are_told_while_nobody_looks_and_muted_kinds_are_not
     await notices.get_by_role("checkbox", name="Notify me on this device").check()
     await expect(notices.get_by_role("checkbox", name="A turn failed")).to_be_enabled()
     await notices.get_by_role("button", name="Show one now").click()
+    await until_told(ada, "Palaver")
     assert await told(ada) == [["Palaver", "This is how a notice looks."]]
 
     await at_gate(ada, provider, "dusk")
@@ -79,9 +79,9 @@ async def test_ends_of_turns_are_told_while_nobody_looks_and_muted_kinds_are_not
 
     await ada.go("/device")
     await ada.page.evaluate("Notification.permission = 'granted'")
-    await section(ada, "Notices").get_by_role("checkbox", name="Notify me on this device").click()
-    await section(ada, "Notices").get_by_role("checkbox", name="Notify me on this device").check()
-    await section(ada, "Notices").get_by_role("checkbox", name="A turn is done").uncheck()
+    await notices.get_by_role("checkbox", name="Notify me on this device").uncheck()
+    await notices.get_by_role("checkbox", name="Notify me on this device").check()
+    await notices.get_by_role("checkbox", name="A turn is done").uncheck()
     await at_gate(ada, provider, "dawn")
     await ada.page.evaluate("Notification.permission = 'granted'; leave(true)")
     provider.gates.open("dawn")
@@ -123,8 +123,8 @@ async def test_code_of_the_picture_signs_a_phone_in_once_with_the_rights_that_we
     await expect(phone.get_by_role("img", name="QR code of a link that signs in once")).to_be_visible()
     await expect(phone).to_contain_text(re.compile(r"Valid for \d+ s"))
     await picture(ada.page, "device-phone")
-    await phone.get_by_role("button", name="Copy the link instead").click()
-    await expect(phone.get_by_role("button", name="Copied")).to_be_visible()
+    async with shown_in_passing(ada.page, "button", "Copied"):
+        await phone.get_by_role("button", name="Copy the link instead").click()
     link = str(await ada.page.evaluate("navigator.clipboard.readText()"))
 
     bob = await visitors.stranger(ada.url, PHONE)
