@@ -10,7 +10,7 @@ from tests.browser.gallery.harbour import Harbour
 from tests.browser.gallery.shots import ALL, BOTH, HANDY, shot
 from tests.browser.test_pictures import SCRIPT
 from tests.browser.visitor import Visitor
-from tests.provider.script import Call, Gate, Say, Think
+from tests.provider.script import Call, Gate, Say, Status, Think
 
 TALK = "A conversation"
 TOOLS = "What agents do"
@@ -270,7 +270,8 @@ async def interrupted(harbour: Harbour) -> Visitor:
 
 @shot(ENDS, "A service that does not answer: how often it was tried, and when the next try comes.")
 async def retrying(harbour: Harbour) -> Visitor:
-    visitor = await harbour.talks("Are you offline?", agent="demo")
+    harbour.says(fault=Status(503, retry_after="50", message="The service is overloaded."))
+    visitor = await harbour.talks("Which buoys were painted?", project="lights")
     await expect(visitor.page.get_by_role("group", name="Activity")).to_contain_text("Retrying")
     return visitor
 
