@@ -192,6 +192,14 @@ def _program_of(command: str) -> str | None:
 
 # -- judging
 
+_RULES: dict[Source, str] = {
+    "conversation": "The rules of this conversation",
+    "agent": "The agent's own rules",
+    "project": "The rules of this project",
+    "server": "The rules of this server",
+}
+"""Whose rules they are, for the person who is asked."""
+
 
 def _judge(
     policy: Policy,
@@ -207,7 +215,7 @@ def _judge(
     for denial in ("deny_abort", "deny_continue"):
         for rule in (*rules, *given):
             if rule.decision == denial:
-                return Verdict(denial, "", f"A rule of the {rule.source} forbids this call of {spec.name}.")
+                return Verdict(denial, "", f"{_RULES[rule.source]} forbid this call of {spec.name}.")
     if mode == "plan" and not reads_only:
         return Verdict("deny_continue", "", "Plan mode only reads; propose this as a step of the plan.")
     if allowed := _narrowest(given, "allow"):
@@ -215,9 +223,9 @@ def _judge(
             return Verdict("allow", f"agent:{allowed.agent}", f"The agent “{allowed.agent}” uses it without asking.")
         return Verdict("allow", allowed.source, f"A person allowed this for the {allowed.source}.")
     if asking := _narrowest([*rules, *given], "ask"):
-        return Verdict("ask", "", f"A rule of the {asking.source} says to ask before this call of {spec.name}.")
+        return Verdict("ask", "", f"{_RULES[asking.source]} say to ask you first.")
     if allowing := _narrowest(rules, "allow"):
-        return Verdict("allow", "rule", f"A rule of the {allowing.source} allows it.")
+        return Verdict("allow", "rule", f"{_RULES[allowing.source]} allow it.")
     return _by_mode(policy, spec, mode, reads_only)
 
 

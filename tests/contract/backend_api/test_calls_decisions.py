@@ -82,7 +82,7 @@ async def test_denial_by_policy_writes_a_failed_result_and_goes_on() -> None:
     ):
         turn = await drive(backend, MemoryTurn("hi", decide=allow))
         told = tool_results(service.bodies[1])
-    assert told == ["A rule of the server forbids this call of shell.", "read done"]
+    assert told == ["The rules of this server forbid this call of shell.", "read done"]
     assert turn.of(RequestOpened) == []
     assert turn.finished.outcome == "completed"
 

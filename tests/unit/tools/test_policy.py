@@ -155,6 +155,17 @@ def test_person_who_is_asked_is_told_what_the_agent_does_on_its_own() -> None:
     ]
 
 
+def test_person_who_is_asked_because_of_a_rule_is_told_whose_it_is() -> None:
+    sources: tuple[Source, ...] = ("conversation", "agent", "project", "server")
+    told = [Policy((Rule("shell", "ask", source=source),)).verdict(SHELL, proposal(), "auto").why for source in sources]
+    assert told == [
+        "The rules of this conversation say to ask you first.",
+        "The agent's own rules say to ask you first.",
+        "The rules of this project say to ask you first.",
+        "The rules of this server say to ask you first.",
+    ]
+
+
 def test_call_that_cannot_be_judged_is_denied() -> None:
     broken: Any = [None]
     verdict = Policy().verdict(READ, proposal(), "full", broken)
