@@ -15,6 +15,7 @@ from palaver.clock import SystemClock
 from palaver.tools.toolbox import Toolbox
 from tests.cli.rig import Subject
 from tests.cli.subjects import SUBJECTS
+from tests.cli.test_delegating import BOSSES
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "backends.md"
@@ -49,7 +50,7 @@ def capabilities() -> dict[str, Capabilities]:
 
 
 def scenarios() -> Iterator[Scenario]:
-    for file in ("test_conformance.py", "test_together.py"):
+    for file in ("test_conformance.py", "test_together.py", "test_delegating.py"):
         for node in ast.parse((HERE / file).read_text()).body:
             if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 yield _scenario(node)
@@ -65,6 +66,8 @@ def _scenario(test: ast.AsyncFunctionDef) -> Scenario:
                 return Scenario(title, EVERYBODY, needs)
             case _:
                 pass
+    if any(argument.arg == "boss" for argument in test.args.args):
+        return Scenario(title, frozenset(boss.subject.name for boss in BOSSES))
     # Not for each program but for some, which it names as constants.
     named = {node.id.lower() for node in ast.walk(test) if isinstance(node, ast.Name) and node.id.isupper()}
     return Scenario(title, EVERYBODY & named)

@@ -167,7 +167,7 @@ def with_more(subject: Subject, **more: Any) -> str:
     return f"---\n{msgspec.json.encode({**front, **more}).decode()}\n---\n"
 
 
-async def test_task_of_pi_has_its_grant_on_record_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_task_has_its_grant_on_record_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed(PI.subject)
     async with with_a_boss(PI, tmp_path, monkeypatch) as work:
         conversation = await begin(PI, work, "!say Done.")
