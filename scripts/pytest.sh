@@ -1,16 +1,47 @@
 #!/bin/sh
-# Runs the tests it is told, and the few that fail once more, alone: a machine that was busy fails a wait once, a defect twice.
-# Usage: pytest.sh ARGUMENTS-OF-PYTEST …   A test named in the second run deserves a look even when it passes there.
+# Runs the tests it is told, and each of the few that fail once more, alone in a process of its own: a machine that was busy
+# fails a wait once, a defect twice. The last lines say which did which; what failed once deserves a look all the same.
+# Usage: pytest.sh ARGUMENTS-OF-PYTEST …
 set -u
 cd "$(dirname "$0")/.."
 
 FEW=5 # More than that is no accident of a busy machine.
 
-.venv/bin/python -m pytest --cache-clear "$@"
+# Of its own: another run in this folder would overwrite what failed in this one.
+kept=$(mktemp -d) || exit 1
+trap 'rm -rf "$kept"' EXIT
+trap 'exit 130' INT TERM
+
+.venv/bin/python -m pytest -o cache_dir="$kept/cache" "$@"
 status=$?
 [ "$status" = 1 ] || exit "$status"
 
-failed=$(.venv/bin/python -c 'import json; print(len(json.load(open(".pytest_cache/v/cache/lastfailed"))))') || exit 1
-[ "$failed" -le "$FEW" ] || exit 1
-echo "Once more, alone: what failed of the above ($failed) …"
-exec .venv/bin/python -m pytest -n 0 --last-failed --last-failed-no-failures=none -v tests
+.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' \
+  "$kept/cache/v/cache/lastfailed" > "$kept/failed" || exit 1
+failed=$(($(wc -l < "$kept/failed")))
+if [ "$failed" -gt "$FEW" ]; then
+  echo "$failed tests failed, which is more than a busy machine explains: none was tried again."
+  exit 1
+fi
+
+: > "$kept/once"
+: > "$kept/twice"
+while IFS= read -r test; do
+  printf '\nOnce more, alone: %s\n' "$test"
+  if .venv/bin/python -m pytest -n 0 -p no:cacheprovider "$test" < /dev/null; then
+    printf '  %s\n' "$test" >> "$kept/once"
+  else
+    printf '  %s\n' "$test" >> "$kept/twice"
+  fi
+done < "$kept/failed"
+
+echo
+if [ -s "$kept/once" ]; then
+  echo "Failed among the others, and passed alone:"
+  cat "$kept/once"
+fi
+if [ -s "$kept/twice" ]; then
+  echo "FAILED BOTH TIMES:"
+  cat "$kept/twice"
+  exit 1
+fi
