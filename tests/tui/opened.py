@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from textual.pilot import Pilot
 
@@ -12,7 +13,6 @@ from palaver.clock import Clock, SystemClock
 from palaver.schema.view import State
 from palaver.tui.app import PalaverApp
 from palaver.tui.history import Transcript
-from tests.flows.served import Served
 
 WAIT_S = 30.0
 """The longest any wait takes before it counts as a failure: a screen needs a processor, and tests share theirs."""
@@ -67,9 +67,17 @@ class Opened:
         await self.pilot.press(*("space" if sign == " " else sign for sign in words))
 
 
+class Server(Protocol):
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def token(self) -> str: ...
+
+
 @asynccontextmanager
 async def opened(
-    served: Served, conversation: str | None = None, *, size: tuple[int, int] = (100, 30), clock: Clock | None = None
+    served: Server, conversation: str | None = None, *, size: tuple[int, int] = (100, 30), clock: Clock | None = None
 ) -> AsyncIterator[Opened]:
     async with Client.connect(served.url, served.token) as client:
         app = PalaverApp(client, clock or SystemClock(), conversation=conversation)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from palaver.cli import choosing
-from palaver.cli.connection import complain, data_directory, failed, read_token, server_address
+from palaver.cli.connection import Server, complain, failed, server_address
 from palaver.cli.exits import Exit
-from palaver.cli.options import Data, MaybeConversation, Url
+from palaver.cli.options import Data, MaybeConversation, Token, Url
 from palaver.clock import SystemClock
 from palaver.errors import ConfigurationError, PalaverError
 
@@ -30,6 +30,7 @@ def tui(
     conversation: MaybeConversation = None,
     url: Url = None,
     data: Data = None,
+    token: Token = None,
     theme: Annotated[
         Literal["auto", "dark", "light"] | None, typer.Option(help="Colours. [default: as chosen last, else auto]")
     ] = None,
@@ -50,23 +51,23 @@ def tui(
         complain(MISSING)
         raise typer.Exit(Exit.FAILED) from None
     try:
-        asyncio.run(_run(conversation, url, data_directory(data), theme, keep_server))
+        asyncio.run(_run(conversation, Server(data, url, token), theme, keep_server))
     except PalaverError as failure:
         raise failed(failure) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-async def _run(conversation: str | None, url: str | None, directory: Path, theme: str | None, keep: bool) -> None:
+async def _run(conversation: str | None, server: Server, theme: str | None, keep: bool) -> None:
     from palaver.client.client import Client
     from palaver.tui.app import PalaverApp
     from palaver.tui.remembered import Remembered
     from palaver.tui.theme import DARK_NAME, LIGHT_NAME, suits
 
-    address, started = await _server(directory, url)
-    remembered = Remembered(directory / "terminal.json")
+    address, started = await _server(server.directory, server.url)
+    remembered = Remembered(server.directory / "terminal.json")
     chosen = {"dark": DARK_NAME, "light": LIGHT_NAME, None: remembered.theme}.get(theme)
-    async with Client.connect(address, read_token(directory), name=remembered.client_name) as client:
+    async with Client.connect(address, server.key(), name=remembered.client_name) as client:
         app = PalaverApp(
             client,
             SystemClock(),

@@ -5,6 +5,7 @@ A part of `Client`. Commands carry a client request id, so one whose answer was 
 
 from collections.abc import AsyncGenerator
 from typing import Literal
+from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
@@ -123,6 +124,10 @@ class Conversations(Connection):
 
     # -- reading
 
+    async def blob(self, blob: str) -> bytes:
+        """What is kept beside the events under this id: a long output, a long text, an image."""
+        return await self._body("GET", f"/api/blobs/{quote(blob, safe='')}", limit_s=UPLOAD_S)
+
     async def conversation(self, conversation: str) -> Listing:
         return await self._get(f"/api/conversations/{conversation}", Listing)
 
@@ -163,6 +168,7 @@ class Conversations(Connection):
         return (await self._get("/api/requests", _Requests, {"root": root})).items
 
     async def search(self, query: str, limit: int = 20, conversation: str | None = None) -> list[Hit]:
+        """The newest first; with `conversation` in that one alone."""
         wanted = {"q": query, "limit": limit, "conversation": conversation}
         return (await self._get("/api/search", _Hits, wanted)).items
 

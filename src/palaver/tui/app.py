@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker
 
 from palaver.client.client import Client
 from palaver.clock import Clock
@@ -27,7 +27,7 @@ from palaver.schema.commands import (
     UpdateConversation,
 )
 from palaver.tui import row_words, words
-from palaver.tui.background import begin
+from palaver.tui.background import begin, defect_in
 from palaver.tui.conversation import ConversationScreen
 from palaver.tui.intents import (
     Act,
@@ -37,6 +37,7 @@ from palaver.tui.intents import (
     JumpTo,
     OpenConversation,
     Order,
+    Read,
     Refused,
     Say,
     Send,
@@ -48,9 +49,12 @@ from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
 from palaver.tui.people import People
 from palaver.tui.remembered import Remembered
+from palaver.tui.screens.frame import Sheet
 from palaver.tui.screens.opening import Where, screen_for
+from palaver.tui.screens.whole import WholeScreen
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
 from palaver.tui.typing import Typing
+from palaver.tui.uploads import with_images
 
 SAVE_S = 5.0
 """How often what was read is written down."""
@@ -160,14 +164,13 @@ class PalaverApp(Typing):
             self.exit()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A defect in the background is said, not swallowed, and does not take the screen down."""
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
+        if defect := defect_in(event):
             self.log.error(event.worker.error)
-            self.say(row_words.stumbled(type(event.worker.error).__name__), is_trouble=True)
+            self.say(defect.words, is_trouble=True)
 
     # -- where to look
 
-    def open_conversation(self, conversation: str, at: tuple[str, int] | None = None) -> None:
+    def open_conversation(self, conversation: str, at: tuple[str, int, str] | None = None) -> None:
         while self.screen is not self.main and self.main in self.screen_stack:
             _ = self.pop_screen()
         self.main.open(conversation, self.remembered.seen_seq(conversation), at)
@@ -175,7 +178,7 @@ class PalaverApp(Typing):
     @on(OpenConversation)
     def _open(self, intent: OpenConversation) -> None:
         intent.stop()
-        at = (intent.message, intent.seq) if intent.message and intent.seq is not None else None
+        at = (intent.message, intent.seq, intent.words) if intent.message and intent.seq is not None else None
         if at and intent.conversation == self.main.conversation:
             self.main.jump(*at)
         else:
@@ -184,7 +187,16 @@ class PalaverApp(Typing):
     @on(JumpTo)
     def _jump(self, intent: JumpTo) -> None:
         intent.stop()
-        self.main.jump(intent.message, intent.seq)
+        self.main.jump(intent.message, intent.seq, intent.words)
+
+    @on(Read)
+    def _read(self, intent: Read) -> None:
+        intent.stop()
+        screen = WholeScreen(self.client, intent.whole)
+        begin(self, partial(self.opening, partial(self._push, screen)), "screens", newest=True)
+
+    async def _push(self, sheet: Sheet) -> None:
+        await self.push_screen(sheet)
 
     @on(ViewAt)
     def _view_at(self, intent: ViewAt) -> None:
@@ -206,8 +218,7 @@ class PalaverApp(Typing):
     def _send(self, intent: Send) -> None:
         intent.stop()
         if not intent.conversation:
-            body = CreateConversation(message=intent.content)
-            begin(self, partial(self._create, body, intent.refused), "create")
+            begin(self, partial(self._create_with, intent), "create")
         elif not self.outbox.add(intent) and intent.refused is not None:
             intent.refused(row_words.TOO_MUCH_WAITS)
         self.main.transcript.go_to_end()
@@ -234,6 +245,14 @@ class PalaverApp(Typing):
     def _begin_another(self, intent: Begin) -> None:
         intent.stop()
         begin(self, partial(self._create, intent.body, intent.refused), "create")
+
+    async def _create_with(self, first: Send) -> None:
+        try:
+            content = await with_images(self.client, first.content, first.images)
+        except PalaverError as refusal:
+            self._refuse(first.refused, refusal.message)
+        else:
+            await self._create(CreateConversation(message=content), first.refused)
 
     async def _create(self, body: CreateConversation, refused: Refused | None) -> None:
         try:
@@ -293,6 +312,8 @@ class PalaverApp(Typing):
             case "branch":
                 body = CreateConversation(branch=Branch(conversation=conversation))
                 begin(self, partial(self._create, body, None), "create")
+            case "edit":
+                main.edit()
             case "end":
                 main.transcript.go_to_end()
             case "start":

@@ -86,7 +86,8 @@ def _changes(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
 def _bounded_diff(lines: tuple[DiffLine, ...], width: int, palette: Palette) -> Iterator[Line]:
     yield from diff_lines(lines[:MOST_LINES], width, palette)
     if len(lines) > MOST_LINES:
-        yield [Segment(row_words.more_lines(len(lines) - MOST_LINES), ink_of(palette).faint)]
+        more = words.join(row_words.more_lines(len(lines) - MOST_LINES), row_words.WHOLE_OUTPUT)
+        yield [Segment(more, ink_of(palette).faint)]
 
 
 def _input(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
@@ -110,7 +111,8 @@ def _output(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
     if len(lines) > MOST_LINES:
         head, tail = lines[: MOST_LINES * 3 // 4], lines[-MOST_LINES // 4 :]
         left_out = len(lines) - len(head) - len(tail)
-        lines = [*head, [Segment(row_words.more_lines(left_out), ink.faint)], *tail]
+        more = words.join(row_words.more_lines(left_out), row_words.WHOLE_OUTPUT)
+        lines = [*head, [Segment(more, ink.faint)], *tail]
     yield from lines
     if block.error is not None:
         yield from wrap_plain(block.error.message, width, ink.soft)
@@ -119,7 +121,8 @@ def _output(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
     if block.truncated:
         held = words.size(len(block.output.encode(errors="replace")))
         whole = words.size(block.total_bytes) if block.total_bytes else None
-        yield [Segment(row_words.showing(held, whole) if whole else row_words.ONLY_ENDS, ink.faint)]
+        shown = row_words.showing(held, whole) if whole else row_words.ONLY_ENDS
+        yield [Segment(f"{shown} {row_words.WHOLE_OUTPUT}" if block.blob else shown, ink.faint)]
 
 
 def _exchange(block: ToolBlock, exchange: Exchange, width: int, palette: Palette) -> Iterator[Line]:

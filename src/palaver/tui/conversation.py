@@ -23,12 +23,13 @@ from palaver.tui import row_words, words
 from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
+from palaver.tui.docks.editing import OfTranscript
 from palaver.tui.docks.frame import Docks, next_region
 from palaver.tui.family import Family, members_of
 from palaver.tui.following import Following
 from palaver.tui.header import Header
 from palaver.tui.history import Transcript
-from palaver.tui.intents import Act, Copy, OpenConversation, Say
+from palaver.tui.intents import Act, Copy, OpenConversation, Read, Say
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.live import Beat
 from palaver.tui.outbox import Entry, Outbox
@@ -37,17 +38,15 @@ from palaver.tui.rowbook import RowBook
 from palaver.tui.rows import (
     EdgeRow,
     ErrorRow,
-    GroupRow,
     InterruptedRow,
-    NoteRow,
     PendingRow,
     Row,
-    TextRow,
-    ThinkingRow,
     ToolRow,
     UserRow,
+    text_of,
 )
 from palaver.tui.screens.actions import slash_commands
+from palaver.tui.wholes import whole_of
 
 WIDE_COLUMNS = 120
 """From here on subagents have a place of their own."""
@@ -108,7 +107,7 @@ class ConversationScreen(Screen[None]):
         self._listings: tuple[Listing, ...] = ()
         self._below: tuple[WaitingRequest, ...] = ()
         self._past: State | None = None
-        self._wanted: tuple[str, int] | None = None
+        self._wanted: tuple[str, int, str] | None = None
 
     def compose(self) -> ComposeResult:
         yield Header()
@@ -150,8 +149,8 @@ class ConversationScreen(Screen[None]):
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
 
-    def open(self, conversation: str, seen_seq: int | None, at: tuple[str, int] | None = None) -> None:
-        """`at` is a message and its seq."""
+    def open(self, conversation: str, seen_seq: int | None, at: tuple[str, int, str] | None = None) -> None:
+        """`at` is a message, its seq, and what was looked for in it."""
         if self._following is not None:
             self.docks.leave()
         self.transcript.open_another(row_words.OPENING)
@@ -269,7 +268,7 @@ class ConversationScreen(Screen[None]):
             self._set_edge(EdgeRow(key="edge", seq=0, ts=0, state="failed"))
             return False
 
-    async def _reach(self, message: str, seq: int) -> None:
+    async def _reach(self, message: str, seq: int, looked_for: str) -> None:
         """Loads older pages until a message is at hand, and goes there."""
         following = self._following
         for _ in range(MOST_PAGES):
@@ -279,13 +278,13 @@ class ConversationScreen(Screen[None]):
             if not await self._load_older(following):
                 break
         self._flush()
-        if not self.transcript.go_to_message(message):
+        if not self.transcript.go_to_message(message, looked_for):
             self.post_message(Say(row_words.NOT_AT_HAND, is_trouble=True))
         else:
             self.transcript.focus()
 
-    def jump(self, message: str, seq: int) -> None:
-        begin(self.app, partial(self._reach, message, seq), "reach", newest=True)
+    def jump(self, message: str, seq: int, looked_for: str = "") -> None:
+        begin(self.app, partial(self._reach, message, seq, looked_for), "reach", newest=True)
 
     # -- subagents
 
@@ -334,11 +333,43 @@ class ConversationScreen(Screen[None]):
             case row:
                 self.transcript.toggle(row.key)
 
-    @on(Transcript.CopyWanted)
-    def _copy(self, event: Transcript.CopyWanted) -> None:
+    @on(Transcript.Wanted)
+    def _wanted_of(self, event: Transcript.Wanted) -> None:
         event.stop()
-        if text := text_of(event.row):
-            self.post_message(Copy(text))
+        match event.what:
+            case "copy":
+                if text := text_of(event.row):
+                    self.post_message(Copy(text))
+            case "whole":
+                if whole := whole_of(event.row):
+                    self.post_message(Read(whole))
+            case "edit":
+                self.edit(event.row)
+
+    def edit(self, row: Row | None = None) -> None:
+        """One's own message into the composer, to be changed and sent again: this one, else the last."""
+        own = [known for known in self._rows if isinstance(known, UserRow) and not _is_of_agent(known)]
+        wanted = (
+            row if isinstance(row, UserRow) else own[-1] if own and isinstance(row, InterruptedRow | None) else None
+        )
+        if wanted not in own or self._past is not None:
+            self.post_message(Say(words.Composer.EDIT_NONE, is_trouble=True))
+        elif self.state.turn is not None:
+            self.post_message(Say(words.Composer.EDIT_BUSY, is_trouble=True))
+        elif isinstance(wanted, UserRow):
+            begin(self.app, partial(self._edit, wanted), "edit", newest=True)
+
+    async def _edit(self, row: UserRow) -> None:
+        whole = whole_of(row)
+        text = row.text
+        if whole is not None and whole.blob is not None:
+            # Only the beginning is at hand; sending that again would lose the rest.
+            try:
+                text = (await self._client.blob(whole.blob.id)).decode(errors="replace")
+            except PalaverError as failure:
+                self.post_message(Say(failure.message, is_trouble=True))
+                return
+        self.docks.composer.begin_edit(OfTranscript(row.message.id, text, row.images))
 
     # -- keys
 
@@ -389,23 +420,6 @@ class ConversationScreen(Screen[None]):
         return ""
 
 
-def text_of(row: Row) -> str:
-    """What is copied of a row."""
-    match row:
-        case UserRow() | NoteRow():
-            return row.text
-        case TextRow() | ThinkingRow():
-            return row.block.text
-        case ToolRow():
-            return row.block.output or row.block.input_text
-        case GroupRow():
-            return "\n".join(text_of(member) for member in row.members)
-        case ErrorRow():
-            return row.error.message
-        case _:
-            return ""
-
-
 def _below(conversation: str, listings: list[Listing]) -> set[str]:
     """All that began from a conversation, at any depth."""
     found = {conversation}
@@ -414,6 +428,11 @@ def _below(conversation: str, listings: list[Listing]) -> set[str]:
         if not more:
             return found - {conversation}
         found |= more
+
+
+def _is_of_agent(row: UserRow) -> bool:
+    """What another agent said is not the reader's to change."""
+    return row.message.origin is not None and row.message.origin.agent is not None
 
 
 def _pending_row(entry: Entry, is_open: bool) -> PendingRow:

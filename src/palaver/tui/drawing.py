@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from palaver.core.state import OPEN_TOOL
-from palaver.schema.view import ToolBlock, ToolStatus
+from palaver.schema.view import TextBlock, ToolBlock, ToolStatus
 from palaver.tui import marks, row_words, words
 from palaver.tui.bodies import body_of, tail_of
 from palaver.tui.calls import argument, kind_of, result_of, said_object, verb_of
@@ -146,8 +146,9 @@ class Drawing(Look):
             left_out = len(text) - LONG_LINES
             text = [*text[:LONG_LINES], [Segment(row_words.more_lines(left_out), self.ink.faint)]]
         images: list[Line] = [[Segment(f"▣ {row_words.IMAGE}", self.ink.faint)] for _ in row.images]
-        partly = any(getattr(block, "blob", None) for block in message.blocks)
-        note: list[Line] = faint_lines(row_words.PARTLY, self.column - 2, self.palette) if partly else []
+        blobs = [block.blob for block in message.blocks if isinstance(block, TextBlock) and block.blob]
+        whole = row_words.whole_text(words.size(blobs[0].size)) if blobs else ""
+        note: list[Line] = faint_lines(whole, self.column - 2, self.palette) if whole else []
         yield from on_panel([head, *text, *images, *note], self.column, self.palette.panel)
         if message.knowledge is not None:
             kinds = [source.kind for source in message.knowledge.sources]
@@ -176,7 +177,7 @@ class Drawing(Look):
             self._growing.pop(row.key, None)
             yield from draw(block.text, self.column, self.palette)
         if block.blob is not None:
-            yield from faint_lines(row_words.PARTLY, self.column, self.palette)
+            yield from faint_lines(row_words.whole_text(words.size(block.blob.size)), self.column, self.palette)
         mark = _mark_of(row)
         if mark:
             yield from wrap_plain(mark, self.column, Style(color=self.palette.wait))

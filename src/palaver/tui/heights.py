@@ -16,9 +16,11 @@ def common(one: Sequence[Row], other: Sequence[Row]) -> int:
     return at
 
 
-def holds(row: Row, message: str) -> bool:
-    """Whether a message is folded into a group."""
-    return isinstance(row, GroupRow) and any(member.message_id == message for member in row.members)
+def belongs(row: Row, message: str) -> bool:
+    """Whether a row shows something of a message; it may be folded into a group."""
+    if isinstance(row, GroupRow):
+        return any(member.message_id == message for member in row.members)
+    return row.key == message or row.key.startswith(f"{message}:")
 
 
 def guessed_lines(row: Row, column: int) -> int:

@@ -5,9 +5,10 @@ until then its height is an estimate. What the reader looks at never moves becau
 or is loaded above. The end is followed until the reader goes away from it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,7 +22,8 @@ from textual.widget import Widget
 
 from palaver.tui import row_words
 from palaver.tui.drawn import DrawnRows
-from palaver.tui.heights import holds
+from palaver.tui.found import marked, pattern_of
+from palaver.tui.heights import belongs
 from palaver.tui.people import People
 from palaver.tui.rows import (
     AttemptRow,
@@ -35,8 +37,11 @@ from palaver.tui.rows import (
     ThinkingRow,
     ToolRow,
     UserRow,
+    text_of,
 )
 from palaver.tui.theme import palette_of
+
+Wish = Literal["copy", "whole", "edit"]
 
 OLDER_WITHIN_SCREENS = 2
 """Older messages are asked for before the reader reaches the end of what is at hand."""
@@ -65,7 +70,9 @@ class Transcript(ScrollView, can_focus=True):
         Binding("G", "to_start", "start", show=False),
         Binding("end", "to_end", "end", show=False),
         Binding("home", "to_start", "start", show=False),
-        Binding("y", "copy_row", "copy", show=False),
+        Binding("y", "ask('copy')", "copy", show=False),
+        Binding("w", "ask('whole')", "all of it", show=False),
+        Binding("e", "ask('edit')", "edit and resend", show=False),
     ]
 
     class Moved(Message):
@@ -86,10 +93,13 @@ class Transcript(ScrollView, can_focus=True):
             super().__init__()
             self.row = row
 
-    class CopyWanted(Message):
-        def __init__(self, row: Row) -> None:
+    class Wanted(Message):
+        """Something is to be done with a row: copied, read in full, edited and sent again."""
+
+        def __init__(self, row: Row, what: Wish) -> None:
             super().__init__()
             self.row = row
+            self.what = what
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -100,6 +110,8 @@ class Transcript(ScrollView, can_focus=True):
         self._cursor: str | None = None
         self._is_placing = False
         self._notice = ""
+        self._found: re.Pattern[str] | None = None
+        self._found_in = ""
 
     # -- what is shown
 
@@ -127,25 +139,32 @@ class Transcript(ScrollView, can_focus=True):
         """Forget what belongs to the conversation that was shown; say this until there are rows."""
         self._notice = notice
         self._cursor, self.following, self.new_count = None, True, 0
+        self._found = None
         self._drawn.clear()
         self.refresh()
 
     def go_to_end(self) -> None:
         self.following, self.new_count = True, 0
-        self._cursor = None
+        self._cursor = self._found = None
         self._settle(None)
         self.post_message(self.Moved(following=True, new_count=0))
 
-    def go_to_message(self, message: str) -> bool:
-        """Whether it is at hand."""
-        for row in self.rows:
-            if row.key == message or row.key.startswith(f"{message}:") or holds(row, message):
-                self.following = False
-                self._cursor = row.key
-                self._settle((row.key, 0))
-                self.post_message(self.Moved(following=False, new_count=self.new_count))
-                return True
-        return False
+    def go_to_message(self, message: str, looked_for: str = "") -> bool:
+        """Whether it is at hand. What was looked for is marked there, and a row that hides it is opened."""
+        rows = [row for row in self.rows if belongs(row, message)]
+        if not rows:
+            return False
+        self._found = pattern_of(looked_for)
+        self._found_in = message
+        row = next((row for row in rows if self._found and self._found.search(text_of(row))), rows[0])
+        if self._found and isinstance(row, ToolRow | ThinkingRow | GroupRow | NoteRow):
+            self._drawn.opened.add(row.key)
+            self._drawn.forget_height(self.rows.index(row))
+        self.following = False
+        self._cursor = row.key
+        self._settle((row.key, 0))
+        self.post_message(self.Moved(following=False, new_count=self.new_count))
+        return True
 
     def chosen_row(self) -> Row | None:
         place = self._drawn.place_of(self._cursor)
@@ -335,10 +354,10 @@ class Transcript(ScrollView, can_focus=True):
         if row is not None:
             self.post_message(self.Chosen(row))
 
-    def action_copy_row(self) -> None:
+    def action_ask(self, what: Wish) -> None:
         row = self.chosen_row()
         if row is not None:
-            self.post_message(self.CopyWanted(row))
+            self.post_message(self.Wanted(row, what))
 
     def action_to_end(self) -> None:
         self.go_to_end()
@@ -377,6 +396,8 @@ class Transcript(ScrollView, can_focus=True):
         if found is None:
             return Strip.blank(width, base)
         row, strip = found
+        if self._found is not None and belongs(row, self._found_in):
+            strip = marked(strip, self._found, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
         if not self.has_focus or row.key != self._cursor:
             return strip
         mark = Segment("▌", base + Style(color=palette.live))

@@ -7,6 +7,7 @@ Docks and screens never call the client for anything that changes something; the
 - `Begin`           a new conversation; the app creates it and opens it
 - `OpenConversation`, `JumpTo`, `ViewAt`    where to look
 - `Act`             one of the named actions, from a key or from the palette; the list of them is `ActionName`
+- `Read`            a text in full, on a screen of its own
 - `Copy`            text for the clipboard of the person's terminal
 - `Say`             one line for the person, never a storm of them
 
@@ -18,7 +19,7 @@ Orders for one conversation are carried out one after the other, as they were po
 and let go, a draft is set and cleared, and the last word must be the last to arrive.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from textual.message import Message
@@ -26,6 +27,8 @@ from textual.message import Message
 from palaver.schema.base import Delivery
 from palaver.schema.commands import Accepted, Command, CreateConversation
 from palaver.schema.content import Content, as_content, plain_text
+from palaver.tui.docks.attached import Attachment
+from palaver.tui.wholes import Whole
 
 Refused = Callable[[str], None]
 """Takes what the server said, or why it was not reached, as a sentence for a person."""
@@ -39,6 +42,7 @@ ActionName = Literal[
     "stop",
     "continue",
     "regenerate",
+    "edit",
     "find",
     "search",
     "end",
@@ -88,10 +92,13 @@ class Send(Intent):
         delivery: Delivery = "turn",
         *,
         priority: bool = False,
+        images: Sequence[Attachment] = (),
         refused: Refused | None = None,
     ) -> None:
+        """`images`: of this machine, to be uploaded before it goes."""
         super().__init__()
         self.conversation = conversation
+        self.images = tuple(images)
         self.content = content
         self.delivery = delivery
         self.priority = priority
@@ -136,13 +143,16 @@ class Begin(Intent):
 
 
 class OpenConversation(Intent):
-    """Show this conversation; with `message` (and its seq, for paging) at that message."""
+    """Show this conversation; with `message` (and its seq, for paging) at that message, `words` marked."""
 
-    def __init__(self, conversation: str, *, message: str | None = None, seq: int | None = None) -> None:
+    def __init__(
+        self, conversation: str, *, message: str | None = None, seq: int | None = None, words: str = ""
+    ) -> None:
         super().__init__()
         self.conversation = conversation
         self.message = message
         self.seq = seq
+        self.words = words
 
 
 class JumpTo(Intent):
@@ -169,6 +179,14 @@ class Act(Intent):
     def __init__(self, action: ActionName) -> None:
         super().__init__()
         self.action = action
+
+
+class Read(Intent):
+    """Show a text in full, of which a row shows a part."""
+
+    def __init__(self, whole: Whole) -> None:
+        super().__init__()
+        self.whole = whole
 
 
 class Copy(Intent):

@@ -14,7 +14,9 @@ from palaver.client.client import Client, Unreachable
 from palaver.clock import Clock
 from palaver.errors import LogUnavailable, PalaverError
 from palaver.schema.commands import SendMessage
+from palaver.tui import words
 from palaver.tui.intents import Send
+from palaver.tui.uploads import with_images
 
 PAUSE_S = 1.0
 """Between two tries while there is no connection; the client itself has tried several times in each."""
@@ -50,7 +52,7 @@ class Outbox:
 
     def add(self, send: Send) -> bool:
         """False when too much waits already."""
-        entry = Entry(str(uuid4()), send.conversation, send.text, self._clock.now_ms())
+        entry = Entry(str(uuid4()), send.conversation, send.text or words.Composer.IMAGE, self._clock.now_ms())
         try:
             self._waiting.put_nowait((entry.id, send))
         except asyncio.QueueFull:
@@ -64,11 +66,12 @@ class Outbox:
             await self._deliver(id, send)
 
     async def _deliver(self, id: str, send: Send) -> None:
-        command = SendMessage(
-            content=send.content, delivery=send.delivery, priority=send.priority, client_request_id=id
-        )
         while True:
             try:
+                content = await with_images(self._client, send.content, send.images)
+                command = SendMessage(
+                    content=content, delivery=send.delivery, priority=send.priority, client_request_id=id
+                )
                 accepted = await self._client.command(send.conversation, command)
             except (Unreachable, LogUnavailable):
                 self._set(replace(self._entries[id], state="offline"))

@@ -34,7 +34,6 @@ OPENING = "Opening …"
 FRESH = "What shall we work on?"
 NEW = "New since you left"
 NOT_AT_HAND = "That message is not here any more."
-PARTLY = "Only the beginning is at hand; the whole text is kept on the server."
 
 
 def new_below(n: int) -> str:
@@ -75,6 +74,7 @@ def thought_for(time: str) -> str:
 
 NO_OUTPUT = "No output."
 NO_OUTPUT_YET = "No output yet."
+WHOLE_OUTPUT = "W: Open the whole output"
 ONLY_ENDS = "Only the beginning and the end are shown."
 CHANGE_KINDS = {"created": "new", "modified": "", "deleted": "deleted", "renamed": "renamed"}
 
@@ -85,6 +85,11 @@ def more_lines(n: int) -> str:
 
 def lines_above(n: int) -> str:
     return f"… {count(n, 'line')} above"
+
+
+def whole_text(held: str) -> str:
+    """Begins with its key."""
+    return f"W: Show the whole text ({held})"
 
 
 def showing(shown: str, total: str) -> str:

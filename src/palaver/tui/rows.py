@@ -213,6 +213,24 @@ Row = (
     | PendingRow
 )
 
+
+def text_of(row: Row) -> str:
+    """What is copied of a row."""
+    match row:
+        case UserRow() | NoteRow():
+            return row.text
+        case TextRow() | ThinkingRow():
+            return row.block.text
+        case ToolRow():
+            return row.block.output or row.block.input_text
+        case GroupRow():
+            return "\n".join(text_of(member) for member in row.members)
+        case ErrorRow():
+            return row.error.message
+        case _:
+            return ""
+
+
 _WEIGHT: dict[Strength, int] = {"absent": 0, "low": 1, "medium": 2, "high": 3}
 
 

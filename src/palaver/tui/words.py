@@ -454,6 +454,20 @@ class Composer:
     COMMANDS = "commands"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."
     PAST = "You look at an earlier moment. Esc brings you back to now."
+    EDIT = "Edit and resend"
+    EDIT_HINT = "What follows this message is dropped, and the agent answers again."
+    EDIT_SEND = "resend"
+    EDIT_GONE = "The message is not in the conversation any more. Your words are kept here."
+    EDIT_BUSY = "The agent is at work. Stop it first, or wait for its answer."
+    EDIT_NONE = "There is no message of yours to edit here."
+    REMOVE_IMAGE = "remove image"
+    IMAGE = "Attached image"
+    IMAGE_TOO_LARGE = "An image may hold 10 MB."
+    TOO_MANY_IMAGES = "A message may hold 10 images."
+
+    @staticmethod
+    def image_gone(label: str) -> str:
+        return f"{label} cannot be read any more. Attach it again, or send the message without it."
 
     @staticmethod
     def too_long(held: str) -> str:

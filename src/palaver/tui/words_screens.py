@@ -182,6 +182,7 @@ class Actions:
         "stop": "Stop the agent",
         "continue": "Continue",
         "regenerate": "Answer again",
+        "edit": "Edit and resend",
         "find": "Find in conversation",
         "search": "Search all conversations",
         "end": "Go to the end",
@@ -236,7 +237,23 @@ class Keys:
     START = "To the start"
     PAGE = "Scroll by pages"
     WRITE = "Back to the message box"
+    WHOLE = "All of the block, when only a part is shown"
+    COPY = "Copy the block"
+    RESEND = "Edit your message and send it again"
+    PASTE = "Paste the path of an image to attach it; Backspace removes it"
     HELP = "This list"
+
+
+class WholeText:
+    LOADING = "Loading …"
+    SCROLL = "scroll"
+    END = "to the end"
+    COPY = "copy"
+    TOO_MUCH = "This is too much for a clipboard. Open the conversation on the page: it can be saved there."
+
+    @staticmethod
+    def cut(shown: str, total: str) -> str:
+        return f"Showing {shown} of {total}. The page of the server has all of it."
 
 
 class Agents:

@@ -1,12 +1,11 @@
 """Writing into a conversation: send at rest, queue while the agent works, steer where it can be steered.
 
 Mounted once; told with `show(state)` and `show_connection(…)`. What is written is kept on the server as the conversation's
-draft a moment after the last key, and at once when one leaves. A message of the queue is edited here too, held back on the
-server until it is saved. Posts `Send`, `Order`, `Act`; calls nothing but the source of file names it was given.
+draft a moment after the last key, and at once when one leaves. A message of the queue is edited here too, and one's own of
+the transcript. The path of an image that is pasted is an image to be sent. Posts `Send`, `Order`, `Act`; calls nothing but
+the source of file names it was given.
 """
 
-import asyncio
-from collections.abc import Sequence
 from functools import partial
 
 from textual.app import ComposeResult
@@ -17,40 +16,28 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from palaver.clock import Clock
-from palaver.errors import PalaverError
 from palaver.schema.base import Delivery
 from palaver.schema.commands import ClearDraft, EditQueued, SetDraft
-from palaver.schema.content import ImagePart, Part, TextPart, plain_text
 from palaver.schema.view import QueueItem, State
 from palaver.tui import words
+from palaver.tui.background import begin, defect_in
 from palaver.tui.connection import Connection
-from palaver.tui.docks.completion import (
-    CommandSource,
-    FileSource,
-    Suggestion,
-    Suggestions,
-    at_word,
-    commands_like,
-    files_like,
-    folder_of,
-    slash_word,
-)
+from palaver.tui.docks.attached import Attached, Attachment, images_in
+from palaver.tui.docks.completing import Completing
+from palaver.tui.docks.completion import CommandSource, FileSource
+from palaver.tui.docks.draft import Draft
+from palaver.tui.docks.editing import Edited, OfQueue
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.intents import Act, ActionName, Order, Send
-from palaver.tui.newest import defect_in, run_newest
 from palaver.tui.safe import prose, visible
 
 MESSAGE_BYTES = 1024 * 1024
 """The server's bound on a message."""
 DRAFT_PAUSE_S = 1.0
 """A draft is saved when the hands rest, not with every key."""
-OWN_DRAFTS = 8
-"""More than can be on their way at once."""
 LONG_PASTE_LINES = 20
 """A paste that is not all in sight is said in words."""
-FILES_S = 3.0
-"""Names of files that come later than this are not waited for."""
 
 
 class Composer(Vertical):
@@ -81,16 +68,15 @@ class Composer(Vertical):
     def __init__(self, clock: Clock, commands: CommandSource | None = None, files: FileSource | None = None) -> None:
         super().__init__()
         self._clock = clock
-        self._commands = commands
-        self._files = files
-        self._entries: dict[str, list[str]] = {}
+        self.prompt = Prompt(
+            placeholder=words.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
+        )
+        self._completing = Completing(self.prompt, commands, files)
+        self._attached = Attached()
         self._state = State()
         self._connection = Connection("open")
-        self._saved_draft = ""
-        """What the server has, or is about to have, as far as is known here."""
-        self._own_drafts: list[str] = []
-        """Told to the server, and not yet heard back from it."""
-        self._editing: QueueItem | None = None
+        self._draft = Draft()
+        self._editing: Edited | None = None
         self._set_aside = ""
         self._notice = ""
         self._refusal = ""
@@ -99,12 +85,11 @@ class Composer(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(classes="mode")
-        yield Suggestions()
+        yield self._completing
+        yield self._attached
         with Horizontal(classes="line"):
             yield Static(Content(">"), classes="sign")
-            yield Prompt(
-                placeholder=words.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
-            )
+            yield self.prompt
         yield Static(classes="notice")
         yield KeyLine(is_quiet=True, has_one_line=True, classes="hints")
 
@@ -113,12 +98,8 @@ class Composer(Vertical):
         self.retell()
 
     @property
-    def prompt(self) -> Prompt:
-        return self.query_one(Prompt)
-
-    @property
-    def editing(self) -> QueueItem | None:
-        return self._editing
+    def images(self) -> tuple[Attachment, ...]:
+        return self._attached.images
 
     def take_focus(self) -> None:
         self.prompt.focus()
@@ -131,20 +112,17 @@ class Composer(Vertical):
         before, self._state = self._state, state
         if state.conversation != before.conversation:
             self._enter(state, was_nowhere=not before.conversation)
-        elif state.draft != before.draft:
-            self._take_draft(state.draft)
-        if self._editing is not None and all(item.id != self._editing.id for item in state.queue):
-            self._leave_edit(keep=True)
+        elif state.draft != before.draft and self._draft.heard(state.draft, self._written):
+            self._load(state.draft)
+        if self._editing is not None and not self._editing.is_in(state):
+            self._leave_edit(gone=self._editing.gone)
         if not is_same:
             self.retell()
 
-    def _take_draft(self, draft: str) -> None:
-        """Changed on another device, unless it is our own coming back; what is being written here is never replaced."""
-        if draft in self._own_drafts:
-            del self._own_drafts[: self._own_drafts.index(draft) + 1]
-        elif self._editing is None and self.prompt.text == prose(self._saved_draft):
-            self._saved_draft = draft
-            self._load(draft)
+    @property
+    def _written(self) -> str | None:
+        """What may be the draft; None while something else is edited."""
+        return self.prompt.text if self._editing is None else None
 
     def show_connection(self, connection: Connection) -> None:
         self._connection = connection
@@ -160,17 +138,13 @@ class Composer(Vertical):
         self.prompt.read_only = bool(because)
         self.retell()
 
-    def insert(self, text: str) -> None:
-        """Words from elsewhere (a message to be edited and sent again) for the person to go on with."""
-        self._load(text)
-        self.take_focus()
-
     def _enter(self, state: State, *, was_nowhere: bool) -> None:
         self._editing, self._set_aside, self._notice, self._refusal = None, "", "", ""
-        self._entries, self._own_drafts = {}, []
-        self._saved_draft = state.draft
+        self._completing.forget()
+        self._draft = Draft(state.draft)
         # Written before the conversation was there: it came with the person.
-        if not (was_nowhere and self.prompt.text and not state.draft):
+        if not (was_nowhere and (self.prompt.text or self.images) and not state.draft):
+            self._attached.hold(())
             self._load(state.draft)
 
     def leave(self) -> None:
@@ -178,11 +152,11 @@ class Composer(Vertical):
         self._release()
 
     def _release(self) -> None:
-        if self._editing is not None:
-            self._order(EditQueued(item=self._editing.id, held=False))
-            self._editing = None
-        else:
+        if self._editing is None:
             self._save_draft()
+            return
+        self._order(self._editing.cancel())
+        self._editing = None
 
     def _load(self, text: str) -> None:
         self.prompt.load_text(prose(text))
@@ -223,7 +197,7 @@ class Composer(Vertical):
         if self._refusal:
             return self._refusal, True
         if self._editing is not None:
-            return words.Queue.EDITING, False
+            return self._editing.hint, False
         if not self._connection.is_open and self._connection.kind != "connecting":
             return words.Composer.OFFLINE, False
         return self._notice, False
@@ -231,12 +205,14 @@ class Composer(Vertical):
     def _hints(self) -> list[Key]:
         said, busy = words.Composer, self._state.turn is not None
         if self._editing is not None:
-            return [Key("Enter", words.Queue.SAVE, self._submit), Key("Esc", words.Queue.CANCEL, self._cancel_edit)]
+            save = Key("Enter", self._editing.save_label, self._submit)
+            return [save, Key("Esc", words.Queue.CANCEL, self._cancel_edit)]
         steer = busy and self._state.turn is not None and self._state.turn.steerable
         return [
             Key("Enter", said.QUEUE if busy else said.SEND, self._submit),
             *([Key("Ctrl+S", said.STEER, lambda: self._submit("boundary"))] if steer else []),
             *([Key("Esc", said.STOP, partial(self._act, "stop"))] if busy else []),
+            *([Key("Backspace", said.REMOVE_IMAGE, self._remove_image)] if self.images else []),
             Key("Ctrl+J", said.NEWLINE, lambda: self.prompt.insert("\n")),
             Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette")),
             *(
@@ -255,14 +231,16 @@ class Composer(Vertical):
         event.stop()
         if self.prompt.text != self._said_of:
             self._notice = self._refusal = ""
-        if self._editing is None and self.prompt.text != prose(self._saved_draft):
-            run_newest(self, self._save_later, "draft")
-        self._suggest()
+        if self._editing is None and not self._draft.is_saved(self.prompt.text):
+            begin(self, self._save_later, "draft", newest=True)
+        self._completing.suggest()
         self.retell()
 
     def _pasted(self, pasted: str) -> None:
         if (size := _size(pasted)) > MESSAGE_BYTES:
             self._tell(refusal=words.Composer.too_long(words.size(size)))
+        elif self._editing is None and (images := images_in(pasted)):
+            self._tell(refusal=self._attached.add(images))
         else:
             # What is pasted may hold the same tricks as what a model writes.
             text = prose(pasted.replace("\r\n", "\n").replace("\r", "\n"))
@@ -278,26 +256,36 @@ class Composer(Vertical):
         self.retell()
 
     def _pressed(self, pressed: str) -> None:
-        choosing = self.query_one(Suggestions)
+        choosing = self._completing.display
         match pressed:
-            case "up" if not choosing.display:
+            case "backspace":
+                self._remove_image()
+            case "up" if not choosing:
                 self.post_message(self.EditLast())
             case "up" | "down":
-                choosing.move(-1 if pressed == "up" else 1)
+                self._completing.move(-1 if pressed == "up" else 1)
             case "escape":
-                self._offer(())
+                self._completing.close()
             case "tab":
                 self._take_suggestion()
-            case "enter" if choosing.display:
+            case "enter" if choosing:
                 self._take_suggestion()
             case "enter":
                 self._submit()
             case _:
                 self._submit("boundary")
 
+    def _take_suggestion(self) -> None:
+        if action := self._completing.take():
+            self._act(action)
+
+    def _remove_image(self) -> None:
+        if self._attached.remove_last():
+            self.retell()
+
     def _submit(self, delivery: Delivery = "turn") -> None:
-        text = self.prompt.text
-        if not text.strip() or _size(text) > MESSAGE_BYTES or self._read_only:
+        text, images = self.prompt.text, self.images
+        if not (text.strip() or images) or _size(text) > MESSAGE_BYTES or self._read_only:
             return
         if self._editing is not None:
             self._save_edit(self._editing, text)
@@ -305,15 +293,18 @@ class Composer(Vertical):
         turn = self._state.turn
         steers = delivery == "boundary" and turn is not None and turn.steerable
         conversation = self._state.conversation
-        refused = partial(self._not_sent, conversation, text)
-        self.post_message(Send(conversation, text, "boundary" if steers else "turn", refused=refused))
+        refused = partial(self._not_sent, conversation, text, images)
+        said = text if text.strip() else ""
+        self.post_message(Send(conversation, said, "boundary" if steers else "turn", images=images, refused=refused))
+        self._attached.hold(())
         self._load("")
         self._save_draft()
 
-    def _not_sent(self, conversation: str, text: str, sentence: str) -> None:
+    def _not_sent(self, conversation: str, text: str, images: tuple[Attachment, ...], sentence: str) -> None:
         """What was written is not lost with a refusal."""
         if self._state.conversation == conversation and not self.prompt.text:
             self._load(text)
+            self._attached.hold(self.images or images)
         self._tell(refusal=words.said(sentence))
 
     # -- the draft
@@ -323,114 +314,65 @@ class Composer(Vertical):
         self._save_draft()
 
     def _save_draft(self) -> None:
-        text = self.prompt.text
-        if not self._state.conversation or self._editing is not None or text == prose(self._saved_draft):
-            return
-        self._saved_draft = text
-        self._own_drafts = [*self._own_drafts[-OWN_DRAFTS:], text]
-        self._order(SetDraft(text=text) if text else ClearDraft())
+        if self._state.conversation and self._editing is None:
+            self._order(self._draft.save(self.prompt.text))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if defect := defect_in(event):
             self.log.error(event.worker.error)
             self.post_message(defect)
 
-    def _order(self, command: SetDraft | ClearDraft | EditQueued) -> None:
-        self.post_message(Order(self._state.conversation, command, quiet=True))
+    def _order(self, command: SetDraft | ClearDraft | EditQueued | None) -> None:
+        if command is not None:
+            self.post_message(Order(self._state.conversation, command, quiet=True))
 
-    # -- a message of the queue
+    # -- a message that was sent before
 
-    def begin_edit(self, item: QueueItem) -> None:
-        """Hold it back on the server, and let the person change it here."""
+    def begin_edit(self, what: Edited | QueueItem) -> None:
+        """Let the person change it here; one of the queue is held back on the server meanwhile."""
+        edited = OfQueue(what) if isinstance(what, QueueItem) else what
         if self._editing is not None:
             self._cancel_edit()
         self._save_draft()
-        self._set_aside, self._editing = self.prompt.text, item
-        self._order(EditQueued(item=item.id, held=True))
-        self._load(plain_text(item.content))
+        self._set_aside, self._editing = self.prompt.text, edited
+        self._order(edited.begin())
+        self._load(edited.text)
         self.take_focus()
         self.retell()
 
-    def _save_edit(self, item: QueueItem, text: str) -> None:
-        images = tuple(part for part in item.content if isinstance(part, ImagePart))
-        content: str | tuple[Part, ...] = (TextPart(text=text), *images) if images else text
+    def _save_edit(self, edited: Edited, text: str) -> None:
         conversation = self._state.conversation
-        command = EditQueued(item=item.id, held=False, content=content)
-        self.post_message(Order(conversation, command, refused=partial(self._not_edited, conversation, text)))
+        refused = partial(self._not_edited, conversation, text, edited)
+        self.post_message(Order(conversation, edited.save(text), refused=refused))
         self._leave_edit()
 
-    def _not_edited(self, conversation: str, text: str, _: str) -> None:
-        """It left before the change arrived."""
-        self._not_sent(conversation, text, words.Queue.GONE)
+    def _not_edited(self, conversation: str, text: str, edited: Edited, sentence: str) -> None:
+        """One of the queue left before the change arrived."""
+        self._not_sent(conversation, text, (), edited.gone if isinstance(edited, OfQueue) else sentence)
 
     def _cancel_edit(self) -> None:
         if self._editing is not None:
-            self._order(EditQueued(item=self._editing.id, held=False))
+            self._order(self._editing.cancel())
             self._leave_edit()
 
-    def _leave_edit(self, *, keep: bool = False) -> None:
-        """Back to what was being written before; `keep`: it left the queue, and the words stay with the person."""
+    def _leave_edit(self, *, gone: str = "") -> None:
+        """Back to what was being written before; `gone`: it is not there any more, and the words stay with the person."""
         self._editing, aside, self._set_aside = None, self._set_aside, ""
-        if keep and not aside:
-            self._tell(words.Queue.GONE)
+        if gone and not aside:
+            self._tell(gone)
         else:
             self._load(aside)
         self.retell()
 
     def escape(self) -> bool:
         """Whether Esc closed something here."""
-        if self.query_one(Suggestions).display:
-            self._offer(())
+        if self._completing.display:
+            self._completing.close()
         elif self._editing is not None:
             self._cancel_edit()
         else:
             return False
         return True
-
-    # -- suggestions
-
-    def _suggest(self) -> None:
-        text = self.prompt.text
-        if self._commands is not None and (written := slash_word(text)) is not None:
-            self._offer(commands_like(written, self._commands()))
-            return
-        row, column = self.prompt.cursor_location
-        begun = at_word(self.prompt.document.get_line(row), column)
-        if self._files is None or begun is None:
-            self._offer(())
-        elif (folder := folder_of(begun[1])) in self._entries:
-            found = files_like(begun[1], self._entries[folder])
-            self._offer([] if found == [Suggestion(begun[1])] else found)
-        else:
-            run_newest(self, partial(self._look_into, self._files, folder), "files")
-
-    async def _look_into(self, files: FileSource, folder: str) -> None:
-        try:
-            async with asyncio.timeout(FILES_S):
-                self._entries[folder] = list(await files(folder))
-        except (PalaverError, TimeoutError):
-            self._offer(())
-            return
-        self._suggest()
-
-    def _offer(self, suggestions: Sequence[Suggestion]) -> None:
-        self.query_one(Suggestions).offer(suggestions)
-        self.prompt.is_choosing = bool(suggestions)
-
-    def _take_suggestion(self) -> None:
-        chosen = self.query_one(Suggestions).chosen
-        self._offer(())
-        if chosen is None:
-            return
-        if chosen.action is not None:
-            self._load("")
-            self.post_message(Act(chosen.action))
-            return
-        row, column = self.prompt.cursor_location
-        begun = at_word(self.prompt.document.get_line(row), column)
-        if begun is not None:
-            ending = "" if chosen.text.endswith("/") else " "
-            self.prompt.replace(f"@{chosen.text}{ending}", (row, begun[0]), (row, column))
 
 
 def _told(state: State) -> tuple[object, ...]:

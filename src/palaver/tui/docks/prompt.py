@@ -33,11 +33,17 @@ class Prompt(TextArea, inherit_bindings=False):
     def is_blank(self) -> bool:
         return self.text == ""
 
+    @property
+    def is_at_start(self) -> bool:
+        """Nothing stands before the cursor that could be taken away."""
+        return self.selection.is_empty and self.cursor_location == (0, 0)
+
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
         taken = key in ("enter", *STEER)
         taken = taken or (self.is_choosing and key in ("up", "down", "tab", "escape"))
         taken = taken or (key == "up" and self.is_blank)
+        taken = taken or (key == "backspace" and self.is_at_start)
         if taken or key in NEW_LINE:
             event.stop()
             event.prevent_default()

@@ -88,7 +88,7 @@ def _now(state: State) -> list[ActionName]:
     elif outcome in ("interrupted", "limited"):
         names.append("continue")
     if state.turn is None and state.messages:
-        names.append("regenerate")
+        names += ["regenerate", "edit"]
     if state.plan is not None and state.plan.items:
         names.append("plan")
     if state.queue:

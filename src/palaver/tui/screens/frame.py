@@ -18,8 +18,8 @@ from textual.worker import Worker
 
 from palaver.errors import PalaverError
 from palaver.tui import words, words_screens
+from palaver.tui.background import Work, begin, defect_in
 from palaver.tui.docks.keyline import Key, KeyLine
-from palaver.tui.newest import Work, defect_in, run_newest
 from palaver.tui.safe import visible
 
 
@@ -105,7 +105,7 @@ class Sheet(ModalScreen[None]):
 
     def read(self, reading: Work, group: str = "read") -> None:
         """Run something that asks the server; the newest of a group wins, a failure is said."""
-        run_newest(self, partial(self._guarded, reading), group)
+        begin(self, partial(self._guarded, reading), group, newest=True)
 
     async def _guarded(self, reading: Work) -> None:
         try:

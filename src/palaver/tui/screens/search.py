@@ -191,7 +191,7 @@ class SearchScreen(Sheet):
         if self._state is not None and hit.conversation == self._state.conversation:
             self.post_message(JumpTo(hit.message, hit.seq, words=self._query))
         else:
-            self.post_message(OpenConversation(hit.conversation, message=hit.message, seq=hit.seq))
+            self.post_message(OpenConversation(hit.conversation, message=hit.message, seq=hit.seq, words=self._query))
         self.action_close()
 
 
