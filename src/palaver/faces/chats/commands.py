@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from palaver.core.flat import owner_of
 from palaver.core.params import MODE_WORDS, MODES
-from palaver.core.state import open_requests
+from palaver.core.state import OPEN_TOOL, find_call, open_requests
 from palaver.errors import Invalid
 from palaver.faces.body import decode
 from palaver.schema.base import Id
@@ -269,6 +269,9 @@ def meant_by(asked: Translated, state: State, *, decides: bool) -> Meant:
             decisions = tuple(ToolDecision(call=one.tool_call_id, accepted=one.accepted) for one in asked.decisions)
             return Meant(DecideTools(client_request_id=request_id, decisions=decisions, then="stop"))
         case AskIdeToolResult():
+            tool = find_call(state, asked.tool_call_id)
+            if tool is not None and tool.status not in OPEN_TOOL:
+                raise Invalid("No tool waits for a result from the editor: this one has its result.")
             return Meant(
                 ReturnToolResult(
                     client_request_id=request_id,

@@ -21,6 +21,7 @@ from palaver.faces.chats.snapshot import (
     snapshot_frame,
     thread_of,
 )
+from palaver.faces.chats.states import between
 from palaver.faces.projected import Told
 from palaver.schema.events import (
     AnswerStarted,
@@ -121,6 +122,8 @@ class ChatsProjector:
             reasons = now["pause_reasons"]
             yield ("pause_required" if reasons else "pause_cleared"), {"reasons": reasons}
         if any(known.get(name) != now.get(name) for name in _ACTIVITY):
+            for passed in between(known["state"], now["state"]):
+                yield "runtime_updated", {"state": passed, "error": None, "is_compressing": False}
             yield "runtime_updated", activity_of(after)
 
 

@@ -47,6 +47,10 @@ def results(chat: Chat) -> list[Json]:
     return [message for message in chat.client.messages if message["role"] == "tool"]
 
 
+def states(frames: list[Json]) -> list[str]:
+    return [frame["state"] for frame in frames if frame["type"] == "runtime_updated"]
+
+
 def nothing_is_left_open(chat: Chat) -> None:
     calls = [call["id"] for message in chat.client.messages for call in message.get("tool_calls", [])]
     assert sorted(calls) == sorted(result["tool_call_id"] for result in results(chat))
@@ -91,7 +95,8 @@ async def test_failed_answer_is_an_error_that_keeps_what_was_said(work: Work) ->
         await chat.until_state("error")
         assert chat.client.runtime["error"]
         await whole(chat)
-        await chat.say("And now?")
+        await chat.did("user_message", content="And now?")
+        assert states(await chat.answered()) == ["idle", "generating", "idle"]
         assert chat.client.runtime["error"] is None
 
 
@@ -198,7 +203,10 @@ async def test_editor_executes_its_own_tools(work: Work) -> None:
         (call,) = chat.client.messages[-1]["tool_calls"]
         assert await chat.did("user_message", content="later") == "accepted"
         result = {"tool_call_id": call["id"], "content": "Renamed.", "tool_failed": False}
-        assert await chat.did("ide_tool_result", **result) == "accepted"
+        assert await chat.did("ide_tool_result", client_request_id="renamed", **result) == "accepted"
+        late = await chat.command("ide_tool_result", **result)
+        assert (late.status_code, late.json()["status"]) == (400, "invalid_content")
+        assert await chat.did("ide_tool_result", client_request_id="renamed", **result) == "duplicate"
         await chat.until(lambda frame: "later" in str(frame.get("message", {}).get("content")))
         await chat.answered()
         assert results(chat)[0].items() >= {**result, "role": "tool"}.items()
@@ -305,4 +313,20 @@ async def test_decision_on_another_face_is_seen_here(work: Work) -> None:
         await work.decide(chat.id, request)
         await chat.until_state("idle")
         assert [result["tool_failed"] for result in results(chat)] == [False]
+        await whole(chat)
+
+
+async def test_texts_of_any_length_are_told_whole(work: Work) -> None:
+    answer, message = "tide " * 30_000, "ebb " * 100_000
+    work.provider.script.append(Answer.of(answer, when="ebb", chunk_chars=4_000))
+    async with chatting(work) as chat:
+        await chat.say(message)
+        assert [(role, text) for role, text in chat.texts if role in ("user", "assistant")] == [
+            ("user", message),
+            ("assistant", answer),
+        ]
+        edited = "flow " * 100_000
+        await chat.did("update_message", message_id=chat.client.messages[0]["message_id"], content=edited)
+        await chat.until(lambda frame: frame["type"] == "message_updated")
+        assert chat.texts[0] == ("user", edited)
         await whole(chat)

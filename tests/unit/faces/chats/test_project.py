@@ -9,8 +9,9 @@ from palaver.core.evolve import evolve
 from palaver.core.state import status_of
 from palaver.faces.chats.project import ChatsProjector
 from palaver.faces.chats.snapshot import CHATS_STRIDE, snapshot_frame
+from palaver.faces.chats.states import FOLLOWING, between
 from palaver.schema.events import Event, LogCompacted, decode_event
-from palaver.schema.view import State
+from palaver.schema.view import State, Status
 from tests.unit.faces.chats.client import ChatsClient, Json, frames_of
 
 GOLDEN = Path(__file__).parents[3] / "golden"
@@ -111,3 +112,24 @@ def test_renewed_view_is_told_as_a_snapshot_with_a_number_that_never_goes_back()
         (told,) = projector.renewed(State(conversation="c", seq=seq, title="Renewed"))
         (frame,) = frames_of(told.body)
         assert (frame["type"], frame["thread"]["title"], int(frame["seq"])) == ("snapshot", "Renewed", least)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_follow_each_other_as_the_contract_draws_them(name: str) -> None:
+    state = start_of(name)
+    projector = ChatsProjector(state)
+    known: Status = shown(state)["runtime"]["state"]
+    for event in events_of(name):
+        before, state = state, evolve(state, event)
+        for told in projector.project(event, before, state):
+            for frame in frames_of(told.body):
+                if frame["type"] == "runtime_updated":
+                    assert frame["state"] == known or frame["state"] in FOLLOWING[known], f"{name} at {state.seq}"
+                    known = frame["state"]
+
+
+def test_way_between_any_two_states_is_drawn() -> None:
+    for known in FOLLOWING:
+        for now in FOLLOWING:
+            way = (known, *between(known, now), now)
+            assert all(step == then or then in FOLLOWING[step] for step, then in zip(way, way[1:], strict=False)), way
