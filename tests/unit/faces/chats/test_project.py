@@ -1,5 +1,6 @@
 """What the chats face says of every golden log: applied frame by frame it is what a snapshot shows, at every event."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -132,4 +133,4 @@ def test_way_between_any_two_states_is_drawn() -> None:
     for known in FOLLOWING:
         for now in FOLLOWING:
             way = (known, *between(known, now), now)
-            assert all(step == then or then in FOLLOWING[step] for step, then in zip(way, way[1:], strict=False)), way
+            assert all(step == then or then in FOLLOWING[step] for step, then in pairwise(way)), way
