@@ -89,3 +89,23 @@ async def test_selection_stays_while_its_paragraph_grows(ada: Visitor, provider:
     await expect(ada.log.locator("p code")).to_have_text("it")
     await ada.rests()
     assert await ada.page.evaluate("getSelection().toString()") == "word1"
+
+
+PILLS = """() => {
+  window.pillCount = 0;
+  const look = () => { window.pillCount += document.querySelectorAll('.pill').length };
+  new MutationObserver(look).observe(document.body, {subtree: true, childList: true});
+}"""
+
+
+async def test_opening_a_row_at_the_end_offers_no_way_to_the_end(ada: Visitor) -> None:
+    await ada.begin("!think A short thought.\n!say The very end.")
+    await ada.rests()
+    thought = ada.row(re.compile("^Thought"))
+    await expect(thought).to_be_in_viewport()
+    await stands_still(ada.page)
+    await ada.page.evaluate(PILLS)
+    await thought.get_by_role("button").press("Enter")
+    await expect(thought).to_contain_text("A short thought.")
+    await stands_still(ada.page)
+    assert await ada.page.evaluate("window.pillCount") == 0

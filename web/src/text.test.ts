@@ -55,3 +55,10 @@ test("several things are listed as in a sentence", () => {
   expect([list("a"), list("a", false, "b"), list("a", "b", "c"), list(false)]).toEqual(["a", "a and b", "a, b and c", ""]);
   expect(text.knowledge.line(2, 1, 0)).toBe("Recalled 2 notes and 1 conversation");
 });
+
+test("an agent says what it answers with, to a person", () => {
+  const { runsOn } = text.fresh;
+  expect([runsOn("api", "keeper-1"), runsOn("api", null)]).toEqual(["Answers with keeper-1", "Answers with the server's model"]);
+  expect([runsOn("claude", "opus"), runsOn("codex", null)]).toEqual(["Claude Code with opus", "Codex"]);
+  expect(runsOn("demo", null)).toBe("A demonstration without a model");
+});

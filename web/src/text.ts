@@ -259,8 +259,11 @@ export const text = {
     modelAndMore: "Model and settings …",
     /** What an agent runs on: a program by its name, a model by its own. */
     runsOn: (backend: string, model: string | null) => {
-      const runner = { claude: "Claude Code", codex: "Codex", pi: "Pi", local: "A small model on the server", demo: "A demonstration without a model" }[backend];
-      return runner && model ? `${runner} with ${model}` : (runner ?? (model ? `Answers with ${model}` : ""));
+      const programs: Record<string, string> = { claude: "Claude Code", codex: "Codex", pi: "Pi", acp: "A program on the server" };
+      const runner = programs[backend];
+      if (runner) return model ? `${runner} with ${model}` : runner;
+      if (backend === "demo") return "A demonstration without a model";
+      return `Answers with ${model ?? "the server's model"}`;
     },
     chosen: (agent: string, model: string | null) => `Agent: ${agent}${model ? `, model ${model}` : ""}`,
   },

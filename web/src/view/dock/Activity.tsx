@@ -29,7 +29,7 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   const waiting = useWaitsBelow(conversation.id) || (activity?.waiting ?? null) !== null;
   const words = wordsOf();
   const silent = now - state.updated_at;
-  const stalled = !lost && !waiting && !turn.retry && activity?.tool?.status !== "running" && silent > STALLED_MS;
+  const stalled = !lost && !waiting && !turn.retry && !isCompacting(turn) && activity?.tool?.status !== "running" && silent > STALLED_MS;
 
   function wordsOf(): { what: string; since: number | null } {
     const isStopping = outbox.some(({ command, status }) => command.type === "interrupt" && status !== "failed");

@@ -1,0 +1,46 @@
+"""Menus: they stay inside a window that becomes smaller, and say to a person what one chooses between."""
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.looks import FRAME, SCHEMES, picture
+from tests.browser.visitor import DESKTOP, PHONE, Visitor
+
+WAIT_S = 20.0
+
+# In a window of that width every open menu is whole.
+INSIDE = """width => innerWidth === width && [...document.querySelectorAll('.menu:popover-open')]
+  .map(menu => menu.getBoundingClientRect())
+  .every(({left, right, top, bottom}) => left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight)"""
+
+
+async def stays_inside(page: Page, size: tuple[int, int]) -> None:
+    width, height = size
+    await page.set_viewport_size({"width": width, "height": height})
+    async with asyncio.timeout(WAIT_S):
+        while not await page.evaluate(INSIDE, width):
+            await page.evaluate(FRAME)
+
+
+@pytest.mark.parametrize("name", ["Conversation actions", "Mode: Ask first", "Context and cost"])
+async def test_open_menu_stays_inside_a_window_that_becomes_narrow_and_wide_again(ada: Visitor, name: str) -> None:
+    await ada.begin("Good morning")
+    await ada.rests()
+    await ada.page.get_by_role("button", name=name).click()
+    await expect(ada.page.locator(".menu:popover-open")).to_be_visible()
+    await stays_inside(ada.page, PHONE)
+    await picture(ada.page, f"menu-narrowed-{name.split(maxsplit=1)[0].lower().strip(':')}")
+    await stays_inside(ada.page, DESKTOP)
+
+
+async def test_agents_to_choose_from_say_what_they_answer_with(ada: Visitor) -> None:
+    await ada.go()
+    await ada.page.get_by_role("button", name=re.compile("^Agent: ")).click()
+    agent = ada.page.get_by_role("menuitemradio", name=re.compile("^Assistant"))
+    await expect(agent).to_contain_text("Answers with the server's model")
+    await expect(ada.page.get_by_role("menu")).not_to_contain_text(re.compile(r"\bapi\b"))
+    for scheme in SCHEMES:
+        await picture(ada.page, f"agent-menu-{scheme}", scheme)
