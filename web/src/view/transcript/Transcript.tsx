@@ -55,7 +55,7 @@ function Scroller({ conversation, place }: ScrollerProps) {
   const elementOf = useElements();
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
-  const { pill, report, touched } = useFollow(scroller, rows.length, prependCount);
+  const { pill, hushed, report, touched } = useFollow(scroller, rows.length, prependCount);
 
   // `shift` keeps the place from the end, and only where rows were put before the first.
   const prepended = useRef(prependCount);
@@ -123,9 +123,11 @@ function Scroller({ conversation, place }: ScrollerProps) {
   const onOpening = (event: MouseEvent): void => {
     const target = event.target instanceof Element ? event.target.closest("[aria-expanded=false]:not([aria-haspopup])") : null;
     if (target === null) return;
+    hushed.current = pill === null;
     report({ type: "jumped_away" });
     setTimeout(() => {
-      if (scroller.current && isAtEnd(scroller.current)) report({ type: "scrolled", atEnd: true });
+      hushed.current = false;
+      report(scroller.current && isAtEnd(scroller.current) ? { type: "scrolled", atEnd: true } : { type: "grew", newRows: 0 });
     }, OPENED_MS);
   };
 
@@ -237,6 +239,8 @@ function useShownRows({ rows, outbox, state, leftAt }: OpenConversation): readon
 function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: number, prependCount: number) {
   const state = useRef(FOLLOWING);
   const intentUntil = useRef(0);
+  // Until it is known whether the reader has left the end, no way back to it is offered.
+  const hushed = useRef(false);
   const [pill, setPill] = useState<number | null>(null);
 
   const report = useCallback(
@@ -247,7 +251,7 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
         element.scrollTop = element.scrollHeight;
         state.current = follow(state.current, { type: "settled" });
       }
-      setPill(state.current.following ? null : state.current.newCount);
+      setPill(state.current.following || hushed.current ? null : state.current.newCount);
     },
     [scroller],
   );
@@ -280,7 +284,7 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
     report({ type: "grew", newRows });
   }, [rowCount, prependCount, report]);
 
-  return { pill, report, touched };
+  return { pill, hushed, report, touched };
 }
 
 function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolean {
