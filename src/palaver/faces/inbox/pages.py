@@ -82,8 +82,11 @@ class Pages:
     async def made_by(self, accepted: Accepted) -> InboxMessage:
         """The message that a command made. It stands at the end of what the command did."""
         async for event in self._events(accepted.conversation, max(0, accepted.seq - COMMAND_EVENTS)):
-            named = (getattr(event, "message", None), getattr(event, "item", None))
-            if accepted.id in named or (accepted.id is None and event.seq == accepted.seq):
+            if accepted.id is None:
+                made = event.seq == accepted.seq
+            else:
+                made = accepted.id in (getattr(event, "message", None), getattr(event, "item", None))
+            if made:
                 for one in posted(event):
                     return one.message
         raise NotFound("The message is not in the inbox.")

@@ -76,6 +76,21 @@ async def test_agent_from_elsewhere_speaks_on_screen_and_in_the_inbox_without_a_
         assert view["last_turn"] is None
 
 
+async def test_each_post_is_answered_with_its_own_id_whatever_was_said_just_before(tmp_path: Path) -> None:
+    async with serving(tmp_path, [Say("An answer.")]) as served:
+        conversation = await served.create()
+        async with inbox(served, "human", conversation) as human, inbox(served, "assistant", conversation) as agent:
+            asked = await human.say("A question.")
+            await human.until("A question.", "An answer.")
+            await served.settled(conversation)
+            posts = [
+                await agent.call("chat.assistant.post", mime="text/plain", content=text) for text in ("one", "two")
+            ]
+            messages = await human.until("one", "two")
+            told = [{"id": message["id"], "ts": message["ts"]} for message in messages]
+            assert [asked, *posts] == [told[0], *told[2:]]
+
+
 async def test_retired_names_do_the_same_and_are_said_to_be_deprecated(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         conversation = await served.create()
