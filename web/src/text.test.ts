@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, count, day, duration, elapsed, list, money, said, text, tokens } from "./text";
+import { ago, bytes, count, day, duration, elapsed, list, money, said, shortPaths, text, tokens } from "./text";
 
 test("durations are said in the unit a person would use", () => {
   expect([0, 240, 999, 12_300, 60_000, 185_000, 4_320_000].map(duration)).toEqual([
@@ -61,4 +61,11 @@ test("an agent says what it answers with, to a person", () => {
   expect([runsOn("api", "keeper-1"), runsOn("api", null)]).toEqual(["Answers with keeper-1", "Answers with the server's model"]);
   expect([runsOn("claude", "opus"), runsOn("codex", null)]).toEqual(["Claude Code with opus", "Codex"]);
   expect(runsOn("demo", null)).toBe("A demonstration without a model");
+});
+
+test("a command or a sentence is shown without the long way to a program", () => {
+  expect(shortPaths("/home/ada/.local/bin/codex login")).toBe("~/.local/bin/codex login");
+  expect(shortPaths("Nobody is logged in. Run /root/.local/bin/codex login")).toBe("Nobody is logged in. Run ~/.local/bin/codex login");
+  expect(shortPaths("/srv/tools/node_modules/@openai/codex/vendor/x86_64/codex/codex login")).toBe("…/codex/codex login");
+  expect(shortPaths("npm install -g @earendil-works/pi, then /login")).toBe("npm install -g @earendil-works/pi, then /login");
 });

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import type { AgentEntry } from "../../protocol/wire";
-import { said, text } from "../../text";
+import { said, shortPaths, text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask } from "../keys";
@@ -18,7 +18,7 @@ export function AgentChoice({ id, params }: { id: string; params: object }) {
   const actions: MenuAction[] = [
     ...agents.map((one) => ({
       label: one.name,
-      hint: one.ready ? text.fresh.runsOn(one.backend, one.model) : said(one.problem ?? one.note ?? ""),
+      hint: one.ready ? text.fresh.runsOn(one.backend, one.model) : said(shortPaths(one.problem ?? one.note ?? "")),
       disabled: one.problem != null,
       checked: one.id === agent,
       onSelect: () => {

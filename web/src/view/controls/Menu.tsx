@@ -88,11 +88,11 @@ function MenuList({ label, actions, anchor, align, onClose }: MenuListProps) {
     if (anchor) place(element, anchor.getBoundingClientRect(), align);
     const first = element.querySelector<HTMLElement>("[aria-checked=true]") ?? element.querySelector<HTMLElement>("[role^=menuitem]");
     first?.focus();
-    // A window that is made smaller takes the button elsewhere, or away.
+    // Another width arranges the page anew and may take the button away; another height is a phone's keyboard going.
+    const { innerWidth } = window;
     const arrange = (): void => {
-      if (!anchor) return;
-      if (anchor.offsetParent === null) element.hidePopover();
-      else place(element, anchor.getBoundingClientRect(), align);
+      if (window.innerWidth !== innerWidth) element.hidePopover();
+      else if (anchor) place(element, anchor.getBoundingClientRect(), align);
     };
     window.addEventListener("resize", arrange);
     return () => window.removeEventListener("resize", arrange);

@@ -1,9 +1,10 @@
 /** A sentence of the server: what it quotes as code is shown as code, and a lone command can be copied. */
 
+import { shortPaths } from "../../text";
 import { later } from "../../text.later";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
-import { isCommand, piecesOf, shownCommand } from "./pieces";
+import { isCommand, piecesOf } from "./pieces";
 
 export function Words({ children }: { children: string }) {
   return (
@@ -33,7 +34,7 @@ export function Fix({ children }: { children: string }) {
   return (
     <div className="command-line">
       <code className="mono" title={children}>
-        {visible(shownCommand(children))}
+        {visible(shortPaths(children))}
       </code>
       <Copy label={later.screen.copyCommand} content={() => children} />
     </div>

@@ -30,8 +30,11 @@ export function Meter({ id: conversation }: { id: string }) {
   const spent = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
   useEffect(() => {
     if (!open) return;
-    // A window of another size has its button elsewhere.
-    const close = (): void => box.current?.hidePopover();
+    // A window of another width has its button elsewhere.
+    const { innerWidth } = window;
+    const close = (): void => {
+      if (window.innerWidth !== innerWidth) box.current?.hidePopover();
+    };
     window.addEventListener("resize", close);
     return () => window.removeEventListener("resize", close);
   }, [open]);

@@ -4,7 +4,7 @@ import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react"
 import type { Listed } from "../../protocol/agents";
 import type { AgentEntry } from "../../protocol/wire";
 import { asApiError } from "../../transport/api";
-import { said, text } from "../../text";
+import { said, shortPaths, text } from "../../text";
 import { later } from "../../text.later";
 import { contentOf, useAttachments } from "../composer/attachments";
 import { ComposerBox, type ComposerHandle } from "../composer/ComposerBox";
@@ -253,7 +253,7 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
       actions={[...agents.map((known) => ({
         label: known.name,
         checked: known.id === agent?.id,
-        hint: known.ready ? text.fresh.runsOn(known.backend, known.model) : said(known.problem ?? known.note ?? ""),
+        hint: known.ready ? text.fresh.runsOn(known.backend, known.model) : said(shortPaths(known.problem ?? known.note ?? "")),
         disabled: known.problem != null,
         onSelect: () => onChoose(known.id),
       })), { label: later.fresh.allAgents, icon: "sliders" as const, onSelect: () => goTo("/agents") }]}
@@ -269,7 +269,7 @@ function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: str
   if (phase === "ready" && !agent?.ready) {
     return (
       <p className="home-note">
-        <span className="is-wait">{agent?.note ? said(agent.note) : later.backends.needed}</span>{" "}
+        <span className="is-wait">{agent?.note ? said(shortPaths(agent.note)) : later.backends.needed}</span>{" "}
         <ScreenLink to="/backends">{later.backends.see}</ScreenLink>
       </p>
     );
