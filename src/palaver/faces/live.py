@@ -34,7 +34,7 @@ def live_faces(server: ServerParts) -> LiveFaces:
 
     live = LiveFaces(
         stream=Projected(server.feed, server.directory.state, stream),
-        chats=Rooms(server.feed, server.directory.whole),
+        chats=Rooms(server.feed, server.directory.whole, server.log.blobs),
         bus=Bus(server.log, server.feed, server.clock),
         socket=SocketFace(server),
     )

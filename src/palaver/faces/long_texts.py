@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from palaver.log.base import Blobs
 from palaver.schema.base import BlobRef
-from palaver.schema.content import TextPart
-from palaver.schema.events import Event, MessageAdded, TextFinished
+from palaver.schema.content import Content, TextPart
+from palaver.schema.events import Event, MessageAdded, MessageEdited, TextFinished
 from palaver.schema.view import TextBlock
 
 
@@ -27,27 +27,33 @@ def is_cut(event: Event) -> bool:
 
 async def with_whole_text(event: Event, blobs: Blobs) -> Event:
     """The event as it would be if it could hold all of it. What is no longer stored stays as long as it is."""
-    if not is_cut(event):
-        return event
     match event:
+        case MessageEdited():
+            return replace(event, content=await _content(event.content, blobs))
         case TextFinished(blob=BlobRef() as blob):
             return replace(event, text=await _text(blob, blobs) or event.text)
-        case MessageAdded():
-            content = [
-                replace(part, text=await _text(part.blob, blobs) or part.text)
-                if isinstance(part, TextPart) and part.blob
-                else part
-                for part in event.content
-            ]
+        case MessageAdded() if is_cut(event):
+            content = await _content(event.content, blobs)
             blocks = [
                 replace(block, text=await _text(block.blob, blobs) or block.text)
                 if isinstance(block, TextBlock) and block.blob
                 else block
                 for block in event.blocks or ()
             ]
-            return replace(event, content=tuple(content), blocks=None if event.blocks is None else tuple(blocks))
+            return replace(event, content=content, blocks=None if event.blocks is None else tuple(blocks))
         case _:
             return event
+
+
+async def _content(content: Content, blobs: Blobs) -> Content:
+    return tuple(
+        [
+            replace(part, text=await _text(part.blob, blobs) or part.text)
+            if isinstance(part, TextPart) and part.blob
+            else part
+            for part in content
+        ]
+    )
 
 
 async def _text(blob: BlobRef, blobs: Blobs) -> str | None:

@@ -63,6 +63,8 @@ class Gathering(Protocol):
 View = Callable[[str], Awaitable[State]]
 """A conversation's view: with its last messages, or whole, as the face needs it."""
 MakeProjector = Callable[[State], Projector]
+Whole = Callable[[Event], Awaitable[Event]]
+"""An event with what it could not hold itself, for a face that tells texts of any length."""
 
 
 @dataclass(slots=True)
@@ -84,10 +86,11 @@ class _Channel:
 class Projected:
     """One face's live conversations."""
 
-    def __init__(self, feed: Feed, view: View, make: MakeProjector) -> None:
+    def __init__(self, feed: Feed, view: View, make: MakeProjector, whole: Whole | None = None) -> None:
         self._feed = feed
         self._view = view
         self._make = make
+        self._whole = whole
         self._channels: dict[str, _Channel] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._pumps: dict[str, asyncio.Task[None]] = {}
@@ -136,8 +139,9 @@ class Projected:
                 async for item in items:
                     match item:
                         case Frame():
-                            for line in item.body.splitlines():
-                                self._project(channel, decode_event(line))
+                            # Fetched before any is projected: nobody may read between the events of one frame.
+                            for event in await self._events(item):
+                                self._project(channel, event)
                             if isinstance(channel.projector, Gathering):
                                 channel.ring.say(channel.projector.gathered())
                         case Snapshot():
@@ -151,6 +155,10 @@ class Projected:
                     channel.ring.wake()
         except PalaverError as ended:
             channel.ring.close(ended)
+
+    async def _events(self, frame: Frame) -> list[Event]:
+        events = [decode_event(line) for line in frame.body.splitlines()]
+        return events if self._whole is None else [await self._whole(event) for event in events]
 
     def _project(self, channel: _Channel, event: Event) -> None:
         if event.seq <= channel.state.seq:

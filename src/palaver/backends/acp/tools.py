@@ -41,7 +41,7 @@ LINE_BYTES = 1 << 20
 CONNECTIONS_MOST = 8
 """An agent needs one a session, and for a moment two when it loads one."""
 SIGN_OF_LIFE_S = 10.0
-"""A task takes its time; clients give up after as little as half a minute without progress."""
+"""A task takes its time; opencode 1.18 gives up after a minute without progress."""
 PATH_CHARS = 100
 """Of a socket's address: systems allow 104 or 108 bytes."""
 

@@ -1,20 +1,26 @@
 """Chats that somebody follows, and the answers to commands that all of them are told.
 
-One projection a chat, whoever reads. A command and its repetition come one after the other, so that one of them is told that
-it is the repetition. Holds nothing that outlives a connection or a request.
+One projection a chat, whoever reads, with every text whole: this face has no word for one that is cut. A command and its
+repetition come one after the other, so that one of them is told that it is the repetition. Holds nothing that outlives a
+connection or a request.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
 from weakref import WeakValueDictionary
 
+from msgspec.structs import replace
+
+from palaver.conversation.transcripts import with_whole_texts
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.project import ChatsProjector
 from palaver.faces.chats.snapshot import snapshot_frame
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
+from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projected import Following, Projected, Projector, Told, View
 from palaver.faces.ring import Beat, Behind
 from palaver.feed.feed import Feed
+from palaver.log.base import Blobs
 from palaver.schema.view import State
 
 LONG_MESSAGES = 200
@@ -22,9 +28,14 @@ LONG_MESSAGES = 200
 
 
 class Rooms:
-    def __init__(self, feed: Feed, whole: View) -> None:
+    def __init__(self, feed: Feed, whole: View, blobs: Blobs) -> None:
         """`whole`: the view of a conversation with all its messages."""
-        self._projected = Projected(feed, whole, ChatsProjector)
+
+        async def view(chat: str) -> State:
+            state = await whole(chat)
+            return replace(state, messages=tuple([await with_whole_texts(one, blobs) for one in state.messages]))
+
+        self._projected = Projected(feed, view, ChatsProjector, lambda event: with_whole_text(event, blobs))
         self._under_way: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @property

@@ -28,7 +28,7 @@ class World:
         self.clock = ManualClock()
         self.feed = Feed(self.log, self.clock, self.snapshot)
         self.view = State()
-        self.rooms = Rooms(self.feed, self.whole)
+        self.rooms = Rooms(self.feed, self.whole, self.log.blobs)
 
     async def snapshot(self, conversation: str) -> tuple[int, bytes]:
         return self.view.seq, b"{}"
