@@ -157,7 +157,7 @@ async def test_mission_under_way_says_who_is_woken_when_and_what_it_cost(
         base = {"idle_prompt": "Go on.", "idle_interval_s": 60, "conversation": conversation, "triggered": 3}
         return {"agent": name, "status": status, "next_due_at": None, "own": {"agent": name}, **base, **more}
 
-    mission = {
+    mission: dict[str, Any] = {
         "active": True,
         "project": str(palaver.project),
         "stream": "project-x",
@@ -170,7 +170,7 @@ async def test_mission_under_way_says_who_is_woken_when_and_what_it_cost(
         "limit": 100,
         "status": "active",
         "agents": [
-            agent("builder", "resting", next_due_at=now_ms + 40_000),
+            agent("builder", "resting"),
             agent("watcher", "busy"),
             agent("default", "waiting"),
             agent("demo", "no_prompt", idle_prompt=None, conversation=None, triggered=0),
@@ -179,6 +179,8 @@ async def test_mission_under_way_says_who_is_woken_when_and_what_it_cost(
     }
 
     async def told(route: Route) -> None:
+        # From now on, not from when the test began: the page may take its time.
+        mission["agents"][0]["next_due_at"] = int(time() * 1000) + 40_000
         await route.fulfill(json=mission)
 
     await ada.page.route("**/api/projects/mission?**", told)
@@ -217,7 +219,9 @@ async def test_folder_says_how_an_agent_rests_and_takes_it_back(
     # The server raised it to the shortest rest there is.
     await expect(ada.page.get_by_label("Woken after (s)")).to_have_value("30")
     await ada.page.get_by_label("Idle prompt").fill("")
-    await save.click()
+    # What was said of the first time may still stand there.
+    async with ada.page.expect_response(lambda answer: answer.request.method == "PUT"):
+        await save.click()
     await expect(ada.page.get_by_text("Saved.")).to_be_visible()
     assert sent == [{"idle_prompt": "Watch.", "idle_interval_s": 5}, {"idle_prompt": None}]
 

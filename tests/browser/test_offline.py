@@ -118,9 +118,7 @@ async def test_conversation_that_was_not_seen_here_is_said_to_be_missing_from_th
 
 async def test_signing_out_takes_the_copy_away(palaver: Palaver, visitors: Visitors) -> None:
     ada, conversation = await reader(visitors, palaver, (1280, 900))
-    await ada.press("Control+k")
-    await ada.page.get_by_role("combobox", name="Commands").fill("sign out")
-    await ada.press("Enter")
+    await ada.command("sign out")
     await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
     await copied(ada.page, lambda found: not found)
     await palaver.stop()

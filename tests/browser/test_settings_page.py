@@ -8,25 +8,27 @@ from tests.browser.looks import SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 
-LOOKS = "({ dataset: { theme, density, motion } }) => [theme ?? null, density ?? null, motion ?? null]"
 
-
-async def looks(ada: Visitor) -> list[str | None]:
-    found: list[str | None] = await ada.page.locator("html").evaluate(LOOKS)
-    return found
+async def looks(ada: Visitor, **wanted: str | None) -> None:
+    html = ada.page.locator("html")
+    for name, value in wanted.items():
+        if value is None:
+            await expect(html).not_to_have_attribute(f"data-{name}", re.compile(""))
+        else:
+            await expect(html).to_have_attribute(f"data-{name}", value)
 
 
 async def test_looks_hold_at_once_and_after_a_reload(ada: Visitor) -> None:
     await ada.go("/settings")
     for choice in ("Dark", "Compact", "None"):
         await ada.page.get_by_role("radio", name=choice, exact=True).check()
-    assert await looks(ada) == ["dark", "compact", "less"]
+    await looks(ada, theme="dark", density="compact", motion="less")
     await ada.page.reload()
     await expect(ada.page.get_by_role("radio", name="Compact")).to_be_checked()
-    assert await looks(ada) == ["dark", "compact", "less"]
+    await looks(ada, theme="dark", density="compact", motion="less")
     await ada.page.get_by_role("radio", name="Roomy").check()
     await ada.page.get_by_role("radio", name="Light").check()
-    assert await looks(ada) == ["light", None, "less"]
+    await looks(ada, theme="light", density=None, motion="less")
 
 
 async def test_what_is_always_allowed_is_taken_back(ada: Visitor) -> None:
@@ -73,9 +75,7 @@ async def test_answers_are_read_aloud_once_that_is_switched_on(ada: Visitor) -> 
     ada.complaints.expect("status of 404")
     await ada.begin("!say Not this one.")
     await ada.rests()
-    await ada.press("Control+k")
-    await ada.page.get_by_role("combobox", name="Commands").press_sequentially("read answers aloud")
-    await ada.press("Enter")
+    await ada.command("read answers aloud")
     await expect(ada.page.locator(".aloud")).to_be_attached()
     await ada.send("!say First **sentence**. Second one!\\n\\n```sh\\nrm nothing\\n```\\n\\nThe end")
     await ada.rests()
@@ -90,9 +90,8 @@ async def test_answers_are_read_aloud_once_that_is_switched_on(ada: Visitor) -> 
     await expect(ada.page.locator(".aloud")).to_be_attached()
     await ada.send("!say Again.")
     await ada.page.wait_for_function("() => window.said.includes('Again.')")
-    await ada.press("Control+k")
-    await ada.page.get_by_role("combobox", name="Commands").press_sequentially("stop reading")
-    await ada.press("Enter")
+    await ada.command("stop reading")
+    await expect(ada.page.locator(".aloud")).to_have_count(0)
     await ada.send("!say Silence.")
     await expect(ada.row(re.compile("^Agent")).last).to_contain_text("Silence.")
     await ada.rests()
