@@ -25,6 +25,8 @@ from palaver.schema.commands import Accepted, CreateConversation, ResolveRequest
 
 WAIT_S = 60.0
 """The longest a test waits for the server to be up, or for a conversation to rest: kills and restarts take their time."""
+AGAIN_S = 0.05
+"""Between two tries of somebody who never gives up: of a server that was killed, nobody tells when it is back."""
 
 
 class Violation(AssertionError):
@@ -94,7 +96,7 @@ class Rig:
                     async with Client.connect(self.url, self.token) as client:
                         await client.health()
                         return
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(AGAIN_S)
 
     async def stop(self) -> None:
         if self.process is not None and self.process.returncode is None:
@@ -125,7 +127,7 @@ class Rig:
                         raise
                 except OSError:
                     pass
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(AGAIN_S)
 
     async def read_for_ever(self, conversation: str) -> None:
         """A reader that reconnects from what it holds, and remembers every byte it was ever given."""
@@ -138,7 +140,7 @@ class Rig:
                 return
             except (aiohttp.ClientError, TimeoutError, OSError):
                 pass
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(AGAIN_S)
 
     async def _read(self, conversation: str) -> None:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -171,7 +173,7 @@ class Rig:
                         if waiting.conversation == conversation:
                             allow = ResolveRequest(request=waiting.request.id, verdict="allow")
                             await client.command(conversation, allow)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(AGAIN_S)
 
     async def rest(self, conversation: str) -> None:
         async with asyncio.timeout(WAIT_S):
@@ -181,7 +183,7 @@ class Rig:
                         state = await client.snapshot(conversation)
                         if state.turn is None and not state.queue and state.status != "waiting_user_input":
                             return
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(AGAIN_S)
 
     async def log(self, conversation: str) -> dict[int, bytes]:
         """The whole log as the server replays it."""

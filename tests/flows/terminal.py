@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.flows.served import WAIT_S
 
 PROGRAM = (sys.executable, "-c", "from palaver.cli.main import main; main()")
-SLOW_S = 6 * WAIT_S
+SLOW_S = 2 * WAIT_S
 """A new Python on a busy machine, and what it then does."""
 
 

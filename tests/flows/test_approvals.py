@@ -10,6 +10,8 @@ import pytest
 
 from palaver.faces.keys import KeyRecord, token_hash
 from tests.flows.at_work import Work, at_work, of
+from tests.flows.engine import gone
+from tests.flows.served import LOOK_EVERY_S, WAIT_S
 from tests.provider import Answer, Call, Say, scripted_provider
 
 pytestmark = pytest.mark.anyio
@@ -237,9 +239,9 @@ async def test_stop_in_the_middle_of_a_batch_kills_what_ignores_signals_and_says
     policy = [{"tool": "shell", "decision": "allow", "match": call.input["command"]} for call in calls]
     async with at_work(tmp_path, Answer.of(*calls), Answer.of("ok")) as work:
         conversation = await work.begin("go", policy=policy)
-        async with asyncio.timeout(10):
-            while not (tmp_path / "project/inner").exists():
-                await work.server.http.get("/api/health")
+        async with asyncio.timeout(WAIT_S):
+            while not (tmp_path / "project/inner").exists():  # noqa: ASYNC110 - a file tells nobody
+                await asyncio.sleep(LOOK_EVERY_S)
         stopped = await work.server.command(conversation, type="interrupt")
         events = await work.events(conversation)
         await work.server.send(conversation, "and now?")
@@ -251,19 +253,7 @@ async def test_stop_in_the_middle_of_a_batch_kills_what_ignores_signals_and_says
     assert not [event for event in after if event.get("turn") == events[-1]["turn"]]
     assert refused == [None, None]
     assert not (tmp_path / "project/after").exists()
-    assert living("876543") == []
-
-
-def living(tag: str) -> list[str]:
-    found: list[str] = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = process.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if tag in line and "pytest" not in line:
-            found.append(line)
-    return found
+    await gone("876543")
 
 
 # -- questions and plans wait in the same place

@@ -9,7 +9,7 @@ import msgspec
 from palaver.backends.script import Ask, Say, ShowPlan, Step, Tool
 from palaver.cli.printed import PRINTED
 from palaver.schema.view import Offer, Plan, PlanItem, Question, QuestionOption
-from tests.flows.served import WAIT_S, Served, serving
+from tests.flows.served import LOOK_EVERY_S, WAIT_S, Served, serving
 from tests.flows.terminal import in_terminal, palaver
 from tests.flows.test_delegation import crew, task
 
@@ -33,8 +33,8 @@ COLOURS = Question(
 async def resolved(server: Served, conversation: str) -> dict[str, Any]:
     """The last request, once its turn is over."""
     async with asyncio.timeout(WAIT_S):
-        while (state := await server.state(conversation))["turn"] is not None:
-            pass
+        while (state := await server.state(conversation))["turn"] is not None:  # noqa: ASYNC110 - as a person looks again
+            await asyncio.sleep(LOOK_EVERY_S)
     return dict(state["requests"][-1])
 
 

@@ -13,7 +13,7 @@ from palaver.backends.script import Fail, Prompt, Say, Step, Tool, Wait
 from palaver.errors import ProviderRefused
 from palaver.faces.keys import KeyRecord, token_hash
 from palaver.faces.token_files import write_key_records
-from tests.flows.served import Served, serving
+from tests.flows.served import LOOK_EVERY_S, Served, serving
 from tests.flows.terminal import PROGRAM, SLOW_S, environment, in_terminal, palaver
 
 PNG = base64.b64decode(
@@ -128,6 +128,7 @@ async def running(server: Served, title: str) -> str:
             for row in (await server.http.get("/api/conversations")).json()["items"]:
                 if row["title"] == title and row["turn"]:
                     return str(row["id"])
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def test_ctrl_c_stops_the_turn_of_send(tmp_path: Path) -> None:

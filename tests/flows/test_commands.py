@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from palaver.backends.script import Say, Tool, Wait
-from tests.flows.served import Served, ended_turn, serving
+from tests.flows.served import WAIT_S, Served, ended_turn, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +106,7 @@ async def test_interrupt_ends_the_turn_keeps_its_text_and_may_be_repeated(tmp_pa
     async with serving(tmp_path, (Say("Half a sentence"), Wait("gate"), Say(" and the rest."))) as server:
         conversation = await server.create()
         await server.send(conversation, "go")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_S):
             await server.agent.reached("gate")
 
         stopped = await server.command(conversation, type="interrupt")
@@ -125,7 +125,7 @@ async def test_message_to_a_busy_agent_waits_in_the_queue_and_can_be_edited_or_r
     async with serving(tmp_path, (Wait("gate"), Say("Done."))) as server:
         conversation = await server.create()
         await server.send(conversation, "first")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_S):
             await server.agent.reached("gate")
         second = await server.send(conversation, "second")
         third = await server.send(conversation, "third")

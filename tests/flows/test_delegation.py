@@ -13,7 +13,7 @@ import pytest
 from tests.crash.rig import rigged
 from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.engine import FREE, gone, nth, stop
-from tests.flows.served import WAIT_S
+from tests.flows.served import LOOK_EVERY_S, WAIT_S
 from tests.flows.test_engine_death import Person, over
 from tests.provider import ScriptedProvider
 from tests.provider.server import serving as service
@@ -67,12 +67,13 @@ async def inbox(work: Work, count: int, **query: str) -> list[dict[str, Any]]:
             items = (await work.server.http.get("/api/requests", params=query)).json()["items"]
             if len(items) >= count:
                 return list(items)
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def running(tag: str, count: int) -> None:
     async with asyncio.timeout(WAIT_S):
         while len(processes_with(tag)) < count:  # noqa: ASYNC110 - a process tells nobody that it begins
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 def in_order(events: list[Event], type: str) -> list[Event]:

@@ -16,7 +16,7 @@ from palaver.core.exchanges import HOPS
 from tests.crash.rig import Rig, rigged
 from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.engine import nth, stop
-from tests.flows.served import WAIT_S
+from tests.flows.served import LOOK_EVERY_S, WAIT_S
 from tests.flows.test_engine_death import Person
 from tests.provider import ScriptedProvider
 from tests.provider.server import serving as service
@@ -256,8 +256,8 @@ async def test_agents_that_go_on_and_on_are_stopped_in_words(tmp_path: Path) -> 
         await work.server.send(ada, "!read ada.txt\n---\n!obey\n---\n!say Sent.")
         await work.until(ada, nth(1, "turn.finished"))
         async with asyncio.timeout(WAIT_S * 3):
-            while not await _rest(work, ada, bea):
-                pass
+            while not await _rest(work, ada, bea):  # noqa: ASYNC110 - of two conversations at once nobody tells
+                await asyncio.sleep(LOOK_EVERY_S)
         logs = [await whole(work, conversation) for conversation in (ada, bea)]
     sent = [event for log in logs for event in of(log, "exchange.sent")]
     refused = [event for log in logs for event in of(log, "tool.finished") if not event["ok"]]
@@ -305,6 +305,7 @@ async def rested(person: Person, conversation: str) -> list[Event]:
             state = (await person.http.get(f"/api/conversations/{conversation}/snapshot")).json()
             if not state["turn"] and not state["queue"]:
                 break
+            await asyncio.sleep(LOOK_EVERY_S)
     return await person.until(conversation, lambda event: event["seq"] >= state["seq"])
 
 

@@ -57,7 +57,7 @@ async def bring(server: Served, home: Path, *arguments: str) -> tuple[int, str, 
         stderr=asyncio.subprocess.PIPE,
         cwd=home / "harbour",
     )
-    async with asyncio.timeout(6 * WAIT_S):
+    async with asyncio.timeout(2 * WAIT_S):
         out, err = await process.communicate()
     return process.returncode or 0, out.decode(), err.decode()
 

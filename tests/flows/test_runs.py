@@ -19,7 +19,7 @@ from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Parent
 from tests.crash.rig import rigged
 from tests.flows.at_work import at_work
-from tests.flows.served import WAIT_S, Served, serving
+from tests.flows.served import LOOK_EVERY_S, WAIT_S, Served, serving
 from tests.provider import Answer, Hang, ScriptedProvider
 from tests.provider.server import serving as service
 
@@ -248,8 +248,8 @@ async def test_cancelling_a_run_that_gave_tasks_stops_those_who_do_them(tmp_path
     async with at_work(tmp_path) as work:
         conversation = await work.begin(f"!tool task {msgspec.json.encode(task).decode()}", policy=ASKS)
         async with asyncio.timeout(WAIT_S):
-            while not (waiting := (await work.server.http.get("/api/requests")).json()["items"]):
-                pass
+            while not (waiting := (await work.server.http.get("/api/requests")).json()["items"]):  # noqa: ASYNC110 - as a person looks again
+                await asyncio.sleep(LOOK_EVERY_S)
         (top,) = await runs(work.server, conversation=conversation)
         (child,) = (await work.server.http.get(f"/api/runs/{top['run']}/children")).json()["items"]
         (grandchild,) = (await work.server.http.get(f"/api/runs/{child['run']}/children")).json()["items"]
