@@ -175,6 +175,7 @@ def running(mark: str) -> list[int]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Looks again and again; the caller bounds it."""
-    while not condition():  # noqa: ASYNC110 - a file or a process tells nobody
-        await asyncio.sleep(0.02)
+    """Looks again and again, for as long as a start may take."""
+    async with asyncio.timeout(START_S):
+        while not condition():  # noqa: ASYNC110 - a file or a process tells nobody
+            await asyncio.sleep(0.02)

@@ -175,8 +175,7 @@ async def test_background_command_yields_and_the_next_turn_reads_what_it_woke(tm
     async with stand(SUBJECT, tmp_path, *script) as at_work:
         turn = await at_work.say("begin", decide=allow)
         (started,) = turn.of(ProcessStarted)
-        async with asyncio.timeout(30):
-            await until(lambda: bool(turn.processes_ended))
+        await until(lambda: bool(turn.processes_ended))
         following = at_work.turn(state=turn.state, trigger=Trigger(kind="process"))
         await drive(at_work.backend, following)
         after = await at_work.say("!say Next.", state=following.state)
@@ -195,8 +194,7 @@ async def test_message_after_it_woke_by_itself_is_answered_and_both_are_kept(tmp
     )
     async with stand(SUBJECT, tmp_path, *script) as at_work:
         turn = await at_work.say("begin", decide=allow)
-        async with asyncio.timeout(30):
-            await until(lambda: bool(turn.processes_ended))
+        await until(lambda: bool(turn.processes_ended))
         after = await at_work.say("!say Next.", state=turn.state)
     assert said(after).split("\n") == ["It is over.", "Next."]
 
@@ -217,8 +215,7 @@ async def test_stop_ends_what_the_turn_left_in_the_background(tmp_path: Path) ->
         turn = at_work.turn("begin", decide=allow)
         await at_work.interrupted(turn, at_work_in_the_background)
         process = Path("/proc") / pid.read_text().strip()
-        async with asyncio.timeout(10):
-            await until(lambda: not process.exists())
+        await until(lambda: not process.exists())
         after = await at_work.say("!say Again.", state=turn.state)
     assert [event.end for event in turn.of(ProcessFinished)] == ["stopped"]
     assert said(after).endswith("Again.")

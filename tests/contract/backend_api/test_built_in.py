@@ -135,10 +135,9 @@ async def test_background_process_lives_on_after_the_turn_and_its_end_is_told(
     (process,) = turn.state.processes
     assert (process.running, turn.finished.outcome) == (True, "completed")
     (tmp_path / "go").touch()
-    for _ in range(1000):
-        if turn.processes_ended:
-            break
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(DRIVE_S):
+        while not turn.processes_ended:  # noqa: ASYNC110 - it is told to a list, long after the turn
+            await asyncio.sleep(0.01)
     ((ended, exit_code, text),) = turn.processes_ended
     assert (ended, exit_code, text.endswith("finished\n")) == ("p1", 0, True)
 

@@ -15,7 +15,7 @@ from palaver.tools.toolbox import Toolbox
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call
 from tests.provider.tools import CountingTool, toolbox
-from tests.provider.turn import MemoryTurn, drive
+from tests.provider.turn import DRIVE_S, MemoryTurn, drive
 
 WIRE = "openai"
 EDITS = {"mode": "accept_edits"}
@@ -43,7 +43,7 @@ async def test_writers_of_different_files_run_together() -> None:
     meeting = asyncio.Barrier(3)
 
     async def meet(arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DRIVE_S):
             await meeting.wait()
         return ToolResult(ok=True)
 
@@ -169,7 +169,7 @@ async def test_end_of_a_process_is_told_without_the_servers_secrets() -> None:
         await hosts[0].process_ended("p1", 3, "said correct-horse-battery")
         hosts[0].end_turn("task")
         before = len(turn.events)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DRIVE_S):
             for _ in range(OUTBOX_EVENTS + 1):
                 await hosts[0].emit(PlanUpdated(plan=Plan(summary="late")))
         assert len(turn.events) == before

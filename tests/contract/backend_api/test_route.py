@@ -29,7 +29,7 @@ from tests.provider import (
     Think,
 )
 from tests.provider.tools import CountingTool, toolbox
-from tests.provider.turn import MemoryTurn, drive
+from tests.provider.turn import DRIVE_S, MemoryTurn, drive
 
 TWO_TRIES = Conduct(chance=lambda: 1.0, retry=RetryPolicy(attempts=2))
 DOWN = Answer(fault=Status(status=503), repeat=True)
@@ -244,7 +244,7 @@ async def test_stop_in_a_pause_ends_all_trying(wire: str) -> None:
         routed({"first": (wire, one), "second": (wire, two)}) as backend,
     ):
         running = asyncio.create_task(drive(backend, turn))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DRIVE_S):
             await turn.pausing.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -78,7 +78,7 @@ async def test_cancel_ends_a_running_tool_before_it_goes_on_up(wire: str) -> Non
     box = toolbox(CountingTool("shell", work))
     async with serve(Answer.of(FIRST)) as service, agent(wire, service, tools=box) as backend:
         running = asyncio.create_task(drive(backend, turn))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DRIVE_S):
             await started.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -22,7 +22,7 @@ from tests.provider import (
     Call,
 )
 from tests.provider.tools import CountingTool, toolbox
-from tests.provider.turn import MemoryTurn, allow, drive
+from tests.provider.turn import DRIVE_S, MemoryTurn, allow, drive
 
 
 async def test_allowed_tool_runs_once_and_its_result_goes_back(wire: str) -> None:
@@ -153,7 +153,7 @@ async def test_reading_tools_run_together_and_others_in_order(wire: str) -> None
     order: list[str] = []
 
     async def meet(arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DRIVE_S):
             await together.wait()
         order.append("read")
         return ToolResult(ok=True)
