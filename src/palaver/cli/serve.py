@@ -145,7 +145,7 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
     address = address_of(config)
     # Where the command line looks for the server. It holds no secret.
     (config.data / "server.json").write_bytes(msgspec.json.encode({"url": address}))
-    link = f"{address}/#code={app.keys.new_code()}"
+    link = f"{page_address_of(config)}/#code={app.keys.new_code()}"
     token = config.data / "token"
     if as_json:
         ready = {"url": address, "link": link, "data": str(config.data), "token_file": str(token)}
@@ -163,6 +163,18 @@ def address_of(config: Config) -> str:
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
+
+
+def page_address_of(config: Config) -> str:
+    """Where a browser finds the page: under the first public name, where something makes the server public."""
+    name = next(iter(config.public_hosts), None)
+    if name is None or (config.is_loopback and not config.behind_proxy):
+        return address_of(config)
+    if config.behind_proxy:
+        # The proxy's own port, not ours; a name may say another.
+        return f"https://{name}"
+    _, _, port = name.rpartition("]")[2].partition(":")
+    return f"{'https' if config.tls_certificate else 'http'}://{name}{'' if port else f':{config.port}'}"
 
 
 def configure_logging() -> None:
