@@ -2,14 +2,21 @@
 
 import type { Ports, Timers } from "../transport/ports";
 
-/** 30 times a second: the eye sees a stream, and the main thread has two frames of three for itself. */
+/** 30 times a second: the eye sees a stream. */
 const FLUSH_MS = 33;
+
+/** Of its time the page draws at most a third: on a slow device it shows a stream less often, and still scrolls and answers. */
+const REST = 3;
+
+/** Timers of a hidden page are late; it is no slow device. */
+const SLOWEST_FLUSH_MS = 250;
 
 /** Runs a flush soon, with whatever else comes until then, and never more often than the pace. */
 export class Pace {
   private readonly ports: Ports;
   private readonly flush: () => void;
-  private begunAt = -Infinity;
+  private nextAt = -Infinity;
+  private drawnMs = 0;
   private cancelPending: (() => void) | null = null;
 
   constructor(ports: Ports, flush: () => void) {
@@ -18,19 +25,28 @@ export class Pace {
   }
 
   soon(): void {
-    if (this.cancelPending !== null) return;
-    const wait = this.begunAt + FLUSH_MS - this.ports.now();
-    const atFrame = () => {
-      this.cancelPending = this.ports.frame(this.flush);
-    };
-    if (wait > 0) this.cancelPending = this.ports.after(wait, atFrame);
-    else atFrame();
+    if (this.cancelPending === null) this.wait();
+  }
+
+  private wait(): void {
+    const waitMs = this.nextAt - this.ports.now();
+    // Looked at again then: what the last flush takes may not be known yet.
+    this.cancelPending = waitMs > 0 ? this.ports.after(waitMs, () => this.wait()) : this.ports.frame(this.flush);
   }
 
   /** A flush begins, asked for or not: nothing else is pending, and the next waits its time. */
   begin(): void {
     this.cancel();
-    this.begunAt = this.ports.now();
+    const begunAt = this.ports.now();
+    this.nextAt = begunAt + FLUSH_MS;
+    // Timers come after the flush was drawn.
+    this.ports.after(0, () => {
+      const drawnMs = this.ports.now() - begunAt;
+      // One that takes long is a new picture and nothing to rest from; two are a slow device.
+      const restMs = REST * Math.min(drawnMs, this.drawnMs);
+      this.drawnMs = drawnMs;
+      this.nextAt = begunAt + Math.min(Math.max(FLUSH_MS, restMs), SLOWEST_FLUSH_MS);
+    });
   }
 
   cancel(): void {

@@ -5,8 +5,8 @@
  * The rules of following are the model's (`follow`); this tells it what the reader did and does what it says.
  */
 
-import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactElement } from "react";
-import { Virtualizer, type VirtualizerHandle } from "virtua";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactElement, type Ref } from "react";
+import { type CustomContainerComponentProps, Virtualizer, type VirtualizerHandle } from "virtua";
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import { freshFrom } from "../../model/left";
 import type { OpenConversation } from "../../model/store";
@@ -27,6 +27,8 @@ const EDGE_PX = 24;
 const LOAD_OLDER_PX = 1200;
 // Rows kept ready beyond the window: a fast wheel shows no blank.
 const BUFFER_PX = 800;
+// What a row is taken for until it is measured: two or three lines, so that the first picture makes no more than fill it.
+const ROW_PX = 96;
 // By then an opened row has its height; if that left the reader at the end, following goes on.
 const OPENED_MS = 400;
 // A scroll this soon after a wheel, touch or key was the reader's.
@@ -84,7 +86,7 @@ function Scroller({ conversation, place }: ScrollerProps) {
     () => (selected === null ? -1 : rows.findIndex((row) => row.key === selected)),
     [rows, selected],
   );
-  const keepMounted = useMemo(() => (selectedIndex < 0 ? [] : [selectedIndex]), [selectedIndex]);
+  const keepMounted = [...rowsBehind(list.current), ...(selectedIndex < 0 ? [] : [selectedIndex])];
 
   useLayoutEffect(() => {
     // Whoever writes keeps the focus: finding jumps from hit to hit without leaving its field.
@@ -166,8 +168,10 @@ function Scroller({ conversation, place }: ScrollerProps) {
         <Top conversation={conversation} />
         <Virtualizer
           ref={list}
+          as={Canvas}
           data={rows}
           scrollRef={scroller}
+          itemSize={ROW_PX}
           startMargin={TOP_PX}
           shift={shift}
           bufferSize={BUFFER_PX}
@@ -195,6 +199,25 @@ function Scroller({ conversation, place }: ScrollerProps) {
       )}
     </div>
   );
+}
+
+/** What rows lie on. The list would make it deaf to the pointer while it moves: following it moves with every line. */
+function Canvas({ ref, style: { pointerEvents: _, ...style }, children }: CustomContainerComponentProps) {
+  return (
+    <div ref={ref as Ref<HTMLDivElement>} style={style}>
+      {children}
+    </div>
+  );
+}
+
+/**
+ * Those just above the window. The list keeps rows ready only ahead of a movement, so following would unmake them with
+ * every line and make them again at every pause.
+ */
+function rowsBehind(list: VirtualizerHandle | null): number[] {
+  if (list === null || list.viewportSize === 0) return [];
+  const first = list.findItemIndex(list.scrollOffset - BUFFER_PX);
+  return Array.from({ length: list.findItemIndex(list.scrollOffset) - first }, (_, at) => first + at);
 }
 
 /** The list passes over a row whose element is the same as before; with every token that is all but one. */
@@ -274,6 +297,12 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
     element.addEventListener("scroll", onScroll, { passive: true });
     return () => element.removeEventListener("scroll", onScroll);
   }, [scroller, report]);
+
+  useLayoutEffect(() => {
+    // The list listens from the next microtask on. A browser tells it of the first scroll to the end a frame later, and until
+    // then it would draw the rows of the beginning.
+    queueMicrotask(() => scroller.current?.dispatchEvent(new Event("scroll")));
+  }, [scroller]);
 
   const before = useRef({ rowCount, prependCount });
   useLayoutEffect(() => {
