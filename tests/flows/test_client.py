@@ -83,3 +83,38 @@ async def test_refusals_come_back_as_the_errors_they_are(server: Served) -> None
     async with Client.connect("http://127.0.0.1:9", "x") as nowhere:
         with pytest.raises(Unreachable, match="palaver serve"):
             await nowhere.conversations()
+
+
+async def test_client_is_named_in_what_it_causes(server: Served) -> None:
+    async with Client.connect(server.url, server.token) as one, Client.connect(server.url, server.token) as other:
+        assert one.name != other.name
+    async with Client.connect(server.url, server.token, name="desk") as client:
+        conversation = (await client.create(CreateConversation(message="hello"))).conversation
+        state = await until(client, conversation, lambda state: bool(state.messages))
+        origin = state.messages[0].origin
+        assert origin is not None
+        assert origin.client == client.name == "desk"
+
+
+async def test_search_in_one_conversation_finds_nothing_of_another(server: Served) -> None:
+    async with Client.connect(server.url, server.token) as client:
+        first = (await client.create(CreateConversation(message="of herrings"))).conversation
+        second = (await client.create(CreateConversation(message="more herrings"))).conversation
+        async with asyncio.timeout(WAIT_S):
+            while len(await client.search("herrings")) < 2:
+                _ = await client.health()
+        assert [hit.conversation for hit in await client.search("herrings", conversation=first)] == [first]
+        assert [hit.conversation for hit in await client.search("herrings", conversation=second)] == [second]
+
+
+async def test_long_text_is_read_from_where_it_is_kept(server: Served) -> None:
+    text = "herring " * 40_000
+    async with Client.connect(server.url, server.token) as client:
+        conversation = (await client.create(CreateConversation(message=text))).conversation
+        state = await until(client, conversation, lambda state: bool(state.messages))
+        (block,) = [block for block in state.messages[0].blocks if isinstance(block, TextBlock)]
+        assert block.blob is not None
+        assert len(block.text) < len(text)
+        assert (await client.blob(block.blob.id)).decode() == text
+        with pytest.raises(NotFound):
+            await client.blob("0" * 64)

@@ -4,7 +4,7 @@ Called by the request dock and by the rows of tools. The same words as the page'
 """
 
 from palaver.schema.view import Request, Resolution
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.people import People, face_of
 from palaver.tui.safe import one_line, visible
 
@@ -15,7 +15,7 @@ def say_resolution(request: Request, people: People) -> str:
 
 
 def _decision(request: Request) -> str:
-    resolution, said = request.resolution, words.Answered
+    resolution, said = request.resolution, words_docks.Answered
     match request.status:
         case "open":
             return words.Tool.WAITING
@@ -51,7 +51,7 @@ def _who(request: Request, people: People) -> str | None:
     if request.status != "answered" or by is None:
         return None
     if people.is_here(by):
-        return words.Answered.BY_YOU
+        return words_docks.Answered.BY_YOU
     face = face_of(by)
-    who = words.Answered.by(visible(by.user or "")) if people.is_anothers(by) else words.Answered.ELSEWHERE
+    who = words_docks.Answered.by(visible(by.user or "")) if people.is_anothers(by) else words_docks.Answered.ELSEWHERE
     return words.join(who, words.via(face) if face else None)

@@ -19,7 +19,7 @@ from palaver.client.client import Client, WaitingRequest
 from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.schema.view import Listing, State, TextBlock
-from palaver.tui import row_words, words
+from palaver.tui import row_words, words_docks
 from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
@@ -192,7 +192,7 @@ class ConversationScreen(Screen[None]):
         """An earlier moment instead of now; None: now again."""
         self._past = state
         self._book = RowBook(self._day_of)
-        self.docks.composer.read_only(words.Composer.PAST if state else "")
+        self.docks.composer.read_only(words_docks.Composer.PAST if state else "")
         self._flush()
 
     def pending_changed(self) -> None:
@@ -353,9 +353,9 @@ class ConversationScreen(Screen[None]):
             row if isinstance(row, UserRow) else own[-1] if own and isinstance(row, InterruptedRow | None) else None
         )
         if wanted not in own or self._past is not None:
-            self.post_message(Say(words.Composer.EDIT_NONE, is_trouble=True))
+            self.post_message(Say(words_docks.Composer.EDIT_NONE, is_trouble=True))
         elif self.state.turn is not None:
-            self.post_message(Say(words.Composer.EDIT_BUSY, is_trouble=True))
+            self.post_message(Say(words_docks.Composer.EDIT_BUSY, is_trouble=True))
         elif isinstance(wanted, UserRow):
             begin(self.app, partial(self._edit, wanted), "edit", newest=True)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.segment import Segment
 from rich.style import Style
 
-from palaver.tui import row_words, words
+from palaver.tui import row_words, words, words_docks
 from palaver.tui.canvas import beneath, cropped, divider, faint_lines, on_panel
 from palaver.tui.look import Look
 from palaver.tui.markdown import Line, draw, wrap_plain
@@ -82,7 +82,7 @@ def _who_stopped(look: Look, row: InterruptedRow) -> str:
     if by is None or people.is_here(by):
         return row_words.STOPPED["user"]
     if people.is_anothers(by):
-        return words.Answered.by(visible(by.user or ""))
+        return words_docks.Answered.by(visible(by.user or ""))
     face = face_of(by)
     return words.via(face) if face else row_words.STOPPED_ELSEWHERE
 

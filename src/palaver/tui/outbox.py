@@ -14,7 +14,7 @@ from palaver.client.client import Client, Unreachable
 from palaver.clock import Clock
 from palaver.errors import LogUnavailable, PalaverError
 from palaver.schema.commands import SendMessage
-from palaver.tui import words
+from palaver.tui import words_docks
 from palaver.tui.intents import Send
 from palaver.tui.uploads import with_images
 
@@ -52,7 +52,7 @@ class Outbox:
 
     def add(self, send: Send) -> bool:
         """False when too much waits already."""
-        entry = Entry(str(uuid4()), send.conversation, send.text or words.Composer.IMAGE, self._clock.now_ms())
+        entry = Entry(str(uuid4()), send.conversation, send.text or words_docks.Composer.IMAGE, self._clock.now_ms())
         try:
             self._waiting.put_nowait((entry.id, send))
         except asyncio.QueueFull:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from palaver.tui.docks.attached import IMAGE_BYTES, Attached, Attachment, images_in
-from palaver.tui.words import Composer
+from palaver.tui.words_docks import Composer
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tui import words, words_screens
+from palaver.tui import words, words_docks, words_screens
 
 PAGE = "".join(
     path.read_text()
@@ -18,8 +18,8 @@ OWN: dict[type, set[str]] = {
     words.Status: set(),
     words.Modes: set(),
     words.Tool: {"UNKNOWN"},
-    words.Answered: {"SKIPPED"},
-    words.Approval: {
+    words_docks.Answered: {"SKIPPED"},
+    words_docks.Approval: {
         "EDIT",
         "EDIT_LABEL",
         "EDIT_SEND",
@@ -29,9 +29,9 @@ OWN: dict[type, set[str]] = {
         "NEXT",
         "ALL_YES",
     },
-    words.Question: set(),
-    words.PlanRequest: set(),
-    words.Activity: set(),
+    words_docks.Question: set(),
+    words_docks.PlanRequest: set(),
+    words_docks.Activity: set(),
     words_screens.Actions: set(),
 }
 """What only a terminal says, by where it is written down."""

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static, TextArea
 from palaver.clock import Clock
 from palaver.schema.base import Scope
 from palaver.schema.commands import DecideTools, ResolveRequest, ToolDecision
-from palaver.tui import words
+from palaver.tui import words_docks
 from palaver.tui.calls import kind_of
 from palaver.tui.docks.asked import Asked, as_json, exact_of, line_of, what_of, wider_scopes
 from palaver.tui.docks.card import RequestCard, digit_key
@@ -64,7 +64,7 @@ class ApprovalCard(RequestCard):
         else:
             yield Static(diff_content(exact[:SHOWN_LINES]), classes="exact")
             if (left := len(exact) - SHOWN_LINES) > 0:
-                yield Static(Content.styled(words.Approval.cut(left), "$wait"))
+                yield Static(Content.styled(words_docks.Approval.cut(left), "$wait"))
 
     @property
     def wider(self) -> list[Scope]:
@@ -76,7 +76,7 @@ class ApprovalCard(RequestCard):
         return len(self.wider) == 1 and len(self.asked.request.offers) < 2
 
     def choices(self) -> list[Key]:
-        said = words.Approval
+        said = words_docks.Approval
         always = said.SCOPE[self.wider[0]] if self.wider and self.is_plain else said.ALWAYS
         return [
             digit_key(self, 1, said.ONCE),
@@ -85,7 +85,7 @@ class ApprovalCard(RequestCard):
         ]
 
     def more_choices(self) -> list[Key]:
-        said, heard = words.Approval, self.is_heard
+        said, heard = words_docks.Approval, self.is_heard
         return [
             Key("N", said.DENY_NOTE, self.action_note, heard),
             Key("S", said.DENY_STOP, self.action_stop, heard),
@@ -114,7 +114,7 @@ class ApprovalCard(RequestCard):
     # -- a lasting yes: to what, and where
 
     async def _ask_how_long(self) -> None:
-        said, offers = words.Approval, self.asked.request.offers
+        said, offers = words_docks.Approval, self.asked.request.offers
         self._stage = "always"
         where = Choices([Choice(said.WHERE[scope]) for scope in self.wider], chosen=[0], id="where")
         asked = [Static(Content(said.ALWAYS_WHERE), classes="label"), where]
@@ -135,7 +135,7 @@ class ApprovalCard(RequestCard):
     async def action_note(self) -> None:
         if self.is_heard:
             self._stage = "note"
-            note = Input(placeholder=words.Approval.NOTE_LABEL, id="note")
+            note = Input(placeholder=words_docks.Approval.NOTE_LABEL, id="note")
             await self.open_stage(note, focus=note)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -153,7 +153,7 @@ class ApprovalCard(RequestCard):
             return
         self._stage = "edit"
         area = TextArea(self._command() or as_json(self.asked.request.input), id="edited", soft_wrap=True, compact=True)
-        await self.open_stage(Static(Content(words.Approval.EDIT_LABEL), classes="label"), area, focus=area)
+        await self.open_stage(Static(Content(words_docks.Approval.EDIT_LABEL), classes="label"), area, focus=area)
 
     def action_run_edited(self) -> None:
         if self._stage != "edit" or not self.has_stage:
@@ -165,12 +165,12 @@ class ApprovalCard(RequestCard):
         try:
             changed: Any = json.loads(text)
         except ValueError as broken:
-            self._complain(f"{words.Approval.EDIT_BROKEN} {broken}")
+            self._complain(f"{words_docks.Approval.EDIT_BROKEN} {broken}")
             return
         if isinstance(changed, dict):
             self._allow("once", given=changed)
         else:
-            self._complain(words.Approval.EDIT_KIND)
+            self._complain(words_docks.Approval.EDIT_KIND)
 
     def _complain(self, sentence: str) -> None:
         self.failed = sentence
@@ -199,7 +199,7 @@ class ApprovalCard(RequestCard):
         self.order(DecideTools(decisions=decisions, accepted=accepted, then="continue"))
 
     def stage_keys(self) -> list[Key]:
-        said, back = words.Approval, super().stage_keys()
+        said, back = words_docks.Approval, super().stage_keys()
         match self._stage:
             case "always":
                 return [Key("Enter", said.ALWAYS_YES), Key("Tab", said.ALWAYS_WHERE), *back]
@@ -235,10 +235,10 @@ class MoneyCard(RequestCard):
             yield Static(Content(visible(preview)))
 
     def choices(self) -> list[Key]:
-        return [digit_key(self, 1, words.Approval.SPEND_YES), digit_key(self, 3, words.Approval.SPEND_NO)]
+        return [digit_key(self, 1, words_docks.Approval.SPEND_YES), digit_key(self, 3, words_docks.Approval.SPEND_NO)]
 
     def more_choices(self) -> list[Key]:
-        return [Key("→", words.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
+        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
 
     def answer(self, digit: Digit) -> None:
         if digit != 2:

@@ -12,7 +12,7 @@ from palaver.client.client import WaitingRequest
 from palaver.core.state import open_requests
 from palaver.schema.base import Scope
 from palaver.schema.view import Request, State
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.calls import argument, kind_of, object_of
 from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
 from palaver.tui.safe import visible
@@ -54,7 +54,7 @@ def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[
         Asked(
             item.conversation,
             item.request,
-            words.Approval.for_this(visible(named(item.agent, names))),
+            words_docks.Approval.for_this(visible(named(item.agent, names))),
             is_resting=False,
         )
         for item in below
@@ -91,11 +91,11 @@ def decided_together(asked: Iterable[Asked], conversation: str) -> list[Asked]:
 def label_of(request: Request) -> str:
     match request.kind:
         case "approval":
-            return words.Approval.SPEND_LABEL if request.tool is None else words.Approval.LABEL
+            return words_docks.Approval.SPEND_LABEL if request.tool is None else words_docks.Approval.LABEL
         case "question":
-            return words.Question.LABEL
+            return words_docks.Question.LABEL
         case "plan":
-            return words.PlanRequest.LABEL
+            return words_docks.PlanRequest.LABEL
 
 
 def what_of(request: Request) -> str:
@@ -105,36 +105,38 @@ def what_of(request: Request) -> str:
     kind = kind_of(request.tool)
     if kind in ("edit", "write", "patch"):
         thing = visible(object_of(request.tool, request.input))
-        return f"{words.Approval.KINDS[kind]}: {thing}" if thing else words.Approval.KINDS[kind]
-    return words.Approval.KINDS.get(kind) or words.Approval.use(visible(request.tool))
+        return f"{words_docks.Approval.KINDS[kind]}: {thing}" if thing else words_docks.Approval.KINDS[kind]
+    return words_docks.Approval.KINDS.get(kind) or words_docks.Approval.use(visible(request.tool))
 
 
 def heading_of(asked: Asked) -> str:
     request = asked.request
     match request.kind:
         case "approval" if request.tool is None:
-            return visible(request.title or words.Approval.SPEND_LABEL)
+            return visible(request.title or words_docks.Approval.SPEND_LABEL)
         case "approval":
-            return words.Approval.asks(asked.agent, what_of(request))
+            return words_docks.Approval.asks(asked.agent, what_of(request))
         case "question":
-            return words.Question.asks(asked.agent)
+            return words_docks.Question.asks(asked.agent)
         case "plan":
-            return words.PlanRequest.asks(asked.agent)
+            return words_docks.PlanRequest.asks(asked.agent)
 
 
 def line_of(request: Request, agent: str) -> str:
     """Who wants what, in one line of a list."""
     match request.kind:
         case "approval" if request.tool is None:
-            return visible(request.title or words.Approval.SPEND_LABEL)
+            return visible(request.title or words_docks.Approval.SPEND_LABEL)
         case "approval":
             return (
-                f"{agent}: {visible(request.title)}" if request.title else words.Approval.asks(agent, what_of(request))
+                f"{agent}: {visible(request.title)}"
+                if request.title
+                else words_docks.Approval.asks(agent, what_of(request))
             )
         case "question":
-            return f"{agent}: {visible(request.questions[0].question) if request.questions else words.Question.LABEL}"
+            return f"{agent}: {visible(request.questions[0].question) if request.questions else words_docks.Question.LABEL}"
         case "plan":
-            return words.PlanRequest.asks(agent)
+            return words_docks.PlanRequest.asks(agent)
 
 
 def exact_of(request: Request) -> tuple[DiffLine, ...] | str:
@@ -160,6 +162,6 @@ def meta_of(request: Request, now_ms: int) -> str:
     """The risk, the sandbox, and how long it waits."""
     return words.join(
         visible(request.risk) if request.risk else None,
-        words.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
-        words.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
+        words_docks.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
+        words_docks.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
     )

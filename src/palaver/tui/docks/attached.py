@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from textual.content import Content
 from textual.widgets import Static
 
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.safe import visible
 
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp"))
@@ -95,8 +95,8 @@ class Attached(Static):
         fitting = [one for one in images if one.size_bytes <= IMAGE_BYTES and one.path not in known]
         self.hold((*self.images, *fitting)[:MOST_IMAGES])
         if len(known) + len(fitting) > MOST_IMAGES:
-            return words.Composer.TOO_MANY_IMAGES
-        return words.Composer.IMAGE_TOO_LARGE if any(one.size_bytes > IMAGE_BYTES for one in images) else ""
+            return words_docks.Composer.TOO_MANY_IMAGES
+        return words_docks.Composer.IMAGE_TOO_LARGE if any(one.size_bytes > IMAGE_BYTES for one in images) else ""
 
     def remove_last(self) -> bool:
         had = bool(self.images)

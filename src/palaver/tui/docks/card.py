@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from palaver.clock import Clock
 from palaver.schema.commands import Command, ResolveRequest
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.docks.asked import Asked, heading_of, meta_of
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.intents import Order
@@ -159,7 +159,7 @@ class RequestCard(Vertical, can_focus=True):
         meta.display = bool(said)
         self.query_one(".bar", KeyLine).show(self._keys())
         note = self.query_one(".note", Static)
-        told = words.Approval.RESOLVING if self._is_sending else self.failed
+        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed
         note.update(Content(visible(told)))
         note.set_class(bool(self.failed) and not self._is_sending, "is-bad")
         note.display = bool(told)
@@ -168,12 +168,12 @@ class RequestCard(Vertical, can_focus=True):
         if not self.query_one(".form").display:
             more = self.more_choices()
             if not self.has_focus_within and (more or self.query_one(".body", VerticalScroll).max_scroll_y > 0):
-                more = [Key("F6", words.Approval.MORE, self.focus)]
+                more = [Key("F6", words_docks.Approval.MORE, self.focus)]
             return [*self.choices(), *more]
         return self.stage_keys()
 
     def stage_keys(self) -> list[Key]:
-        return [Key("Esc", words.Approval.BACK, self.action_back)]
+        return [Key("Esc", words_docks.Approval.BACK, self.action_back)]
 
     def on_descendant_focus(self) -> None:
         self.retell()
@@ -202,7 +202,7 @@ class RequestCard(Vertical, can_focus=True):
 
     def _refused(self, sentence: str) -> None:
         self._is_sending = False
-        self.failed = words.said(sentence) or words.Approval.FAILED
+        self.failed = words.said(sentence) or words_docks.Approval.FAILED
         self.retell()
 
     # -- stages: a form in place of the choices

@@ -19,7 +19,7 @@ from palaver.clock import Clock
 from palaver.schema.base import Delivery
 from palaver.schema.commands import ClearDraft, EditQueued, SetDraft
 from palaver.schema.view import QueueItem, State
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.background import begin, defect_in
 from palaver.tui.connection import Connection
 from palaver.tui.docks.attached import Attached, Attachment, images_in
@@ -69,7 +69,7 @@ class Composer(Vertical):
         super().__init__()
         self._clock = clock
         self.prompt = Prompt(
-            placeholder=words.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
+            placeholder=words_docks.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
         )
         self._completing = Completing(self.prompt, commands, files)
         self._attached = Attached()
@@ -166,8 +166,10 @@ class Composer(Vertical):
         if not self.query(KeyLine):
             return
         busy = self._state.turn is not None
-        at_rest = words.Composer.PLACEHOLDER if self._state.conversation else words.Composer.PLACEHOLDER_FRESH
-        self.prompt.placeholder = words.Composer.PLACEHOLDER_BUSY if busy else at_rest
+        at_rest = (
+            words_docks.Composer.PLACEHOLDER if self._state.conversation else words_docks.Composer.PLACEHOLDER_FRESH
+        )
+        self.prompt.placeholder = words_docks.Composer.PLACEHOLDER_BUSY if busy else at_rest
         self._tell_mode()
         notice = self.query_one(".notice", Static)
         told, is_bad = self._told()
@@ -193,20 +195,20 @@ class Composer(Vertical):
         if self._read_only:
             return self._read_only, False
         if (size := _size(self.prompt.text)) > MESSAGE_BYTES:
-            return words.Composer.too_long(words.size(size)), True
+            return words_docks.Composer.too_long(words.size(size)), True
         if self._refusal:
             return self._refusal, True
         if self._editing is not None:
             return self._editing.hint, False
         if not self._connection.is_open and self._connection.kind != "connecting":
-            return words.Composer.OFFLINE, False
+            return words_docks.Composer.OFFLINE, False
         return self._notice, False
 
     def _hints(self) -> list[Key]:
-        said, busy = words.Composer, self._state.turn is not None
+        said, busy = words_docks.Composer, self._state.turn is not None
         if self._editing is not None:
             save = Key("Enter", self._editing.save_label, self._submit)
-            return [save, Key("Esc", words.Queue.CANCEL, self._cancel_edit)]
+            return [save, Key("Esc", words_docks.Queue.CANCEL, self._cancel_edit)]
         steer = busy and self._state.turn is not None and self._state.turn.steerable
         return [
             Key("Enter", said.QUEUE if busy else said.SEND, self._submit),
@@ -238,7 +240,7 @@ class Composer(Vertical):
 
     def _pasted(self, pasted: str) -> None:
         if (size := _size(pasted)) > MESSAGE_BYTES:
-            self._tell(refusal=words.Composer.too_long(words.size(size)))
+            self._tell(refusal=words_docks.Composer.too_long(words.size(size)))
         elif self._editing is None and (images := images_in(pasted)):
             self._tell(refusal=self._attached.add(images))
         else:
@@ -247,7 +249,7 @@ class Composer(Vertical):
             self.prompt.replace(text, *self.prompt.selection)
             lines = text.count("\n") + 1
             if lines > LONG_PASTE_LINES:
-                self._tell(words.Composer.pasted(lines, words.size(size)))
+                self._tell(words_docks.Composer.pasted(lines, words.size(size)))
         self.retell()
 
     def _tell(self, notice: str = "", refusal: str = "") -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from palaver.schema.commands import EditMessage, EditQueued
 from palaver.schema.content import Content, ImagePart, ImageUrl, Part, TextPart, plain_text
 from palaver.schema.view import QueueItem, State
-from palaver.tui import words
+from palaver.tui import words_docks
 
 
 def _content(text: str, images: tuple[ImagePart, ...]) -> str | Content:
@@ -22,9 +22,9 @@ class OfQueue:
 
     item: QueueItem
 
-    hint = words.Queue.EDITING
-    save_label = words.Queue.SAVE
-    gone = words.Queue.GONE
+    hint = words_docks.Queue.EDITING
+    save_label = words_docks.Queue.SAVE
+    gone = words_docks.Queue.GONE
 
     @property
     def text(self) -> str:
@@ -52,9 +52,9 @@ class OfTranscript:
     text: str
     images: tuple[str, ...] = ()
 
-    hint = words.Composer.EDIT_HINT
-    save_label = words.Composer.EDIT_SEND
-    gone = words.Composer.EDIT_GONE
+    hint = words_docks.Composer.EDIT_HINT
+    save_label = words_docks.Composer.EDIT_SEND
+    gone = words_docks.Composer.EDIT_GONE
 
     def begin(self) -> EditQueued | None:
         return None

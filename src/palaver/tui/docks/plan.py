@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 from palaver.clock import Clock
 from palaver.schema.commands import ResolveRequest
 from palaver.schema.view import Plan, PlanItem, State
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.docks.asked import Asked
 from palaver.tui.docks.card import RequestCard, digit_key
 from palaver.tui.docks.keyline import Key
@@ -28,7 +28,7 @@ def items_content(items: Sequence[PlanItem]) -> Content:
     """The steps with a sign each; the sign alone tells the state."""
     return Content("\n").join(
         Content.assemble(
-            (f"{words.Plan.SIGNS[item.status]} {visible(item.title)}", _TONES[item.status]),
+            (f"{words_docks.Plan.SIGNS[item.status]} {visible(item.title)}", _TONES[item.status]),
             (f"  {visible(item.description)}" if item.description else "", "$ink-faint"),
         )
         for item in items
@@ -58,7 +58,7 @@ class PlanCard(RequestCard):
             yield Static(Content(prose(plan.text)))
 
     def choices(self) -> list[Key]:
-        said = words.PlanRequest
+        said = words_docks.PlanRequest
         return [
             digit_key(self, 1, said.APPROVE),
             digit_key(self, 2, said.REVISE),
@@ -66,10 +66,10 @@ class PlanCard(RequestCard):
         ]
 
     def more_choices(self) -> list[Key]:
-        mode = f"{words.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
+        mode = f"{words_docks.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
         return [
             *([Key("M", mode, self.action_mode)] if self.asked.is_resting else []),
-            *([Key("→", words.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []),
+            *([Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []),
         ]
 
     def answer(self, digit: Digit) -> None:
@@ -84,7 +84,7 @@ class PlanCard(RequestCard):
             self.call_next(self._ask_what)
 
     async def _ask_what(self) -> None:
-        note = Input(placeholder=words.PlanRequest.REVISE_LABEL)
+        note = Input(placeholder=words_docks.PlanRequest.REVISE_LABEL)
         await self.open_stage(note, focus=note)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -93,7 +93,7 @@ class PlanCard(RequestCard):
             self.reply(ResolveRequest(request=self.asked.request.id, verdict="deny", text=said))
 
     def stage_keys(self) -> list[Key]:
-        return [Key("Enter", words.PlanRequest.REVISE_SEND), *super().stage_keys()]
+        return [Key("Enter", words_docks.PlanRequest.REVISE_SEND), *super().stage_keys()]
 
     def action_mode(self) -> None:
         self.mode = (self.mode + 1) % len(GOING_ON)
@@ -136,9 +136,9 @@ class PlanLine(Static, can_focus=True):
         done, skipped = (sum(item.status == status for item in items) for status in ("done", "skipped"))
         current = next((item.title for item in items if item.status == "in_progress"), self.plan.summary)
         line = Content.assemble(
-            (f"{'▾' if self.is_open else '▸'} {words.Plan.HEADING}", "bold $ink"),
+            (f"{'▾' if self.is_open else '▸'} {words_docks.Plan.HEADING}", "bold $ink"),
             (f"  {visible(current)}", ""),
-            (f"  {words.Plan.progress(done, len(items), skipped)}", "$ink-faint"),
+            (f"  {words_docks.Plan.progress(done, len(items), skipped)}", "$ink-faint"),
         )
         return Content("\n").join([line, items_content(items)]) if self.is_open else line
 

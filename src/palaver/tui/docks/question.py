@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Question
-from palaver.tui import words
+from palaver.tui import words_docks
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
@@ -41,15 +41,15 @@ class OneQuestion(Vertical):
     def compose(self) -> ComposeResult:
         question = self.question
         header = f"{visible(question.header)}: " if question.header else ""
-        many = f"  {words.Question.MANY}" if question.multi_select else ""
+        many = f"  {words_docks.Question.MANY}" if question.multi_select else ""
         parts = [(header, "$ink-soft"), (visible(question.question), "bold"), (many, "$ink-faint")]
         yield Static(Content.assemble(*parts), classes="asked")
         if question.options:
             options = [
                 Choice(option.label, option.description or "", option.preview or "") for option in question.options
             ]
-            yield Choices([*options, Choice(words.Question.OTHER)], many=question.multi_select)
-        own = Input(placeholder=words.Question.OTHER_LABEL, classes="own")
+            yield Choices([*options, Choice(words_docks.Question.OTHER)], many=question.multi_select)
+        own = Input(placeholder=words_docks.Question.OTHER_LABEL, classes="own")
         own.display = not question.options
         yield own
 
@@ -99,14 +99,14 @@ class QuestionCard(RequestCard):
             yield OneQuestion(question, at)
 
     def choices(self) -> list[Key]:
-        inside, said = self.has_focus_within, words.Question
+        inside, said = self.has_focus_within, words_docks.Question
         return [
             Key("Enter" if inside else "Alt+1", said.SEND, self.action_send, self.is_heard),
             Key("Alt+3", said.SKIP, self.action_skip, self.is_heard),
         ]
 
     def more_choices(self) -> list[Key]:
-        return [Key("→", words.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
+        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
 
     def answer(self, digit: Digit) -> None:
         """The first key goes into it, to be answered there: an option is never chosen in passing."""
@@ -146,7 +146,7 @@ class QuestionCard(RequestCard):
         given = tuple(answer for answer in answers if answer is not None)
         if len(given) < len(answers):
             # The next one that is still open is what remains to be done.
-            self.failed = words.Question.MISSING if len(answers) == 1 else ""
+            self.failed = words_docks.Question.MISSING if len(answers) == 1 else ""
             self._focus_question()
             self.retell()
             return

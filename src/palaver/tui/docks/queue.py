@@ -21,7 +21,7 @@ from palaver.core.queue import words_of
 from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
-from palaver.tui import words
+from palaver.tui import words, words_docks
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.intents import Order, Send
 from palaver.tui.people import face_of
@@ -36,13 +36,13 @@ SHOWN_ITEMS = 5
 def whose(item: QueueItem) -> str | None:
     """Who put a message into the queue, when it was no person; what comes before a command, which is no message."""
     if item.command is not None:
-        return words.Queue.THEN
+        return words_docks.Queue.THEN
     agent = visible(item.origin.agent) if item.origin and item.origin.agent else None
     if item.trigger == "idle":
-        return words.Queue.IDLE
+        return words_docks.Queue.IDLE
     if item.trigger == "callback":
-        return words.Queue.answer_of(agent or "")
-    return words.Queue.message_of(agent) if agent else None
+        return words_docks.Queue.answer_of(agent or "")
+    return words_docks.Queue.message_of(agent) if agent else None
 
 
 class QueueStrip(Vertical, can_focus=True):
@@ -137,7 +137,7 @@ class QueueStrip(Vertical, can_focus=True):
         shown = list(enumerate(self._queue))[first : first + SHOWN_ITEMS]
         lines = [self._line(at, item) for at, item in shown]
         if (left := len(self._queue) - first - len(shown)) > 0:
-            lines.append(Content.styled(f"  {words.Queue.more(left)}", "$ink-faint"))
+            lines.append(Content.styled(f"  {words_docks.Queue.more(left)}", "$ink-faint"))
         return Content("\n").join(lines)
 
     def _line(self, at: int, item: QueueItem) -> Content:
@@ -146,14 +146,14 @@ class QueueStrip(Vertical, can_focus=True):
         face = face_of(item.origin)
         steers = item.delivery == "boundary"
         state = words.join(
-            words.Queue.HELD
+            words_docks.Queue.HELD
             if item.held
-            else words.Queue.STEERS
+            else words_docks.Queue.STEERS
             if steers
-            else words.Queue.NEXT_UP
+            else words_docks.Queue.NEXT_UP
             if at == 0
             else None,
-            words.Queue.images(images) if images else None,
+            words_docks.Queue.images(images) if images else None,
             words.via(face) if face else None,
         )
         by = whose(item)
@@ -166,7 +166,7 @@ class QueueStrip(Vertical, can_focus=True):
         ).stylize(Style.from_meta({"item": at}))
 
     def _keys(self) -> list[Key]:
-        said = words.Queue
+        said = words_docks.Queue
         undo = [Key("U", said.PUT_BACK, self.action_put_back)] if self._removed else []
         if not self.has_focus or not self._queue:
             # Away from the strip a letter belongs to the message that is written.

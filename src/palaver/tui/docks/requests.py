@@ -15,7 +15,7 @@ from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
 from palaver.core.state import find_request
 from palaver.schema.view import Request, State
-from palaver.tui import words
+from palaver.tui import words_docks
 from palaver.tui.answers import say_resolution
 from palaver.tui.docks.approval import ApprovalCard, MoneyCard
 from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of
@@ -102,7 +102,7 @@ class RequestDock(Vertical):
 
     def _show_card(self, asked: Asked, at: int) -> None:
         request = asked.request.id
-        place = words.Approval.place(at + 1, len(self._asked)) if len(self._asked) > 1 else ""
+        place = words_docks.Approval.place(at + 1, len(self._asked)) if len(self._asked) > 1 else ""
         card = self._cards.get(request)
         if card is None:
             card = self._cards[request] = card_for(asked, self._clock)
@@ -125,7 +125,7 @@ class RequestDock(Vertical):
             if ended is not None and ended.status != "open":
                 self._say_end(say_resolution(ended, self.people))
             elif card.asked.conversation != state.conversation:
-                self._say_end(words.Answered.QUESTION)
+                self._say_end(words_docks.Answered.QUESTION)
 
     def _say_end(self, said: str) -> None:
         over = self.query_one(".over", Static)

@@ -66,14 +66,16 @@ class WholeScreen(Sheet):
         self._draw()
         self.say(WholeText.cut(words.size(SHOWN_CHARACTERS), words.size(len(text))) if left > 0 else "")
         size = words.size(len(text.encode(errors="replace")))
-        self.title_is(words.join(self._whole.title, words.count(self._text.count("\n") + 1, "line"), size))
+        self.title_is(
+            words.join(self._whole.title, words.count(self._text.removesuffix("\n").count("\n") + 1, "line"), size)
+        )
 
     def _draw(self) -> None:
         shown = self.query_one(Log)
         at = shown.scroll_offset.y
         shown.clear()
         width = max(20, shown.scrollable_content_region.width or self.size.width - 3)
-        lines = plain_output(self._text).expandtabs(8).split("\n")
+        lines = plain_output(self._text).expandtabs(8).removesuffix("\n").split("\n")
         shown.write_lines([part for line in lines for part in chop_cells(line, width) or [""]], scroll_end=False)
         shown.scroll_to(y=at, animate=False)
 
