@@ -153,7 +153,8 @@ class Drawing(Look):
         if message.knowledge is not None:
             kinds = [source.kind for source in message.knowledge.sources]
             said = row_words.recalled(kinds.count("note"), kinds.count("conversation"), kinds.count("file"))
-            yield [Segment(f"◈ {said}", self.ink.faint)]
+            spent = row_words.in_tokens(message.knowledge.tokens) if message.knowledge.tokens else None
+            yield [Segment(f"◈ {words.join(said, spent)}", self.ink.faint)]
             if is_open:
                 lines = wrap_plain(message.knowledge.text, self.column - 2, self.ink.soft)
                 yield from beneath(lines, self.palette, self.column)

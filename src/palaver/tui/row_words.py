@@ -53,6 +53,10 @@ def recalled(notes: int, conversations: int, files: int) -> str:
     return f"Recalled {listed(*said)}"
 
 
+def in_tokens(n: int) -> str:
+    return f"{tokens(n)} tokens"
+
+
 def took_over(to: str, before: str | None, reason: str) -> str:
     return join(f"{to} took over" if before is None else f"{to} took over from {before}", reason.rstrip(". \n"))
 
