@@ -43,7 +43,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     agent_id: Id | None = None
     session_id: Id | None = None
     mode: str | None = None
-    images: tuple[str | ImagePart, ...] = ()
+    images: tuple[str | ImagePart, ...] | None = None
     client_request_id: Id | None = None
 
 
@@ -81,7 +81,7 @@ async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Begun:
     if agent is not None and server.agents.agent(agent, project) is None:
         raise NotFound(server.agents.why_not(agent, project), agent=agent)
     message = SendMessage(
-        content=_content(text, body.images),
+        content=_content(text, body.images or ()),
         delivery="boundary",
         mode="plan" if planned else _mode(body.mode),
         client_request_id=body.client_request_id,
@@ -158,8 +158,11 @@ async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -
     """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
     if data.session_id is not None:
         rows = [await _row(server, data.session_id)]
-    else:
+    elif data.project_root:
         rows = [row async for row in sessions_of(server, await _project(server, data.project_root))]
+    else:
+        # Too much to lose for a default.
+        raise Invalid("`project_root`: say which project is to be cleared, or give a `session_id`.")
     if busy := [row for row in rows if row.turn is not None]:
         raise Conflict("An agent is working there. Stop it first, then clear.", session_id=busy[0].id)
     removed = 0

@@ -8,6 +8,8 @@ whenever the reading began. A turn is told as `message`, `token` (thinking), `ac
 import re
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from palaver.core.queue import words_of
 from palaver.core.state import find_call, find_request, tools_of_turn
 from palaver.faces.bus.activity import at_rest, changed, doing
@@ -39,7 +41,9 @@ LINES_AT_ONCE = FRAMES - 24
 
 USER = "user"
 SYNC = Told("run", "sync")
-ROLES: dict[Role, str] = {"user": "user", "assistant": "assistant"}
+ROLES: dict[Role, str] = {"user": "user", "assistant": "agent"}
+ENDS = {"completed": "task", "failed": "error", "cancelled": "cancelled"}
+"""How a subagent ended, in the words of all outcomes: its task is done, or it is not."""
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 Deltas = events.TextDelta | events.ThinkingDelta | events.ToolInputDelta | events.ToolOutputDelta
@@ -132,7 +136,7 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
             }
             return [Told("run", "subagent_spawned", data=data)]
         case events.SubagentFinished():
-            ended: Json = {"subagent_id": event.subagent, "run_id": event.run or "", "outcome": event.outcome}
+            ended: Json = {"subagent_id": event.subagent, "run_id": event.run or "", "outcome": ENDS[event.outcome]}
             return [Told("run", "subagent_result", data=ended)]
 
         case events.ContextMeasured():
@@ -309,16 +313,24 @@ def _request(event: events.RequestOpened | events.RequestResolved, before: State
     request = find_request(after, event.request) or find_request(before, event.request)
     if request is None:
         return [SYNC]
+    known = find_request(before, event.request)
+    if isinstance(event, events.RequestResolved) and known is not None and known.status != "open":
+        return []  # The first answer was the answer.
     if request.kind == "plan":
-        # Proposed; once it is answered the plan itself is told.
-        return [_plan(request.plan, after)] if isinstance(event, events.RequestOpened) and request.plan else [SYNC]
+        return _proposed(event, request.plan, after)
     if isinstance(event, events.RequestOpened):
         return [Told("ask_user", data=asked(request), id=request.id)]
-    known = find_request(before, event.request)
-    if known is not None and known.status != "open":
-        return []  # The first answer was the answer.
     status = event.status if event.status in ("answered", "expired") else "cancelled"
     return [Told("ask_user", "resolved", data={"question_id": request.id, "status": status}, id=request.id)]
+
+
+def _proposed(event: events.RequestOpened | events.RequestResolved, plan: Plan | None, after: State) -> list[Told]:
+    if plan is None:
+        return [SYNC]
+    if isinstance(event, events.RequestOpened):
+        return [_plan(plan, after)]
+    # A plan that is dropped has no word of its own.
+    return [_plan(replace(plan, status="approved"), after)] if event.verdict == "allow" else [SYNC]
 
 
 def _plan(plan: Plan, after: State) -> Told:

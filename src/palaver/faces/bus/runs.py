@@ -30,7 +30,6 @@ class RunTold(Shown):
     detail: str | None
     started_at: int
     ended_at: int | None
-    project_root: str | None
 
 
 class Piece(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,7 +81,6 @@ def told(run: Run) -> RunTold:
         detail=run.detail,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        project_root=run.project,
     )
 
 

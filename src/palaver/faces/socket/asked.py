@@ -26,9 +26,9 @@ class Wanted(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Hello(_Asked, tag="hello"):
-    """`protocolVersion` of any kind is read, so that a wrong one is refused by its name."""
+    """`protocolVersion` of any kind is read, so that a wrong one, or none, is refused by its name."""
 
-    protocol_version: Any = PROTOCOL_VERSION
+    protocol_version: Any = None
     subscriptions: tuple[str | Wanted, ...] = ()
     session_id: Id | None = None
 

@@ -66,16 +66,19 @@ def _names(questions: Sequence[Question]) -> list[str]:
 
 
 def answers_of(questions: Sequence[Question], given: Any) -> tuple[Answer, ...]:
-    """What was filled in, by question. A bare text or list answers the only question there is."""
+    """What was filled in, by question. A bare text or list answers the first question."""
     names = _names(questions)
     filled: Mapping[str, Any] = given if isinstance(given, dict) else {names[0]: given}
     if strange := [name for name in filled if name not in names]:
         raise Invalid(f"`input` has no {', '.join(strange)}; its schema names {', '.join(names)}.")
-    return tuple(
+    answers = tuple(
         _answer(place, question, filled[name])
         for place, (name, question) in enumerate(zip(names, questions, strict=True))
         if filled.get(name) is not None
     )
+    if not answers:
+        raise Invalid(f"`input`: fill in {' or '.join(names)}; the action `cancel` leaves it unanswered.")
+    return answers
 
 
 def _answer(place: int, question: Question, given: Any) -> Answer:

@@ -69,7 +69,10 @@ async def _answer(order: ToolInteractionResponse, server: ServerParts) -> Resolv
     given = order.action in ("approve", "submit")
     answer: dict[str, Any] = {}
     if request.kind == "question" and given:
-        answer["answers"] = answers_of(request.questions, order.input) if order.input is not None else ()
+        answer["answers"] = answers_of(request.questions, order.input)
+    elif order.action == "submit":
+        # Leave is only given in so many words.
+        raise Invalid("`action`: this is an approval; say `approve` or `deny`.")
     elif order.input is not None:
         answer["input"] = order.input
     if given and request.kind == "approval" and order.approval_scope != "once":

@@ -15,7 +15,7 @@ import structlog
 from litestar import WebSocket
 from litestar.exceptions import WebSocketDisconnect
 
-from palaver.errors import Busy, PalaverError
+from palaver.errors import Busy, Gone, PalaverError
 from palaver.faces.framed import EXTENSION, payloads
 from palaver.faces.hanging import Hanging
 from palaver.faces.keys import Principal
@@ -198,12 +198,15 @@ class Connection:
             await asyncio.wait({passing})
 
     async def _told(self, session: str, after: Cursor | None, following: Following) -> None:
+        if following.state.deleted:
+            # Others may still listen to it; whoever comes now comes too late.
+            raise Gone("This conversation was deleted.", conversation=session)
         seen = following.state.seq
         # Without a cursor it begins now.
         given = seen if after is None else after
         cursor = await cursor_of(self._server.log, session, given, seen)
         await self._write(_subscribed(session, seen, reset=cursor.reset))
-        await self._replay(session, cursor.after, seen)
+        await self._replay(session, cursor.after, seen, anew=cursor.reset)
         lagging = False
         while True:
             item = await following.next()
@@ -227,11 +230,14 @@ class Connection:
                     elif lines := but_for(self._client, item.frames) if known.has_sender else item.body:
                         await self._write(lines)
 
-    async def _replay(self, session: str, after: int, until: int) -> None:
-        """What was not said live, or no longer is: before this reader came, or when it was too slow. The log has it."""
+    async def _replay(self, session: str, after: int, until: int, *, anew: bool = False) -> None:
+        """What was not said live, or no longer is: before this reader came, or when it was too slow. The log has it.
+
+        `anew`: the client throws away what it shows, so it needs its own messages too.
+        """
         async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
             async for frames in pieces:
-                if lines := but_for(self._client, frames):
+                if lines := b"".join([frame.body for frame in frames]) if anew else but_for(self._client, frames):
                     await self._write(lines)
 
     async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:

@@ -68,8 +68,10 @@ async def test_image_of_a_message_reaches_the_model(tmp_path: Path) -> None:
         remote = {"message": "Look", "images": ["https://example.invalid/a.png"]}
         refused = await work.server.http.post("/api/chat", json=remote)
         (body,) = bodies(work, "Two pixels.")
+        none = await chat(work.server, "No pixels.", images=None, mode=None, session_id=None)
     assert str(body["messages"]).count("image_url") >= 2
     assert refused.status_code == 400
+    assert none["status"] == "started"
 
 
 async def test_message_to_a_busy_agent_is_announced_queued_and_runs_once(tmp_path: Path) -> None:
@@ -170,10 +172,14 @@ async def test_clearing_takes_every_message_out_of_a_session_or_a_project(tmp_pa
         states = [await work.server.state(session) for session in sessions]
         held = await busy(work, bus)
         refused = await work.server.http.post("/api/chat/clear", json={"session_id": held["session_id"]})
+        nothing_named = [
+            await work.server.http.post("/api/chat/clear", json=body) for body in ({}, {"project_root": ""})
+        ]
     assert (cleared, rest) == ({"removed": 2}, {"removed": 2})
     assert told[-1]["session_id"] == sessions[0]
     assert [state["messages"] for state in states] == [[], []]
     assert refused.status_code == 409
+    assert [answer.status_code for answer in nothing_named] == [400, 400]
 
 
 async def test_two_sessions_of_one_agent_never_mix(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async def test_approved_plan_is_carried_out_and_what_was_left_undone_is_skipped(
         again = await work.server.http.post("/api/plan/approve", json={**where, **which})
     assert approved == {"status": "approved"}
     plans = [event["data"]["plan"] for event in of(told, "run", "plan_update")]
-    assert [plan["status"] for plan in plans] == ["executing", "completed"]
+    assert [plan["status"] for plan in plans] == ["approved", "executing", "completed"]
     assert {item["status"] for item in plans[-1]["items"]} == {"skipped"}
     assert len({event["id"] for event in of(bus.heard, "run", "plan_update")}) == 1
     assert told[-1]["data"] == {"outcome": "none"}
@@ -102,7 +102,11 @@ async def test_pending_plan_survives_a_restart(tmp_path: Path) -> None:
             await post(work.server, "/api/plan/approve", project_root=str(work.project), agent_id="default")
             told = await bus.until(OUTCOME)
     assert (item["kind"], item["session_id"]) == ("plan", began["session_id"])
-    assert [event["data"]["plan"]["status"] for event in of(told, "run", "plan_update")] == ["executing", "completed"]
+    assert [event["data"]["plan"]["status"] for event in of(told, "run", "plan_update")] == [
+        "approved",
+        "executing",
+        "completed",
+    ]
 
 
 async def test_plan_is_carried_out_without_what_was_said_before_it(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ async def test_wrong_version_is_an_error_and_the_end(shared: Served, version: ob
             await one.next()
 
 
+async def test_greeting_without_a_version_is_an_error_and_the_end(shared: Served) -> None:
+    async with client(shared) as one:
+        await one.say("hello")
+        assert (await one.next())["code"] == "unsupported_protocol_version"
+        with pytest.raises(ConnectionClosed):
+            await one.next()
+
+
 async def test_other_frames_before_the_greeting_are_refused(shared: Served, session: str) -> None:
     async with client(shared) as one:
         await one.say("text_input", sessionId=session, text="hello")
@@ -130,6 +138,19 @@ async def test_subscriber_hears_of_its_session_once_and_in_order(shared: Served,
         later = await operation(shared, "create", 201)
         heard += await one.until(lambda frame: frame.get("sessionId") == later["sessionId"])
     assert types([frame for frame in heard if frame["sessionId"] == session]) == ["session_updated", "session_deleted"]
+
+
+async def test_deleted_session_is_gone_for_whoever_comes_later_while_others_still_listen(
+    shared: Served, session: str
+) -> None:
+    await operation(shared, "message", sessionId=session, content="hello")
+    async with subscribed(shared, session) as early:
+        await operation(shared, "delete", sessionId=session)
+        await early.until("session_deleted")
+        async with subscribed(shared) as late:
+            await late.say("subscribe", sessionId=session, after=0)
+            heard = await late.until("error")
+    assert (types(heard), heard[-1]["code"], heard[-1]["sessionId"]) == (["error"], "gone", session)
 
 
 async def test_foreign_page_and_stranger_are_refused_before_it_opens(shared: Served) -> None:

@@ -103,6 +103,21 @@ async def test_unknown_cursor_is_said_and_answered_with_everything(shared: Serve
     assert replayed == whole["events"]
 
 
+async def test_client_that_begins_anew_is_told_its_own_messages_too(shared: Served) -> None:
+    session = (await operation(shared, "create", 201))["sessionId"]
+    async with subscribed(shared, session) as one:
+        await one.say("text_input", sessionId=session, text="hello")
+        live = await one.until("text_done")
+        await one.say("subscribe", sessionId=session, after="another-store")
+        anew = await one.until("text_done")
+        await one.say("subscribe", sessionId=session, after=0)
+        again = await one.until("text_done")
+    confirmed = of(anew, "subscribed")[0]
+    assert (confirmed["reset"], types(of(anew, "user_message"))) == (True, ["user_message"])
+    # Where nothing is thrown away, what it said itself is not said again.
+    assert (of(live, "user_message"), of(again, "user_message")) == ([], [])
+
+
 async def test_cursor_inside_what_was_compacted_begins_anew(tmp_path: Path) -> None:
     async with serving(tmp_path, (Say("Many words in many fragments, one after the other.", chunk=3),)) as server:
         session = await server.create()

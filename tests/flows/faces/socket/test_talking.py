@@ -232,6 +232,20 @@ async def test_approval_for_the_session_covers_more_than_the_call_and_no_other_s
     assert again["sessionId"] == elsewhere
 
 
+async def test_approval_is_given_by_that_word_alone(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, "!write a.txt hello")
+            asked = (await one.until("interaction_request"))[-1]
+            await answer(one, session, asked, action="submit", input={"path": "b.txt", "content": "hello"})
+            refused = (await one.until("error"))[-1]
+            await answer(one, session, asked, action="deny")
+            resolved = (await one.until("interaction_resolved"))[-1]
+    assert (refused["code"], resolved["action"]) == ("invalid", "deny")
+    assert not (work.project / "b.txt").exists()
+
+
 QUESTIONS = [
     {"question": "Which store?", "options": [{"label": "SQLite"}, {"label": "Postgres"}]},
     {"question": "Why?", "options": []},
@@ -253,6 +267,22 @@ async def test_question_is_an_input_with_a_schema_and_the_answer_reaches_the_age
     assert of(heard, "interaction_resolved")[0]["action"] == "submit"
     assert "Answer: SQLite" in heard[-1]["result"]
     assert "Answer: It is small." in heard[-1]["result"]
+
+
+@pytest.mark.parametrize("given", [{}, {"input": None}, {"input": {}}, {"input": {"answer": None}}])
+async def test_question_is_not_answered_by_nothing(tmp_path: Path, given: Frame) -> None:
+    order = f"!tool ask_user {msgspec.json.encode({'questions': QUESTIONS[:1]}).decode()}"
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, order)
+            asked = (await one.until("interaction_request"))[-1]
+            await answer(one, session, asked, action="submit", **given)
+            refused = (await one.until("error"))[-1]
+            await answer(one, session, asked, action="submit", input="SQLite")
+            heard = await one.until("tool_result")
+    assert refused["code"] == "invalid"
+    assert "Answer: SQLite" in heard[-1]["result"]
 
 
 async def test_question_that_is_cancelled_is_a_failed_call(tmp_path: Path) -> None:

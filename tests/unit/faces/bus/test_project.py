@@ -166,7 +166,7 @@ def test_subagents_are_told_with_their_sessions() -> None:
         "subagent_spawned",
         {"subagent_id": "c-1", "agent_id": "digger", "run_id": "r-1", "task": "Dig"},
     )
-    assert {"subagent_id": "c-2", "run_id": "r-2", "outcome": "failed"} in [one.data for one in frames]
+    assert {"subagent_id": "c-2", "run_id": "r-2", "outcome": "error"} in [one.data for one in frames]
 
 
 def test_queue_replaces_itself() -> None:
@@ -265,6 +265,8 @@ def test_message_of_another_agent_and_of_nobody_are_told_from_a_persons() -> Non
     state = begun()
     by_agent = MessageAdded(message="m", content=as_content("Hi"), origin=Origin(agent="digger"))
     assert next_told(state, by_agent)[0].data == {"from": "digger", "to": "default", "role": "user"}
+    answered = MessageAdded(message="m", role="assistant", content=as_content("Hi"))
+    assert next_told(state, answered)[0].data == {"from": "default", "to": "user", "role": "agent"}
     hidden = MessageAdded(message="m", role="event", content=as_content("…"), hidden=True)
     assert words(next_told(state, hidden)) == ["run/sync"]
 
