@@ -1,5 +1,6 @@
 """Agents in the words of this contract: listed, made, changed (what is given is merged), copied, deleted."""
 
+import msgspec
 from litestar import get, put
 from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
@@ -19,6 +20,8 @@ NAMES = {
     "mcpServers": "mcp_servers",
     "allowedTools": "allowed_tools",
     "isDefault": None,
+    "ready": None,
+    "problem": None,
     "createdAt": None,
     "updatedAt": None,
 }
@@ -42,7 +45,8 @@ class AgentTold(Shown, rename="camel"):
     name: str
     description: str
     system_prompt: str
-    model: str | None
+    model: str
+    """Empty: the best there is."""
     mcp_servers: list[ServerTold]
     allowed_tools: list[str]
     backend: str
@@ -66,7 +70,7 @@ def told(server: ServerParts, known: Known) -> AgentTold:
         name=entry.name,
         description=entry.description,
         system_prompt=record.system_prompt if record else "",
-        model=entry.model,
+        model=entry.model or "",
         mcp_servers=[_server(one) for one in record.mcp_servers] if record else [],
         allowed_tools=list(record.allowed_tools) if record else [],
         backend=entry.backend,
@@ -86,6 +90,15 @@ def given(body: Json) -> Json:
     """The body in our words. Names we do not know are the book's to refuse."""
     fields = {NAMES.get(name, name): value for name, value in body.items()}
     return {name: value for name, value in fields.items() if name is not None}
+
+
+def _with_secrets(changes: Json, known: Known) -> Json:
+    """A server that comes back as it was told keeps what was not told of it: many clients save an agent as a whole."""
+    servers = changes.get("mcp_servers")
+    if not isinstance(servers, list) or known.record is None:
+        return changes
+    shown = [(msgspec.to_builtins(_server(one)), msgspec.to_builtins(one)) for one in known.record.mcp_servers]
+    return {**changes, "mcp_servers": [next((whole for part, whole in shown if part == one), one) for one in servers]}
 
 
 def _agent(server: ServerParts, agent: str) -> Known:
@@ -126,6 +139,7 @@ async def update(data: JSONBody[Json], server: Server) -> AgentAnswer:
     if not isinstance(agent, str):
         raise Invalid("`id`: say which agent.")
     changes = given({name: value for name, value in data.items() if name != "id"})
+    changes = _with_secrets(changes, _agent(server, agent))
     return AgentAnswer(agent=told(server, await server.agents.book.update(agent, changes)))
 
 

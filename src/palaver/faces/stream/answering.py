@@ -195,7 +195,7 @@ async def _rejoined(conversation: str, after: int, server: ServerParts, live: Li
         yield b": rejoined\n\n" if known else b": reset, this is all of the last turn\n\n"
         is_over = False
         if turn is not None:
-            missed = _told_since(server, conversation, after if known else 0, state.seq, turn)
+            missed = _told_since(server, conversation, after if known else 0, state.seq, turn, reset=not known)
             async with aclosing(missed):
                 async for body in missed:
                     yield body
@@ -210,13 +210,14 @@ async def _rejoined(conversation: str, after: int, server: ServerParts, live: Li
 
 
 async def _told_since(
-    server: ServerParts, conversation: str, after: int, until: int, wanted: str
+    server: ServerParts, conversation: str, after: int, until: int, wanted: str, *, reset: bool = False
 ) -> AsyncGenerator[bytes, None]:
     """What was told of one turn or message between two cursors, from the log: folded from where that turn begins."""
     state = await server.directory.state(conversation)
     first = min((known.seq for known in state.messages if wanted in (known.turn, known.id)), default=after + 1)
     view, cursor = State(conversation=conversation, project=state.project), first - 1
-    projector = StreamProjector()
+    record = server.agents.agent(state.agent, state.project)
+    projector = StreamProjector([one.name for one in record.mcp_servers] if record else (), reset=reset)
     while cursor < until and (segments := await server.log.read(conversation, cursor)):
         for segment in segments:
             for line in lines_after(segment, cursor):

@@ -37,6 +37,9 @@ STOPPED: dict[Stopped, str] = {
 }
 """What is an error to whoever asked; any other stop was somebody's wish."""
 
+STOP_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+"""Why an answer ended, in the SDK's words; what has none there is told as it is."""
+
 Json = dict[str, Any]
 
 
@@ -55,8 +58,10 @@ def tracking_id(turn: Turn) -> str:
 
 
 class StreamProjector:
-    def __init__(self, mcp_servers: Sequence[str] = ()) -> None:
+    def __init__(self, mcp_servers: Sequence[str] = (), *, reset: bool = False) -> None:
+        """`reset` tells whoever came back with a number we do not know that this is all of the turn."""
         self._mcp_servers = mcp_servers
+        self._reset = reset
         self._long: dict[tuple[str, int], str] = {}
         """Texts of the turn that outgrew their event, by message and block: the view has their beginnings alone."""
 
@@ -126,7 +131,7 @@ class StreamProjector:
             "cwd": after.project,
             "permissionMode": event.mode or after.params.get("mode") or "ask",
         }
-        return _message(event, after, data)
+        return _message(event, after, data | ({"reset": True} if self._reset else {}))
 
 
 def _message(event: Event, state: State, data: Json | None) -> Sequence[Told]:
@@ -159,7 +164,7 @@ def _assistant(event: AnswerFinished, state: State) -> Json | None:
         "role": "assistant",
         "model": message.model,
         "content": content,
-        "stop_reason": event.finish_reason,
+        "stop_reason": STOP_REASONS.get(event.finish_reason or "", event.finish_reason),
         "usage": usage,
     }
     # The contract's form has the content beside the type, the program's own one level deeper: both are there.

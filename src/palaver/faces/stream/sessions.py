@@ -1,5 +1,6 @@
 """The list of sessions, their histories, and searching them, in the words of this contract. Each is a read of the log."""
 
+import re
 from collections.abc import Iterable
 from operator import itemgetter
 from typing import Literal
@@ -17,6 +18,8 @@ from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
 from palaver.faces.stream.project import Json, as_object
+from palaver.faces.stream.uploads import upload_url
+from palaver.log.base import Found
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import CreateConversation, DeleteConversation, UpdateConversation
 from palaver.schema.view import Block, ImageBlock, Listing, Message, Role, TextBlock, ThinkingBlock, ToolBlock
@@ -144,7 +147,7 @@ def _block(message: Message, block: Block) -> ChatBlock:
         case ThinkingBlock():
             return ChatBlock(type="thinking", id=known, content=block.text)
         case ImageBlock():
-            return ChatBlock(type="image", id=known, content=block.url)
+            return ChatBlock(type="image", id=known, content=upload_url(block.url))
         case ToolBlock():
             return ChatBlock(type="tool", id=known, tool_call=_tool_call(block))
 
@@ -184,14 +187,7 @@ async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -
 @get("/api/chat/sessions/list", guards=[needs("read")], operation_id="stream_list_sessions", tags=["stream"])
 async def list_sessions(server: Server) -> SessionList:
     """All of them, newest first."""
-    rows: list[Listing] = []
-    cursor: str | None = None
-    while True:
-        page = await server.log.list(limit=PAGE, cursor=cursor, archived=None)
-        rows += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            return SessionList(sessions=[session(row) for row in rows])
+    return SessionList(sessions=[session(row) for row in await _rows(server)])
 
 
 @get(
@@ -237,16 +233,35 @@ async def search(data: JSONBody[Searching], server: Server) -> SessionList:
     if not query:
         return SessionList(sessions=[])
     found: dict[str, tuple[int, Session]] = {}
-    for row in (await server.log.list(limit=PAGE, archived=None)).items:
+    for row in await _rows(server):
         if query.casefold() in row.title.casefold():
             found[row.id] = (row.updated_at, replace(session(row), title_match=True))
     for hit in await server.log.search(query, limit=HITS):
         known = None if hit.conversation in found else await server.log.listing(hit.conversation)
         if known is not None and not known.deleted:
-            snippet = Snippet(before=hit.before, match=hit.match, after=hit.after)
-            found[known.id] = (known.updated_at, replace(session(known), match_snippet=snippet))
+            found[known.id] = (known.updated_at, replace(session(known), match_snippet=_snippet(hit, query)))
     newest_first = sorted(found.values(), key=itemgetter(0), reverse=True)
     return SessionList(sessions=[one for _, one in newest_first])
+
+
+def _snippet(hit: Found, query: str) -> Snippet:
+    """Around all of what was looked for where it stands so; else around the first of its words."""
+    text = hit.before + hit.match + hit.after
+    whole = re.search(re.escape(query), text, re.IGNORECASE)
+    if whole is None:
+        return Snippet(before=hit.before, match=hit.match, after=hit.after)
+    return Snippet(before=text[: whole.start()], match=whole[0], after=text[whole.end() :])
+
+
+async def _rows(server: ServerParts) -> list[Listing]:
+    rows: list[Listing] = []
+    cursor: str | None = None
+    while True:
+        page = await server.log.list(limit=PAGE, cursor=cursor, archived=None)
+        rows += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return rows
 
 
 async def _row(server: ServerParts, conversation: str) -> Listing:

@@ -87,4 +87,9 @@ def image_url(url: Any) -> str:
     raise Invalid("`images`: an image is an address that an upload gave, or a data URL; nothing remote is fetched.")
 
 
+def upload_url(url: str) -> str:
+    """The other way round: an image of a message under the address of this contract."""
+    return url.replace("/api/blobs/", "/api/uploads/", 1) if url.startswith("/api/blobs/") else url
+
+
 ROUTES = [upload_base64, fetch]

@@ -89,6 +89,27 @@ async def test_reattaching_at_rest_gives_what_was_missed_and_done(tmp_path: Path
             assert [(name, data) async for name, data, _ in nothing_new] == [("done", {"sessionId": session})]
 
 
+async def test_cursor_that_nobody_knows_is_answered_with_all_of_the_turn_and_says_so(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        told = await whole(work.server, message="!say One.")
+        async with rejoined(work.server, session_of(told), 999_999) as again:
+            (name, init, cursor), *rest = [one async for one in again]
+    assert (name, init, cursor) == ("message", {**told[0][1], "reset": True}, told[0][2])
+    assert rest == told[1:]
+
+
+async def test_messages_are_those_of_the_sdk_live_and_reattached(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        servers = [{"name": "files", "command": ["no-such-program"]}]
+        made = await work.server.http.post("/api/agents/create", json={"name": "Scout", "mcpServers": servers})
+        told = await whole(work.server, message="!list .\n---\n!say Done.", agentId=made.json()["agent"]["id"])
+        async with rejoined(work.server, session_of(told), 0) as again:
+            assert [one async for one in again] == told
+    assert [one["name"] for one in told[0][1]["mcpServers"]] == ["files"]
+    reasons = [data["message"]["stop_reason"] for _, data, _ in told if data.get("type") == "assistant"]
+    assert reasons == ["tool_use", "end_turn"]
+
+
 # -- cancelling
 
 

@@ -5,6 +5,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from palaver.backends.script import Say
@@ -138,6 +139,26 @@ async def test_search_finds_titles_and_texts_whatever_their_case(tmp_path: Path)
 # -- uploads
 
 
+async def test_snippet_is_cut_around_all_of_what_was_looked_for(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = session_of(await whole(work.server, message="First words"))
+        await whole(work.server, message="!say The old lighthouse by the harbour.", sessionId=session)
+
+        async def snippet(query: str) -> dict[str, str]:
+            answer = await work.server.http.post("/api/chat/sessions/search", json={"query": query})
+            (one,) = answer.json()["sessions"]
+            return dict(one["matchSnippet"])
+
+        phrase = await snippet("LIGHTHOUSE by the")
+        assert (phrase["before"][-8:], phrase["match"], phrase["after"][:9]) == (
+            "The old ",
+            "lighthouse by the",
+            " harbour.",
+        )
+        # What does not stand together is found by its words.
+        assert (await snippet("harbour lighthouse"))["match"] in ("lighthouse", "harbour")
+
+
 async def test_image_goes_up_in_both_ways_and_comes_back_by_name(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         form = await work.server.http.post("/api/uploads", files={"file": ("../../x.html", PNG, "text/html")})
@@ -152,7 +173,10 @@ async def test_image_goes_up_in_both_ways_and_comes_back_by_name(tmp_path: Path)
         assert (back.content, back.headers["content-type"]) == (PNG, "image/png")
         told = await whole(work.server, message="!say Seen.", images=[form.json()["data"]["url"]])
         first = (await history(work.server, session_of(told)))[0]
-    assert [block["type"] for block in first["blocks"]] == ["text", "image"]
+        assert [block["type"] for block in first["blocks"]] == ["text", "image"]
+        address = first["blocks"][1]["content"]
+        assert address.startswith("/api/uploads/")
+        assert (await work.server.http.get(address)).content == PNG
 
 
 @pytest.mark.parametrize("name", ["../token", "..%2ftoken", "%2e%2e/token", "token", "a" * 64, "x.html"])
@@ -198,6 +222,19 @@ async def test_agents_are_made_merged_copied_and_deleted(tmp_path: Path) -> None
         assert (await http.post("/api/agents/delete", json={"id": copy["id"]})).json() == {"success": True}
         assert (await http.get("/api/agents/get", params={"id": copy["id"]})).status_code == 404
         assert (await http.post("/api/agents/delete", json={"id": "default"})).status_code == 409
+
+
+async def test_agent_that_is_saved_as_a_whole_loses_nothing(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        http = work.server.http
+        server = {"name": "files", "command": ["files-server"], "env": {"KEY": "secret"}}
+        made = {"name": "Scout", "mcpServers": [server], "allowedTools": ["read"]}
+        scout = (await http.post("/api/agents/create", json=made)).json()["agent"]
+        assert scout["model"] == ""
+        assert scout["mcpServers"] == [{"name": "files", "command": ["files-server"]}]
+        saved = await http.put("/api/agents/update", json={**scout, "description": "Mine"})
+        assert (saved.status_code, saved.json()) == (200, {"agent": {**scout, "description": "Mine"}})
+        assert "secret" in await anyio.Path(tmp_path / "data" / "agents" / "scout.md").read_text()
 
 
 async def test_concurrent_updates_of_an_agent_lose_nothing(tmp_path: Path) -> None:
