@@ -55,6 +55,23 @@ INITIAL_KB = 130
 
 WORDS = "Most *tides* come twice a day; `high water` is some fifty minutes later each time, and **springs** follow the moon. "
 
+ANSWER = f"""{(WORDS * 3).strip()}
+
+- **Springs** after new and full moon, some two days late
+- **Neaps** in between: `range` about half as much
+
+## And the next day
+
+{(WORDS * 2).strip()}
+
+```python
+for day in range(1, 15):
+    print(day, high_water(day).isoformat())
+```
+
+"""
+"""As models write: no paragraph of many screens."""
+
 # Counts frames and long tasks and, for a reader further up, how far the first row in sight moves.
 WATCH = """
 window.watch = {
@@ -83,7 +100,7 @@ window.watch = {
 """
 
 
-# When the conversation's data came, and when its first rows were drawn.
+# When the conversation's data came, and when a frame with its first rows was drawn: timers come after it.
 DATA = """
 window.WebSocket = class extends WebSocket {
   constructor(address) {
@@ -95,7 +112,7 @@ window.WebSocket = class extends WebSocket {
 };
 const look = () => {
   if (document.querySelector("[role=log] article") === null) requestAnimationFrame(look);
-  else requestAnimationFrame(() => (window.drawnAt = performance.now()));
+  else setTimeout(() => (window.drawnAt = performance.now()));
 };
 requestAnimationFrame(look);
 """
@@ -304,7 +321,7 @@ def _initial_js() -> Row:
 
 @asynccontextmanager
 async def _ticking_provider() -> AsyncIterator[str]:
-    text = WORDS * (FAST_TOKENS * TOKEN_CHARS // len(WORDS) + 1)
+    text = ANSWER * (FAST_TOKENS * TOKEN_CHARS // len(ANSWER) + 1)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         is_fast = FAST in str((await request.json())["messages"][-1]["content"])
