@@ -24,6 +24,8 @@ from tests.provider import ScriptedProvider, scripted_provider
 
 WAIT_S = 90.0
 """The slowest program needs five seconds to start on a quiet machine; four start at once here."""
+LOOK_EVERY_S = 0.05
+"""A person looks again: what is waited for may be a process or a file, of which no event tells."""
 
 
 def front_of(subject: Subject) -> str:
@@ -73,14 +75,14 @@ class Desk:
                 for request in state.requests:
                     if request.status == "open":
                         await self.at.command(conversation, ResolveRequest(request=request.id, verdict="allow"))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(LOOK_EVERY_S)
         return state
 
     async def seen(self, conversation: str, done: Callable[[State], bool]) -> State:
         """Until the conversation is as wished, with nobody there to answer."""
         async with asyncio.timeout(WAIT_S):
             while not done(state := await self.at.snapshot(conversation)):  # noqa: ASYNC110 - as a person looks again
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(LOOK_EVERY_S)
         return state
 
     async def whole(self, conversation: str, text: str, agent: str | None = None) -> tuple[State, str]:
