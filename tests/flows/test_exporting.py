@@ -38,6 +38,16 @@ async def test_list_is_one_object_a_line(server: Served, tmp_path: Path) -> None
     assert [msgspec.json.decode(line)["id"] for line in out.splitlines()] == made[::-1]
 
 
+async def test_list_is_written_for_programs_of_the_stream_face(server: Served, tmp_path: Path) -> None:
+    await server.settled(await server.create(message="a talk"))
+    file, where = tmp_path / "chat-sessions.jsonl", ("--url", server.url)
+    assert (await palaver(tmp_path / "data", "export", "--format", "sessions", "-o", str(file), *where))[0] == 0
+    (line,) = file.read_bytes().splitlines()
+    (told,) = (await server.http.get("/api/chat/sessions/list")).json()["sessions"]
+    assert msgspec.json.decode(line) == told
+    assert (await palaver(tmp_path / "data", "export", "last", "-f", "sessions", *where))[0] == 2
+
+
 async def test_everything_moves_to_another_server(server: Served, tmp_path: Path) -> None:
     for number in range(3):
         await server.settled(await server.create(message=f"hello {number}"))

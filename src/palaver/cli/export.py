@@ -18,18 +18,28 @@ if TYPE_CHECKING:
 ENDINGS = {"markdown": "md", "jsonl": "jsonl", "trajectory": "json", "html": "html"}
 """The formats, and how their files are named."""
 
+SESSIONS = "sessions"
+"""The format of a list: what `chat-sessions.jsonl` of the stream face's programs holds."""
+
 EXAMPLES = (
     "palaver export last -o notes.md",
     "palaver export last -f html -o page.html",
     "palaver export --all ~/conversations -f jsonl",
     "palaver export --list",
+    "palaver export -f sessions -o chat-sessions.jsonl",
 )
 
 
 def export(
     conversation: options.MaybeConversation = None,
     format: Annotated[
-        str, typer.Option("--format", "-f", help=f"One of {', '.join(ENDINGS)}.", autocompletion=lambda: list(ENDINGS))
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"One of {', '.join(ENDINGS)}; {SESSIONS} is the list alone.",
+            autocompletion=lambda: [*ENDINGS, SESSIONS],
+        ),
     ] = "markdown",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; without one, standard output.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="The list of conversations, one JSON object a line.")] = False,
@@ -42,8 +52,12 @@ def export(
     token: options.Token = None,
 ) -> None:
     """Write a conversation to a file: to read (markdown, html), or to keep and bring back (jsonl, trajectory)."""
-    if format not in ENDINGS:
-        raise typer.BadParameter(f"“{format}” is none of {', '.join(ENDINGS)}.", param_hint="--format")
+    if format not in (*ENDINGS, SESSIONS):
+        raise typer.BadParameter(f"“{format}” is none of {', '.join((*ENDINGS, SESSIONS))}.", param_hint="--format")
+    if format == SESSIONS:
+        if conversation is not None or everything is not None:
+            raise typer.BadParameter(f"“{SESSIONS}” is the list of all conversations: name none, and no --all.")
+        listed = True
     if sum((conversation is not None, listed, everything is not None)) != 1:
         raise typer.BadParameter("Say one of: a conversation's id, --list, --all FOLDER.")
     server = Server(data, url, token)
@@ -52,7 +66,7 @@ def export(
             everything.mkdir(parents=True, exist_ok=True)
             run(server, lambda client: _export_all(client, format, everything, json))
         elif listed:
-            run(server, lambda client: _export_list(client, output))
+            run(server, lambda client: _export_list(client, format, output))
         else:
             run(server, lambda client: _export_one(client, str(conversation), format, output, json))
     except BrokenPipeError:
@@ -86,12 +100,13 @@ def _report(conversation: str, format: str, file: Path, size_bytes: int) -> dict
     return {"conversation": conversation, "format": format, "file": str(file), "size_bytes": size_bytes}
 
 
-async def _export_list(client: "Client", output: Path | None) -> None:
-    import msgspec
+async def _export_list(client: "Client", format: str, output: Path | None) -> None:
+    from palaver.history.sessions import written, written_for_chats
 
+    as_lines = written_for_chats if format == SESSIONS else written
     with _Written(output) as file:
         async for listing in client.every_conversation():
-            file.write(msgspec.json.encode(listing) + b"\n")
+            file.writelines(as_lines([listing]))
 
 
 async def _export_all(client: "Client", format: str, folder: Path, as_json: bool) -> None:
