@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
+import structlog
 
-from palaver.errors import LogUnavailable
+from palaver.errors import LogError, LogUnavailable
 from palaver.log import listings, reading, runs, snapshots, upkeep
 from palaver.log.base import (
     Append,
@@ -39,6 +40,8 @@ from palaver.log.refusals import occupied
 from palaver.log.reserve import Reserve
 from palaver.log.writer import Writer
 from palaver.schema.view import Listing
+
+logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -88,7 +91,18 @@ class SqliteLog:
 
     async def append(self, append: Append) -> Appended:
         appended: Appended = await self._writer.submit(append)
+        if append.listing is not None and append.listing.deleted:
+            await self._forget_words(append.conversation)
         return appended
+
+    async def _forget_words(self, conversation: str) -> None:
+        """Nobody finds a deleted conversation any more, so its words need not be kept twice. Others write in between."""
+        try:
+            while await self._writer.run(lambda connection: upkeep.forget_words(connection, conversation)):
+                pass
+        except LogError as failure:
+            # It is deleted all the same; what is left of its index is only not used for anything else.
+            logger.info("the words of a deleted conversation stay in the index", reason=failure.message)
 
     async def save_snapshot(self, conversation: str, snapshot: Snapshot) -> None:
         await self._writer.run(lambda connection: snapshots.save(connection, conversation, snapshot))
