@@ -10,7 +10,7 @@ from playwright.async_api import Locator, expect
 
 from palaver.schema.content import as_content
 from palaver.schema.events import MessageAdded
-from tests.browser.looks import SCHEMES, axe_findings, fits, picture
+from tests.browser.looks import SCHEMES, axe_findings, fits, picture, stands_still
 from tests.browser.player import Player
 from tests.browser.served import Palaver, Wire, free_port
 from tests.browser.visitor import PHONE, Visitor, Visitors
@@ -76,11 +76,16 @@ async def open_block(block: Locator) -> None:
         await line.press("Enter")
 
 
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 async def press_until(visitor: Visitor, key: str, found: Locator) -> None:
+    """What a key leads to is looked at once it is drawn: one key more would lead past it."""
     for _ in range(KEYS):
         if await found.count():
             return
         await visitor.press(key)
+        await visitor.page.evaluate(DRAWN)
     raise AssertionError(f"{KEYS} times {key} did not lead to {found}")
 
 
@@ -186,13 +191,12 @@ async def test_one_subagent_is_stopped_and_the_others_go_on(ada: Visitor, provid
 async def test_subagents_and_the_inbox_are_reached_by_keys_alone(ada: Visitor) -> None:
     await begin(ada, "Rudder", task("!say It holds.", "builder"), "---", "!write rudder.txt left")
     await ada.asked()
+    await stands_still(ada.page)
     await ada.log.focus()
     await press_until(ada, "j", ada.log.locator(".selected .work"))
     await ada.press("o")
     await expect(ada.page.get_by_role("region", name="What Builder does")).to_contain_text("It holds.")
-    await ada.press("Control+k")
-    await ada.page.keyboard.type("waiting for")
-    await ada.press("Enter")
+    await ada.command("waiting for")
     card = ada.page.get_by_role("main").get_by_role("region", name="Approval needed")
     await expect(card).to_contain_text("rudder.txt")
     await expect(card.locator("[aria-disabled=true]")).to_have_count(0)
@@ -353,7 +357,7 @@ async def test_idle_prompt_is_a_quiet_line_that_opens(visitors: Visitors) -> Non
         row = visitor.row("Idle prompt")
         await expect(row).to_contain_text("Look at the tide table.")
         await expect(visitor.row(re.compile("^You"))).to_have_count(0)
-        await row.get_by_role("button").click()
+        await row.get_by_role("button").press("Enter")
         await expect(row).to_contain_text("Say nothing when it is as yesterday.")
         await visitor.page.close()
 
