@@ -10,6 +10,8 @@ const known = new WeakMap<Message, boolean>();
 
 export function isSteered(messages: readonly Message[], message: Message): boolean {
   if (message.turn === null || message.role !== "user") return false;
+  // Asked with every token: the first that is held is not looked for in all the others.
+  if (messages[0] === message) return false;
   const answer = known.get(message);
   if (answer !== undefined) return answer;
   const place = messages.lastIndexOf(message);
