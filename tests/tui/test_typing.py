@@ -109,3 +109,12 @@ async def _look_for_the_sea(served: Served) -> None:
         press_together(terminal.app, "ctrl+f", *"sea")
         await terminal.until_shown("1 match")
         assert terminal.app.main.docks.composer.prompt.text == ""
+
+
+async def test_leaving_while_keys_come_raises_nothing() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with())
+        await pilot.pause()
+        press_together(app, *"ab", *["left", "right"] * 300)
+        await until(pilot, lambda: app.docks.composer.prompt.cursor_location == (0, 1))

@@ -66,12 +66,15 @@ class Typing(App[None]):
         self._mark(ROUNDS)
 
     def _mark(self, round: int) -> None:
+        if not self.screen_stack:
+            # The app is being taken down: nobody is left to read a key.
+            return
         self._is_settled = False
         self._number += 1
         if self._patience is not None:
             self._patience.stop()
         self._patience = self.set_timer(HELD_S, self._waited)
-        target = self.focused or (self.screen if self.screen_stack else self)
+        target = self.focused or self.screen
         if not target.post_message(Settled(self._number, round)):
             self.post_message(Settled(self._number, 0))
 
