@@ -109,6 +109,7 @@ async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts
 
 
 async def _outcome(chat: str, asked: Asked, request: ChatsRequest, server: ServerParts) -> Outcome:
+    require(request.auth, "send")  # Also to be told that an id was used.
     try:
         await make(chat, server, request)
         taking = _Taking(chat, asked, request, server)

@@ -309,6 +309,14 @@ async def test_forbidden_command_is_acked_to_whoever_follows_and_changes_nothing
     assert ack["result"]["error"]
 
 
+async def test_observer_is_not_even_told_that_a_command_was_given(server: Served) -> None:
+    server.app.keys.replace(server.token, [KeyRecord(name="eye", kind="observer", hash=token_hash("eye-token"))])
+    name, headers = fresh("observed"), {"Authorization": "Bearer eye-token"}
+    body = {"client_request_id": fresh(), "type": "set_draft", "text": "Mine"}
+    assert (await server.http.post(f"/v1/chats/{name}/commands", json=body)).status_code == 200
+    assert (await server.http.post(f"/v1/chats/{name}/commands", json=body, headers=headers)).status_code == 403
+
+
 async def test_agent_token_says_but_does_not_decide(server: Served) -> None:
     server.app.keys.replace(server.token, [KeyRecord(name="bot", kind="agent", hash=token_hash("bot-token"))])
     headers = {"Authorization": "Bearer bot-token"}
