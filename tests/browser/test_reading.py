@@ -77,6 +77,37 @@ async def test_opened_row_stays_open_when_it_was_scrolled_away_and_when_others_c
     await expect(thought).to_contain_text("A thought to be kept open.")
 
 
+# Rows that were taken away and made anew.
+MADE_AGAIN = """() => {
+  const gone = new Set();
+  const keys = nodes => [...nodes].flatMap(one => [...(one.querySelectorAll?.('[data-key]') ?? [])]).map(row => row.dataset.key);
+  window.madeAgain = [];
+  new MutationObserver(changes => changes.forEach(({addedNodes, removedNodes}) => {
+    keys(removedNodes).forEach(key => gone.add(key));
+    window.madeAgain.push(...keys(addedNodes).filter(key => gone.has(key)));
+  })).observe(document.querySelector('[role=log]'), {subtree: true, childList: true});
+}"""
+
+
+async def test_following_what_is_written_makes_no_row_above_it_anew(ada: Visitor, provider: ScriptedProvider) -> None:
+    await ada.begin("!say Answer 0.")
+    for number in range(1, 8):
+        await ada.rests()
+        await ada.send(f"!say Answer {number}.")
+        await expect(ada.log).to_contain_text(f"Answer {number}.")
+    await ada.rests()
+    await ada.send("\n".join(f"!gate {number}\n!say Line {number}\\n\\n" for number in range(6)))
+    await provider.gates.reached("0")
+    await stands_still(ada.page)
+    await ada.page.evaluate(MADE_AGAIN)
+    for number in range(6):
+        provider.gates.open(f"{number}")
+        await expect(ada.log.get_by_text(f"Line {number}", exact=True)).to_be_in_viewport()
+        await stands_still(ada.page)
+    await ada.rests()
+    assert await ada.page.evaluate("window.madeAgain") == []
+
+
 SELECT = "text => getSelection().setBaseAndExtent(text.firstChild, 0, text.firstChild, 5)"
 
 
