@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from palaver.schema.base import BlobRef, Origin
 from palaver.schema.errors import WireError
 from palaver.schema.view import (
     Exchange,
@@ -18,10 +19,12 @@ from palaver.schema.view import (
     TurnSummary,
 )
 from palaver.tui.drawing import Drawing
+from palaver.tui.people import People
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
     ErrorRow,
+    InterruptedRow,
     NoteRow,
     PendingRow,
     Row,
@@ -135,3 +138,36 @@ def test_any_text_in_any_row_is_drawn_within_its_column(text: str, width: int) -
     for row in every_row(text):
         for line in drawing.draw(row, is_open=True, heads=True):
             assert cell_len("".join(segment.text for segment in line)) <= width
+
+
+def drawn(row: Row, people: People | None = None) -> str:
+    drawing = Drawing(100, DARK, NOW_MS, people or People())
+    lines = drawing.draw(row, is_open=True, heads=False)
+    return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+
+def call(**fields: object) -> ToolRow:
+    return ToolRow(**OF_AGENT, block=tool(**fields))  # type: ignore[arg-type]
+
+
+def test_output_that_is_cut_says_how_to_see_all_of_it() -> None:
+    kept = BlobRef(id="0" * 64, size=3_000_000, mime="text/plain")
+    held = call(output="head\ntail", truncated=True, blob=kept, total_bytes=3_000_000)
+    assert "Showing 9 B of 2.9 MB. W: Open the whole output" in drawn(held)
+    long = call(output="line\n" * 1000)
+    assert "… 840 more lines · W: Open the whole output" in drawn(long)
+    assert "W: " not in drawn(call(output="short"))
+
+
+def test_who_stopped_a_turn_is_told_apart() -> None:
+    people = People(me="owner", client="here")
+
+    def stopped(by: Origin | None) -> str:
+        turn = TurnSummary(id="t", outcome="interrupted", ended_at=NOW_MS, stopped="user", by=by)
+        row = InterruptedRow(key="k", seq=1, ts=NOW_MS, stopped="user", turn=turn, is_last=False)
+        return drawn(row, people)
+
+    assert "Interrupted by you," in stopped(Origin(client="here", user="owner"))
+    assert "Interrupted from another client," in stopped(Origin(client="page", user="owner"))
+    assert "Interrupted by guest," in stopped(Origin(client="page", user="guest"))
+    assert "Interrupted via " in stopped(Origin(face="acp", user="owner"))
