@@ -6,6 +6,7 @@ again on the same port, as a machine that loses power would.
 
 import asyncio
 import os
+import random
 import re
 import signal
 import socket
@@ -101,10 +102,16 @@ class Palaver:
         return line
 
 
+# Below those that a system gives to whoever connects: one of them could be taken while the server starts, or is away.
+PORTS = range(20_000, 32_000)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 @asynccontextmanager

@@ -32,6 +32,9 @@ WAIT_S = 30.0
 """The longest any wait of a test takes before it counts as a failure: most of it is the machine's other work."""
 LOOK_EVERY_S = 0.02
 """How often a test looks at what tells nobody. The server it waits for is in this process, and needs the time between."""
+PATIENCE_S = 3.0
+"""With a reader that stopped: short, for a test waits for its end; and longer than a busy machine keeps one that does read
+from reading."""
 
 HELLO: Sequence[Step] = (Say("Hello there, how are you?"),)
 

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from palaver.cli.printed import PRINTED
+from tests.browser.served import free_port
 from tests.flows.served import Served
 from tests.flows.terminal import SLOW_S, in_terminal, palaver
-from tests.flows.test_serve import free_port, started
+from tests.flows.test_serve import started
 
 
 async def printed(data: Path, words: str, *more: str, code: int = 0) -> Any:

@@ -13,17 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.browser.served import free_port
+
 pytestmark = pytest.mark.anyio
 
 PALAVER = Path(sys.executable).with_name("palaver")
 START_S = 60.0
 """A start takes a second; a busy machine may need many."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def environment(**more: str) -> dict[str, str]:

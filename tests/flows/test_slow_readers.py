@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from palaver.backends.script import Say
 from palaver.faces import event_stream
 from palaver.faces.native import socket as native_socket
-from tests.flows.served import Served, ended_turn, serving
+from tests.flows.served import PATIENCE_S, Served, ended_turn, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -22,8 +22,8 @@ FLOOD = "x" * 12_000_000
 
 @pytest.fixture
 async def flooding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(event_stream, "SEND_S", 0.5)
-    monkeypatch.setattr(native_socket, "SEND_S", 0.5)
+    monkeypatch.setattr(event_stream, "SEND_S", PATIENCE_S)
+    monkeypatch.setattr(native_socket, "SEND_S", PATIENCE_S)
     async with serving(tmp_path, (Say(FLOOD, chunk=60_000),)) as server:
         yield server
 

@@ -25,7 +25,7 @@ from palaver.clock import SystemClock
 from palaver.config import Config, ProviderSettings
 from palaver.faces.listener import Listener
 from tests.browser.test_pictures import TEST, TIDE
-from tests.browser.visitor import DESKTOP, Visitor, Visitors
+from tests.browser.visitor import DESKTOP, LOOK_EVERY_S, Visitor, Visitors
 from tests.provider.script import Answer, Block, Fault, Say
 from tests.provider.server import ScriptedProvider
 
@@ -140,7 +140,7 @@ class Harbour:
                 view = (await self.http.get(f"/api/conversations/{conversation}/snapshot")).json()
                 if view.get("messages") and not view.get("turn") and not view.get("queue"):
                     return
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(LOOK_EVERY_S)
 
     async def stranger(self) -> Visitor:
         visitor = await self.visitors.stranger(self.url, DESKTOP, device_scale_factor=self.pixels)

@@ -14,7 +14,7 @@ from palaver.backends.script import Say
 from palaver.faces import projected
 from palaver.faces.bus import pump
 from palaver.faces.ring import PIECE_BYTES
-from tests.flows.served import WAIT_S, Served
+from tests.flows.served import LOOK_EVERY_S, WAIT_S, Served
 
 BUFFER_BYTES = 32 << 10
 """Of the kernel, on either side: as little as it takes."""
@@ -106,8 +106,8 @@ async def stalled(
 async def waits(server: Served) -> None:
     """Until something waits for a reader that does not make room."""
     async with asyncio.timeout(WAIT_S):
-        while not server.app.streams.unsent_bytes:
-            await server.http.get("/api/health")
+        while not server.app.streams.unsent_bytes:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 def held(server: Served, face: str) -> None:

@@ -13,7 +13,7 @@ from palaver.faces import event_stream
 from palaver.faces.bus import pump
 from palaver.log.memory import MemoryLog
 from tests.flows.faces.bus.listening import Event, chat, is_a, listening, of
-from tests.flows.served import Served, serving
+from tests.flows.served import PATIENCE_S, Served, serving
 
 OUTCOME = is_a("run", "outcome")
 RESYNC = is_a("run", "resync")
@@ -160,7 +160,7 @@ async def test_every_change_reaches_the_bus_and_deletions_too(tmp_path: Path) ->
 async def test_slow_reader_is_let_go_and_the_others_do_not_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEND_S", 0.5)
+    monkeypatch.setattr(event_stream, "SEND_S", PATIENCE_S)
     async with serving(tmp_path, (Say("x" * 12_000_000, chunk=60_000),)) as server:
         request = f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", int(server.host.rpartition(":")[2]))) as deaf:

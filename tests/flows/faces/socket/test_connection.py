@@ -14,7 +14,7 @@ from palaver.faces import projected
 from palaver.faces.socket import connection as face_connection
 from palaver.faces.socket.replay import replayed
 from tests.flows.faces.socket.client import Frame, client, events, of, operation, rendered, subscribed, types
-from tests.flows.served import WAIT_S, Served, serving
+from tests.flows.served import PATIENCE_S, WAIT_S, Served, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +169,7 @@ async def test_foreign_page_and_stranger_are_refused_before_it_opens(shared: Ser
 async def test_client_that_stops_reading_is_let_go_and_the_others_read_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face_connection, "SEND_S", 0.5)
+    monkeypatch.setattr(face_connection, "SEND_S", PATIENCE_S)
     async with serving(tmp_path, (Say("x" * 200_000, chunk=20_000),) * BLOCKS) as server:
         session = await server.create()
         url, headers = server.url.replace("http", "ws", 1) + "/ws", {"Authorization": f"Bearer {server.token}"}
