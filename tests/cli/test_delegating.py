@@ -17,7 +17,7 @@ from tests.flows import served
 from tests.flows.at_work import Work, at_work, of
 from tests.flows.engine import gone, nth, stop
 from tests.flows.test_delegation import running
-from tests.provider import ScriptedProvider
+from tests.provider import ScriptedProvider, gates
 from tests.provider.server import serving as service
 
 pytestmark = [pytest.mark.cli, pytest.mark.anyio, pytest.mark.timeout(180)]
@@ -75,7 +75,8 @@ def boss(request: pytest.FixtureRequest) -> Boss:
 
 @asynccontextmanager
 async def with_a_boss(boss: Boss, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Work]:
-    monkeypatch.setattr(served, "WAIT_S", PATIENCE_S)
+    for waits in (served, gates):
+        monkeypatch.setattr(waits, "WAIT_S", PATIENCE_S)
     agents, home = folder / "data" / "agents", folder / "home"
     agents.mkdir(parents=True)
     (agents / "boss.md").write_text(f"---\n{boss.front}\n---\n")

@@ -325,8 +325,9 @@ class _Conduct:
 
     def _own_call(self, own: OwnCall, call: Call) -> list[KnownEvent]:
         """A tool of ours is called; the agent may have asked already whether it may."""
-        tool = self._own.tool_of(call)
-        if call.started or tool is None:
+        tool = self._own.tool_called(own)
+        # Begun without having asked means only that the agent says so; rules still decide.
+        if (call.asked and call.started) or tool is None:
             self._own.begin(own, call.id)
             return []
         _, events = self._said.asking({"toolCallId": call.theirs, "rawInput": dict(own.given)})

@@ -17,8 +17,9 @@ from palaver.backends.judging import Judged, Judging
 from palaver.backends.own_tools import OwnCalls, described
 from palaver.tools.base import Tool, ToolResult
 
-TOLD_S = 2.0
-"""For the agent's word of a call that is here already: it comes through another pipe."""
+TOLD_S = 10.0
+"""For the agent's word of a call that is here already: it comes through another pipe. opencode 1.18 took four seconds where
+fifteen others wanted the processor."""
 PREFIXES = (f"{NAME}_", f"mcp_{NAME}_", f"mcp__{NAME}__")
 """How agents call the tools of a server: opencode 1.18, Gemini CLI 0.61, Claude Code."""
 
@@ -41,6 +42,9 @@ class OwnTurn:
         """The tool of ours that a call of the agent's is for."""
         names = (call.name.removeprefix(prefix) for prefix in PREFIXES if call.name.startswith(prefix))
         return next((self._calls.tools[name] for name in names if name in self._calls.tools), None)
+
+    def tool_called(self, own: OwnCall) -> Tool | None:
+        return self._calls.tools.get(own.name)
 
     def judged(self, tool: Tool, call: Call) -> Judged:
         return self._judging.judge(self._turn, *described(tool, call.input, self._turn.project))
@@ -70,14 +74,17 @@ class OwnTurn:
 
     def _told_of(self, own: OwnCall, said: Translation) -> Call | None:
         for call in said.open_calls:
-            tool = self.tool_of(call)
-            same = tool is not None and tool.spec.name == own.name and (not call.input or call.input == own.given)
-            if same and call.id not in self._paired:
+            same = self._is_for(call, own.name) and (not call.input or call.input == own.given)
+            if call.id not in self._paired and (same or (call.input and call.input == own.given)):
                 return call
         return None
 
+    def _is_for(self, call: Call, name: str) -> bool:
+        tool = self.tool_of(call)
+        return tool is not None and tool.spec.name == name
+
     def _begin_untold(self, own: OwnCall) -> None:
-        tool = self._calls.tools.get(own.name)
+        tool = self.tool_called(own)
         if tool is not None:
             verdict = self._judging.judge(self._turn, *described(tool, own.given, self._turn.project)).verdict
             if verdict.decision != "allow":

@@ -1,7 +1,7 @@
 """Between an agent's pipes and the socket on which Palaver offers it tools: bytes, both ways, and nothing else.
 
-Run by the agent, which was told to start it as an MCP server. Standard library only and without site packages, so that it is
-there in a hundredth of a second. Where the socket is and the word that opens it stand in the environment, never in the
+Run by the agent, which was told to start it as an MCP server. Standard library only and without site packages, so that it
+starts at once. Where the socket is and the word that opens it stand in the environment, never in the
 command line. It ends with whichever side ends first.
 """
 

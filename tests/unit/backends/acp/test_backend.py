@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.acp import AcpBackend, readiness
+from palaver.backends.acp import AcpBackend, own_calls, readiness
 from palaver.clock import SystemClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
@@ -315,7 +315,10 @@ async def test_plan_mode_refuses_what_is_more_than_reading(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("order", ["task told", "task untold"])
-async def test_task_is_given_whether_or_not_the_agent_tells_of_the_call(order: str, tmp_path: Path) -> None:
+async def test_task_is_given_whether_or_not_the_agent_tells_of_the_call(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_calls, "TOLD_S", 10.0 if order == "task told" else 0.1)
     async with rigged(tmp_path, "tools") as rig:
         turn = await rig.say(order)
     ((agent, prompt, call),) = turn.tasks
@@ -328,7 +331,10 @@ async def test_task_is_given_whether_or_not_the_agent_tells_of_the_call(order: s
 
 
 @pytest.mark.parametrize("order", ["task told", "task untold"])
-async def test_task_that_a_rule_forbids_is_not_given(order: str, tmp_path: Path) -> None:
+async def test_task_that_a_rule_forbids_is_not_given(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_calls, "TOLD_S", 10.0 if order == "task told" else 0.1)
     async with rigged(tmp_path, "tools") as rig:
         agent = replace(rig.agent, policy=(PolicyRule(tool="task", decision="deny_continue"),))
         turn = await rig.say(order, agent=agent)
