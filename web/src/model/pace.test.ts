@@ -37,3 +37,17 @@ test("a late timer is no reason to wait for long", () => {
   const [, , third = 0, fourth = 0] = begun([2_000, 2_000, 200, 0]);
   expect(fourth - third).toBe(250);
 });
+
+test.each([0, -3_600_000])("a clock that goes %i ms with every flush stops no stream", (byMs) => {
+  const world = new World();
+  const start = world.time;
+  let flushCount = 0;
+  const pace = new Pace({ ...world, now: () => start + flushCount * byMs }, () => {
+    pace.begin();
+    flushCount += 1;
+    pace.soon();
+  });
+  pace.soon();
+  world.advance(2_000);
+  expect(flushCount).toBeGreaterThan(7);
+});

@@ -8,7 +8,7 @@ const FLUSH_MS = 33;
 /** Of its time the page draws at most a third: on a slow device it shows a stream less often, and still scrolls and answers. */
 const REST = 3;
 
-/** Timers of a hidden page are late; it is no slow device. */
+/** Timers of a hidden page are late, which is no slow device. */
 const SLOWEST_FLUSH_MS = 250;
 
 /** Runs a flush soon, with whatever else comes until then, and never more often than the pace. */
@@ -29,9 +29,16 @@ export class Pace {
   }
 
   private wait(): void {
-    const waitMs = this.nextAt - this.ports.now();
-    // Looked at again then: what the last flush takes may not be known yet.
-    this.cancelPending = waitMs > 0 ? this.ports.after(waitMs, () => this.wait()) : this.ports.frame(this.flush);
+    const { nextAt } = this;
+    // A clock may be put back, or stand still: no wait is longer than the longest, nor done twice for the same moment.
+    const waitMs = Math.min(nextAt - this.ports.now(), SLOWEST_FLUSH_MS);
+    const next = () => {
+      // By now it is known what the last flush took.
+      if (this.nextAt > nextAt) this.wait();
+      else this.cancelPending = this.ports.frame(this.flush);
+    };
+    if (waitMs > 0) this.cancelPending = this.ports.after(waitMs, next);
+    else next();
   }
 
   /** A flush begins, asked for or not: nothing else is pending, and the next waits its time. */
