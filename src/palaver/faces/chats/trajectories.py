@@ -5,6 +5,7 @@ are one thing, and whatever keys a document brings along are kept as parameters 
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response, delete, get, put
 from litestar.openapi.spec import OpenAPIType, Schema
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.params import FromPath, FromQuery, HeaderParameter, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,9 +34,11 @@ from palaver.history.parts import decoded
 from palaver.history.trajectory import document_of, moment, trajectory_of, unknown_keys
 from palaver.log.base import Claim
 from palaver.schema.commands import CreateConversation, DeleteConversation
+from palaver.schema.events import decode_event
 from palaver.schema.view import Listing, State
 
 PAGE_LIMIT = 500
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 DOCUMENT = Schema(
     type=OpenAPIType.OBJECT,
@@ -237,11 +240,25 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
     operation_id="subscribe_trajectories",
     tags=["chats"],
 )
-async def subscribe_trajectories(server: Server) -> ASGIApp:
-    """Follow the list: what is made, changed and deleted from now on."""
-    pos = await server.log.position()
-    changes = _changes(server, pos, server.clock.now_ms())
-    return EventStream("trajectories", b": following\n\n", changes, bytes, server.streams)
+async def subscribe_trajectories(
+    server: Server, last_event_id: Annotated[str | None, HeaderParameter(name="Last-Event-ID")] = None
+) -> ASGIApp:
+    """Follow the list: what is made, changed and deleted from now on, or since the `id:` that was seen last."""
+    pos, since_ms, word = await server.log.position(), server.clock.now_ms(), b": following\n\n"
+    if last_event_id:
+        if _NUMBER.fullmatch(last_event_id) and int(last_event_id) <= pos:
+            pos = int(last_event_id)
+            since_ms = await _moment_after(server, pos)
+        else:
+            word = b": reset, fetch the list again\n\n"
+    return EventStream("trajectories", word, _changes(server, pos, since_ms), bytes, server.streams)
+
+
+async def _moment_after(server: ServerParts, pos: int) -> int:
+    """The first millisecond behind the event at a position: what was made from then on is new to whoever saw it."""
+    for _, segment in await server.log.read_all(max(0, pos - 1), limit_bytes=1):
+        return decode_event(segment.body.splitlines()[0]).ts + 1
+    return 0
 
 
 async def _changes(server: ServerParts, pos: int, since_ms: int) -> AsyncGenerator[bytes, None]:
@@ -265,9 +282,14 @@ async def _changes(server: ServerParts, pos: int, since_ms: int) -> AsyncGenerat
 
 def _change(listing: Listing, met: set[str], since_ms: int) -> bytes:
     made = listing.id not in met and listing.created_at >= since_ms
-    kind = "deleted" if listing.deleted else "created" if made else "updated"
     if made:
         met.add(listing.id)
+    # One that is gone before anybody looked was made all the same.
+    kinds = [*(["created"] if made else []), *(["deleted"] if listing.deleted else [])] or ["updated"]
+    return b"".join(_told(kind, listing) for kind in kinds)
+
+
+def _told(kind: str, listing: Listing) -> bytes:
     body = msgspec.json.encode({"type": kind, **msgspec.to_builtins(row_of(listing))})
     return b"event: %s\nid: %d\ndata: %s\n\n" % (kind.encode(), listing.pos, body)
 

@@ -182,3 +182,31 @@ async def test_list_is_followed_as_it_changes(server: Served) -> None:
         await server.http.delete(f"/v1/trajectories/{new}")
         _, gone = await stream.data()
         assert (gone["type"], gone["id"]) == ("deleted", new)
+
+
+async def test_list_is_followed_on_from_what_was_seen_last(server: Served) -> None:
+    async with server.http.stream("GET", "/v1/trajectories/subscribe") as response:
+        stream = Sse(response)
+        await stream.next()
+        seen = await server.create(title="Seen")
+        frame = await stream.next()
+        assert frame["event"] == "created"
+    changed = await server.http.patch(f"/api/conversations/{seen}", json={"title": "Changed"})
+    assert changed.status_code == 200
+    missed = await server.create(title="Missed")
+    short = await server.create(title="Short")
+    await server.http.delete(f"/v1/trajectories/{short}")
+    headers = {"Last-Event-ID": frame["id"]}
+    async with server.http.stream("GET", "/v1/trajectories/subscribe", headers=headers) as response:
+        stream = Sse(response)
+        await stream.next()
+        told = [await stream.data() for _ in range(4)]
+    assert [(name, row["id"]) for name, row in told] == [
+        ("updated", seen),
+        ("created", missed),
+        ("created", short),
+        ("deleted", short),
+    ]
+    headers = {"Last-Event-ID": "999999999"}
+    async with server.http.stream("GET", "/v1/trajectories/subscribe", headers=headers) as response:
+        assert "reset" in (await Sse(response).next())[""]
