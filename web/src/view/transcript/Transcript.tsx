@@ -86,7 +86,7 @@ function Scroller({ conversation, place }: ScrollerProps) {
     () => (selected === null ? -1 : rows.findIndex((row) => row.key === selected)),
     [rows, selected],
   );
-  const keepMounted = [...rowsToKeep(list.current), ...(selectedIndex < 0 ? [] : [selectedIndex])];
+  const keepMounted = [...(pill === null ? rowsAtEnd(list.current, rows.length) : []), ...(selectedIndex < 0 ? [] : [selectedIndex])];
 
   useLayoutEffect(() => {
     // Whoever writes keeps the focus: finding jumps from hit to hit without leaving its field.
@@ -211,14 +211,14 @@ function Canvas({ ref, style: { pointerEvents: _, ...style }, children }: Custom
 }
 
 /**
- * Those in the window and just above it. The list keeps rows ready only ahead of a movement, so following would unmake the
- * others with every line and make them again at every pause.
+ * Those of the last window and just above it, for who follows. The list keeps rows ready only ahead of a movement, so it
+ * would unmake the others with every line and make them again at every pause.
  */
-function rowsToKeep(list: VirtualizerHandle | null): number[] {
-  if (list === null || list.viewportSize === 0) return [];
-  const first = list.findItemIndex(list.scrollOffset - BUFFER_PX);
-  const last = list.findItemIndex(list.scrollOffset + list.viewportSize);
-  return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+function rowsAtEnd(list: VirtualizerHandle | null, rowCount: number): number[] {
+  if (list === null) return [];
+  // An empty list finds -1.
+  const first = Math.max(0, list.findItemIndex(list.scrollSize - list.viewportSize - BUFFER_PX));
+  return Array.from({ length: Math.max(0, rowCount - first) }, (_, at) => first + at);
 }
 
 /** The list passes over a row whose element is the same as before; with every token that is all but one. */
