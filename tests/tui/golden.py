@@ -75,7 +75,7 @@ class Dropping:
         fields = {"title": "", "agent": "", "project": None, "status": "idle", "created_at": 0, "updated_at": 0}
         return _json({"id": "golden", "seq": self.head, **fields})
 
-    async def health(self, request: web.Request) -> web.Response:
+    async def about(self, request: web.Request) -> web.Response:
         return _json({"version": "1"})
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
@@ -107,7 +107,7 @@ async def dropping(name: str, resync_at: int | None = None) -> AsyncIterator[tup
     app.router.add_get("/api/conversations/golden/snapshot", served.snapshot)
     app.router.add_get("/api/conversations/golden/events", served.stream)
     app.router.add_get("/api/conversations/golden", served.listing)
-    app.router.add_get("/api/health", served.health)
+    app.router.add_get("/api/about", served.about)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

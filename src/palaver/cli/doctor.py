@@ -256,14 +256,14 @@ async def _server(config: Config) -> list[Finding]:
         return [Finding("note", "server", "never started with this data directory", "palaver serve")]
     try:
         async with Client.connect(address, token) as client:
-            health = await client.health()
+            about = await client.about()
             listed = len(await client.conversations(limit=500))
     except PalaverError as failure:
         if failure.code == "unavailable":
             return [Finding("note", "server", f"none at {address}", "palaver serve")]
         return [Finding("wrong", "server", f"{address}: {failure.message}")]
     more = "500 or more" if listed == 500 else str(listed)
-    return [Finding("ok", "server", f"running at {address}, version {health.get('version')}, {more} conversations")]
+    return [Finding("ok", "server", f"running at {address}, version {about.get('version')}, {more} conversations")]
 
 
 def _print(findings: list[Finding]) -> None:

@@ -47,6 +47,10 @@ class Client(Conversations, Following, Agents, Runs, Projects):
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])
 
+    async def about(self) -> Mapping[str, Any]:
+        """The server's `name` and `version`. Needs no token."""
+        return await self._get("/api/about", dict[str, Any])
+
     async def session(self) -> Mapping[str, Any]:
         """Who one is here: `user`, `roles`, and what the server says of itself."""
         return await self._get("/api/session", dict[str, Any])

@@ -34,7 +34,7 @@ _HEADERS: dict[bytes, bytes] = {
     b"cache-control": b"no-store",
 }
 
-OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
+OPEN = frozenset({("GET", "/api/health"), ("GET", "/api/about"), ("POST", "/api/session")})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"})

@@ -106,7 +106,7 @@ class Following:
             self._tell("connecting")
             self._take_snapshot(await self._client.snapshot(self.conversation, PAGE))
             self._head = self.seq
-            self._version = (await self._client.health()).get("version")
+            self._version = (await self._client.about()).get("version")
             self._tell("open")
         else:
             await self._look_how_far()
@@ -137,7 +137,7 @@ class Following:
         self._head = (await self._client.conversation(self.conversation)).seq
         self._behind = max(0, self._head - self.seq)
         self._tell("catching_up", events=self._behind)
-        if (await self._client.health()).get("version") != self._version:
+        if (await self._client.about()).get("version") != self._version:
             self._tell("version_mismatch")
         elif not self._behind:
             self._tell("caught_up")

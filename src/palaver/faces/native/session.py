@@ -24,8 +24,11 @@ COOKIE_LIFE_S = 30 * 86_400
 
 class Health(Shown):
     ok: bool
-    version: str
+
+
+class About(Shown):
     name: str
+    version: str
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
@@ -53,9 +56,15 @@ class Code(Wire):
 
 
 @get("/api/health", operation_id="health", tags=["session"])
-async def health(server: Server) -> Health:
+async def health() -> Health:
     """Whether the server answers. Needs no token."""
-    return Health(ok=True, version=server.version, name=server.name)
+    return Health(ok=True)
+
+
+@get("/api/about", operation_id="about", tags=["session"])
+async def about(server: Server) -> About:
+    """Whose door this is, and which version stands behind it. Needs no token."""
+    return About(name=server.name, version=server.version)
 
 
 @post("/api/session", status_code=200, dto=JsonBody, operation_id="sign_in", tags=["session"])
@@ -123,4 +132,4 @@ def _with_cookie(
     return Response(_session(server, principal), cookies=[cookie])
 
 
-ROUTES = [health, sign_in, who_am_i, sign_out, new_code]
+ROUTES = [health, about, sign_in, who_am_i, sign_out, new_code]

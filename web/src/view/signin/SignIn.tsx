@@ -9,7 +9,7 @@ import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 import { codeRefusal } from "./code";
 
-interface Health {
+interface About {
   name: string;
   version: string;
 }
@@ -40,15 +40,15 @@ export default function SignIn({ session }: { session: SessionState }) {
 
 /** Whose door this is. Who is not told goes in all the same. */
 function Server() {
-  const [health, setHealth] = useState<Health | null>(null);
+  const [about, setAbout] = useState<About | null>(null);
   useEffect(() => {
     const leave = new AbortController();
-    fetch("/api/health", { signal: leave.signal })
+    fetch("/api/about", { signal: leave.signal })
       .then((response) => response.json())
-      .then(setHealth, () => undefined);
+      .then(setAbout, () => undefined);
     return () => leave.abort();
   }, []);
-  return <p className="door-server">{health && later.signIn.server(health.name, health.version)}</p>;
+  return <p className="door-server">{about && later.signIn.server(about.name, about.version)}</p>;
 }
 
 function Unreachable() {
