@@ -6,6 +6,8 @@ from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
 from palaver.agents.book import Known
+from palaver.agents.changes import new_id
+from palaver.agents.records import Wrong
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.json_post import json_post
@@ -92,6 +94,18 @@ def given(body: Json) -> Json:
     return {name: value for name, value in fields.items() if name is not None}
 
 
+def _with_id(server: ServerParts, fields: Json) -> Json:
+    """Clients of this contract leave the id to us, and two agents may have one name."""
+    name = fields.get("name")
+    if fields.get("id") is not None or not isinstance(name, str) or not name.strip():
+        return fields
+    try:
+        agent = new_id(name, lambda one: server.agents.book.known(one) is not None)
+    except Wrong:  # A name without a letter that an id may have.
+        agent = server.ids.new()
+    return {**fields, "id": agent}
+
+
 def _with_secrets(changes: Json, known: Known) -> Json:
     """A server that comes back as it was told keeps what was not told of it: many clients save an agent as a whole."""
     servers = changes.get("mcp_servers")
@@ -123,7 +137,7 @@ async def get_agent(server: Server, id: FromQuery[str]) -> AgentAnswer:
 @json_post("/api/agents/create", "admin", "stream_create_agent", "stream", "agents")
 async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Make one."""
-    return AgentAnswer(agent=told(server, await server.agents.book.create(given(data))))
+    return AgentAnswer(agent=told(server, await server.agents.book.create(_with_id(server, given(data)))))
 
 
 @put(

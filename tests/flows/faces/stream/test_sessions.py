@@ -224,6 +224,17 @@ async def test_agents_are_made_merged_copied_and_deleted(tmp_path: Path) -> None
         assert (await http.post("/api/agents/delete", json={"id": "default"})).status_code == 409
 
 
+async def test_agents_of_one_name_and_of_any_script_have_ids_of_their_own(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        names = ["Scout", "Scout", "助手"]
+        made = [await work.server.http.post("/api/agents/create", json={"name": name}) for name in names]
+        assert [one.status_code for one in made] == [200] * 3
+        assert [one.json()["agent"]["name"] for one in made] == names
+        assert len({one.json()["agent"]["id"] for one in made}) == 3
+        taken = await work.server.http.post("/api/agents/create", json={"id": "scout", "name": "Other"})
+        assert taken.status_code == 409
+
+
 async def test_agent_that_is_saved_as_a_whole_loses_nothing(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         http = work.server.http
