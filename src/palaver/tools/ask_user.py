@@ -18,7 +18,7 @@ from palaver.tools.base import ToolResult, ToolSpec
 from palaver.tools.proposal import visible
 
 QUESTIONS_LIMIT = 4
-OPTIONS_LIMIT = 6
+OPTIONS_LIMIT = 4
 TITLE_CHARS = 200
 NO_ANSWER = "no answer"
 
@@ -26,6 +26,7 @@ NO_ANSWER = "no answer"
 class OptionArguments(msgspec.Struct, frozen=True):
     label: Annotated[str, Meta(min_length=1, max_length=200, description="A few words.")]
     description: Annotated[str, Meta(max_length=1000)] | None = None
+    preview: Annotated[str, Meta(max_length=4000, description="What it would look like, as plain text.")] | None = None
 
 
 class QuestionArguments(msgspec.Struct, frozen=True):
@@ -33,7 +34,10 @@ class QuestionArguments(msgspec.Struct, frozen=True):
     header: Annotated[str, Meta(max_length=60, description="One or two words above it.")] = ""
     options: Annotated[
         tuple[OptionArguments, ...],
-        Meta(max_length=OPTIONS_LIMIT, description="Answers to choose from. A free answer is always possible."),
+        Meta(
+            max_length=OPTIONS_LIMIT,
+            description="Two to four answers to choose from, or none. A free answer is always possible.",
+        ),
     ] = ()
     multi_select: Annotated[bool, Meta(description="Several options may be chosen.")] = False
 
@@ -67,7 +71,10 @@ class AskUser:
             Question(
                 question=question.question,
                 header=question.header,
-                options=tuple(QuestionOption(label=one.label, description=one.description) for one in question.options),
+                options=tuple(
+                    QuestionOption(label=one.label, description=one.description, preview=one.preview)
+                    for one in question.options
+                ),
                 multi_select=question.multi_select,
             )
             for question in asked.questions

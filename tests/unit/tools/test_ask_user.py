@@ -44,7 +44,7 @@ def test_questions_become_a_request() -> None:
         ([], "length >= 1"),
         ([{"question": "a"}] * 5, "length <= 4"),
         ([{"question": " "}], "Question 1 or one of its options is blank"),
-        ([{"question": "a", "options": [{"label": str(n)} for n in range(7)]}], "length <= 6"),
+        ([{"question": "a", "options": [{"label": str(n)} for n in range(7)]}], "length <= 4"),
         ([{"question": "a", "options": [{"label": "x"}, {"label": " x"}]}], "same label"),
         ([{"question": "a", "multi_select": True}], "has none"),
         ([{"header": "a"}], "missing required field `question`"),
