@@ -153,6 +153,11 @@ export const later = {
     costNone: "No cost reported",
   },
 
+  edit: {
+    loading: "Fetching all of the message …",
+    failed: "The whole message could not be loaded. Close this and try again.",
+  },
+
   changes: {
     heading: "Changed files",
     kind: { created: "new", modified: "", deleted: "deleted", renamed: "renamed" },
@@ -552,7 +557,7 @@ export const later = {
 
   imports: {
     heading: "Bring your earlier conversations",
-    lead: "Histories of other programs were found on this server's machine. They are copied, never changed, and can be searched and continued here.",
+    lead: "What other programs keep of conversations on this server's machine. They are copied, never changed, and can be searched and continued here.",
     programs: { claude: "Claude Code", codex: "Codex", pi: "Pi", refact: "Refact" } as Record<string, string>,
     looking: "Looking for histories …",
     failed: "The histories could not be looked for.",

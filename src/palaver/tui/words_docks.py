@@ -228,6 +228,7 @@ class Activity:
     THINKING = "Thinking"
     WORKING = "Working"
     WRITING = "Writing"
+    COMPACTING = "Shortening the history for the model"
     LOADING = "Loading the model"
     CALLING = "Calling a tool"
     WAITING = "Waiting for you"

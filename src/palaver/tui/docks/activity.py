@@ -13,6 +13,8 @@ from palaver.tui.calls import doing
 from palaver.tui.connection import Connection
 from palaver.tui.safe import one_line, visible
 
+COMPRESSING = "compressing"
+"""What the server calls it while it makes a long history fit the model."""
 STALLED_MS = 30_000
 """Silence that is worth a word. Tools and people may take longer; they are shown as what they are."""
 PATIENCE_S = 2.0
@@ -135,6 +137,8 @@ def _said_doing(state: State, turn: Turn) -> tuple[str, int | None]:
     tool = running_tool(state)
     if tool is not None and tool.status in ("running", "called"):
         return one_line(doing(tool)), tool.started_at
+    if turn.detail == COMPRESSING:
+        return words_docks.Activity.COMPACTING, None
     if turn.detail:
         return one_line(turn.detail), None
     messages = messages_of_turn(state, turn.id)

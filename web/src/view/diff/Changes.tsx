@@ -3,12 +3,11 @@
  * it is opened. Used by tool calls, by the summary of a turn and by the list of the whole conversation.
  */
 
-import { useEffect, useState } from "react";
 import { byFile, type ChangedFile } from "../../model/changes";
 import type { FileChange } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { later } from "../../text.later";
-import { blobUrl } from "../../transport/api";
+import { useBlobText } from "../controls/blobText";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
@@ -123,17 +122,7 @@ function Diff({ path, diff, roomy }: { path: string; diff: string; roomy: boolea
 }
 
 function FetchedDiff({ path, blob, roomy }: { path: string; blob: string; roomy: boolean }) {
-  const [diff, setDiff] = useState<string | null>(null);
-  const [failed, setFailed] = useState(false);
-  useEffect(() => {
-    const leaving = new AbortController();
-    fetch(blobUrl(blob), { credentials: "same-origin", signal: leaving.signal })
-      .then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error(answer.statusText))))
-      .then(setDiff, () => {
-        if (!leaving.signal.aborted) setFailed(true);
-      });
-    return () => leaving.abort();
-  }, [blob]);
+  const { text: diff, failed } = useBlobText(blob);
   if (failed) return <p className="tool-error">{later.changes.failed}</p>;
   return diff === null ? <p className="tool-none">{later.changes.loading}</p> : <Diff path={path} diff={diff} roomy={roomy} />;
 }

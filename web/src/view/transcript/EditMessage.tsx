@@ -1,11 +1,16 @@
-/** A message of one's own, being changed in its place. Sending it drops what follows, and the agent answers again. */
+/** A message of one's own, being changed in its place. Sending it drops what follows, and the agent answers again.
+ *
+ * Of a very long one the page holds the beginning alone: all of it is fetched before a word of it can be changed.
+ */
 
-import { useRef } from "react";
+import { useEffect, useRef } from "react";
 import type { UserRow } from "../../model/rows";
 import type { Part } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
+import { useBlobText } from "../controls/blobText";
 import { useStore } from "../store";
 import { Images } from "./UserMessage";
 
@@ -15,8 +20,16 @@ export default function EditMessage({ row }: { row: UserRow }) {
   const field = useRef<HTMLTextAreaElement>(null);
   const value = editing?.text ?? "";
   useAutoGrow(field, value);
+  const kept = row.message.blocks.find((block) => block.type === "text" && block.blob !== null);
+  const blob = kept?.type === "text" ? kept.blob : null;
+  const { text: whole, failed } = useBlobText(blob?.id ?? null);
+  const isWhole = blob === null || whole !== null;
+  useEffect(() => {
+    if (whole !== null) setEditing({ messageId: row.message.id, text: whole });
+  }, [whole]);
 
   const send = (): void => {
+    if (!isWhole) return;
     if (value.trim() === "" && row.images.length === 0) return;
     const images = row.images.map((url): Part => ({ type: "image_url", image_url: { url } }));
     const content: string | Part[] = images.length === 0 ? value : [{ type: "text", text: value }, ...images];
@@ -32,6 +45,7 @@ export default function EditMessage({ row }: { row: UserRow }) {
         aria-label={text.message.editLabel}
         autoFocus
         rows={1}
+        readOnly={!isWhole}
         value={value}
         onChange={(event) => setEditing({ messageId: row.message.id, text: event.target.value })}
         onKeyDown={(event) => {
@@ -47,11 +61,13 @@ export default function EditMessage({ row }: { row: UserRow }) {
       />
       <Images urls={row.images} />
       <div className="edit-bar">
-        <span className="hint">{text.message.editHint}</span>
+        <span className="hint" role="status">
+          {isWhole ? text.message.editHint : failed ? later.edit.failed : later.edit.loading}
+        </span>
         <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
           {text.message.cancel}
         </button>
-        <button type="button" className="button primary small" onClick={send}>
+        <button type="button" className="button primary small" onClick={send} disabled={!isWhole}>
           {text.message.editSend}
         </button>
       </div>
