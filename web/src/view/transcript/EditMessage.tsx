@@ -25,7 +25,8 @@ export default function EditMessage({ row }: { row: UserRow }) {
   const { text: whole, failed } = useBlobText(blob?.id ?? null);
   const isWhole = blob === null || whole !== null;
   useEffect(() => {
-    if (whole !== null) setEditing({ messageId: row.message.id, text: whole });
+    // A row that was scrolled away and back fetches it again: what was changed in between stays.
+    if (whole !== null && value === row.text) setEditing({ messageId: row.message.id, text: whole });
   }, [whole]);
 
   const send = (): void => {
