@@ -32,7 +32,7 @@ from palaver.schema.commands import SendMessage
 from palaver.schema.events import ConversationCreated, KnownEvent
 from palaver.schema.view import State
 from palaver.tui.app import PalaverApp
-from palaver.tui.look import People
+from palaver.tui.people import People
 from palaver.tui.rowbook import RowBook
 
 BLOCKS = 8_522

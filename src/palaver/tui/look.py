@@ -8,8 +8,6 @@ from palaver.tui.people import People
 from palaver.tui.safe import visible
 from palaver.tui.theme import Palette
 
-__all__ = ["COLUMN", "LONG_LINES", "Look", "People"]
-
 COLUMN = 100
 """Longer lines tire the eye; code, diffs and output may be wider than text, never wider than this either."""
 LONG_LINES = 16
