@@ -24,6 +24,8 @@ Outcome = Literal["completed", "task", "plan", "yielded", "limited", "failed", "
 ProcessEnd = Literal["exited", "stopped", "restart"]
 CompressionStage = Literal["deduplicate", "shorten", "repair", "limit", "summarize"]
 """In the order they are tried: repeated files, long tool results, broken calls, old answers, a summary by the model."""
+COMPRESSING = "compressing"
+"""The detail of a turn that is making its history fit the model."""
 Stopped = Literal["user", "restart", "shutdown", "limit", "backend_exit", "storage", "deleted", "parent"]
 Waking = Literal["message", "task", "callback", "idle"]
 """What a message that begins a turn is: someone's words, a subagent's task, another agent's answer, an idle prompt."""

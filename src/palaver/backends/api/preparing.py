@@ -44,7 +44,7 @@ from palaver.context.tokens import Weight, last_counted, spec_tokens, text_token
 from palaver.errors import AgentError, ProviderRefused, TimedOut
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
-from palaver.schema.view import Knowledge, Message, TextBlock
+from palaver.schema.view import COMPRESSING, Knowledge, Message, TextBlock
 from palaver.tools.base import ToolSpec
 
 SUMMARY_S = 120.0
@@ -59,8 +59,6 @@ TIGHTENINGS = 2
 """Then the service's word stands."""
 UNSURE = 1.2
 """Without a count by the provider, how far an estimate may be beyond a window before it is not even tried."""
-
-COMPRESSING = "compressing"
 
 logger = structlog.get_logger(__name__)
 

@@ -9,13 +9,11 @@ from palaver.core.state import open_requests
 from palaver.faces.chats.messages import Json, shown
 from palaver.history.parts import as_json
 from palaver.history.trajectory import DEFAULT_TOOL_USE
-from palaver.schema.view import QueueItem, Request, State, Status
+from palaver.schema.view import COMPRESSING, QueueItem, Request, State, Status
 
 CHATS_STRIDE = 1_024
 """Numbers a chat gives up to each event of the log: more frames than one event makes, so numbers never go back."""
 PREVIEW_CHARS = 120
-COMPRESSING = "compressing"
-"""The detail of a turn that is making its history fit."""
 DEFAULT_MODE = "ask"
 
 _ENVELOPE = ("chat_id", "seq", "type")

@@ -7,14 +7,12 @@ from textual.widgets import Static
 
 from palaver.clock import Clock
 from palaver.core.state import find_call, messages_of_turn, open_requests, open_tools
-from palaver.schema.view import State, TextBlock, ThinkingBlock, ToolBlock, Turn
+from palaver.schema.view import COMPRESSING, State, TextBlock, ThinkingBlock, ToolBlock, Turn
 from palaver.tui import words, words_docks
 from palaver.tui.calls import doing
 from palaver.tui.connection import Connection
 from palaver.tui.safe import one_line, visible
 
-COMPRESSING = "compressing"
-"""What the server calls it while it makes a long history fit the model."""
 STALLED_MS = 30_000
 """Silence that is worth a word. Tools and people may take longer; they are shown as what they are."""
 PATIENCE_S = 2.0

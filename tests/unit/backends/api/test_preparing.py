@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.api.openai import openai_provider
-from palaver.backends.api.preparing import COMPRESSING, Preparation, Preparing, Wanted
+from palaver.backends.api.preparing import Preparation, Preparing, Wanted
 from palaver.backends.api.provider import Provider
 from palaver.context.prompt import Call, Outcome, PromptMessage, Text, UserMessage
 from palaver.errors import ProviderRefused
@@ -25,7 +25,7 @@ from palaver.schema.events import (
     TurnStatus,
 )
 from palaver.schema.records import AgentRecord
-from palaver.schema.view import Message, State, Trigger
+from palaver.schema.view import COMPRESSING, Message, State, Trigger
 from palaver.tools.base import Passage, ToolSpec
 from tests.provider import Answer, Gate, ScriptedProvider, Status, scripted_provider
 from tests.provider.turn import MemoryTurn
