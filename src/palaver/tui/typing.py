@@ -15,6 +15,7 @@ from textual import events, on
 from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 ROUNDS = 3
@@ -58,23 +59,28 @@ class Typing(App[None]):
 
     def _is_written(self, event: events.Key | events.Paste) -> bool:
         is_letter = isinstance(event, events.Key) and event.is_printable
-        return is_letter and isinstance(self.focused, Input | TextArea)
+        return is_letter and isinstance(self._reader(), Input | TextArea)
+
+    def _reader(self) -> Widget | None:
+        """What reads the next key: nobody, once the app is being taken down."""
+        return (self.focused or self.screen) if self.screen_stack else None
 
     async def _pass_on(self, event: events.Key | events.Paste) -> None:
+        if self._reader() is None:
+            return
         self._is_text = self._is_written(event)
         await super().on_event(event)
         self._mark(ROUNDS)
 
     def _mark(self, round: int) -> None:
-        if not self.screen_stack:
-            # The app is being taken down: nobody is left to read a key.
+        target = self._reader()
+        if target is None:
             return
         self._is_settled = False
         self._number += 1
         if self._patience is not None:
             self._patience.stop()
         self._patience = self.set_timer(HELD_S, self._waited)
-        target = self.focused or self.screen
         if not target.post_message(Settled(self._number, round)):
             self.post_message(Settled(self._number, 0))
 
