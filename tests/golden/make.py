@@ -26,7 +26,7 @@ from tests.golden.scenes.engine import engine
 from tests.golden.scenes.history import branched, paged, rewritten
 from tests.golden.scenes.interrupted import interrupted, retried
 from tests.golden.scenes.long import compacted_long, long
-from tests.golden.scenes.queue import patient, queue
+from tests.golden.scenes.queue import patient, paused, queue
 from tests.golden.scenes.requests import many_requests, requests, restart
 from tests.golden.scenes.strange import misplaced, unknown
 from tests.golden.scenes.talk import talk
@@ -43,6 +43,7 @@ SCENES: tuple[Callable[[], Record], ...] = (
     many_requests,
     restart,
     queue,
+    paused,
     patient,
     interrupted,
     retried,

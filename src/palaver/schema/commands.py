@@ -29,9 +29,12 @@ class SendMessage(_Command, tag="send_message"):
 
 
 class EditQueued(_Command, tag="edit_queued"):
-    """Change, hold or move a message that has not been delivered. `before` is another item's id; `""` means the end."""
+    """Change, hold or move a message that has not been delivered. `before` is another item's id; `""` means the end.
 
-    item: Id
+    Without an `item`: hold, or let go in their order, all that wait.
+    """
+
+    item: Id | None = None
     content: str | Content | None = None
     held: bool | None = None
     priority: bool | None = None
@@ -43,10 +46,14 @@ class RemoveQueued(_Command, tag="remove_queued"):
 
 
 class Interrupt(_Command, tag="interrupt"):
-    """Stop the active turn and everything it started. Always accepted; the queue goes on."""
+    """Stop the active turn and everything it started. Always accepted; the queue goes on, unless it is to be held.
+
+    `hold_queue`: what waits is held back in the same step, also when the named `turn` had ended by then.
+    """
 
     turn: Id | None = None
     audio_end_ms: int | None = None
+    hold_queue: bool = False
 
 
 class Answer(Wire):
@@ -222,6 +229,8 @@ class Deliver(_Command, tag="deliver"):
     mode: str | None = None
     parent: Id | None = None
     """The turn of another conversation that this one works for."""
+    turn: Id | None = None
+    """The id of the turn that it begins, if it begins one: whoever gives the task can tell of it before."""
 
 
 class ReturnExchange(_Command, tag="return_exchange"):

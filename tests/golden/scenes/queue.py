@@ -11,8 +11,10 @@ from palaver.schema.events import (
     QueueAdded,
     QueueEdited,
     QueueRemoved,
+    TextDelta,
     TextFinished,
     TurnFinished,
+    TurnInterrupted,
     TurnStarted,
 )
 from palaver.schema.view import Parent, Trigger
@@ -70,6 +72,44 @@ def queue() -> Record:
         QueueRemoved(item="c", reason="delivered", turn="t2"),
         MessageAdded(message="c", item="c", content=as_content("c"), turn="t2"),
         TurnStarted(turn="t2", agent="default", backend="scripted", trigger=Trigger(messages=("c",))),
+    )
+    return log
+
+
+def paused() -> Record:
+    """A stop that held the queue: what waited stays, what is sent afterwards runs alone, then all are let go."""
+    log = Record("paused")
+    log.created()
+    log.asked("m1", "Dig", "t1")
+    log.add(
+        QueueAdded(item="a", content=as_content("a"), merge=True, origin=BROWSER),
+        QueueAdded(item="b", content=as_content("b"), merge=True, origin=BROWSER),
+        QueueAdded(item="c", content=(), command={"type": "regenerate"}),
+        QueueEdited(item="b", version=2, held=True),
+        AnswerStarted(message="m2"),
+        TextDelta(message="m2", block=0, text="Di"),
+    )
+    log.check()
+    log.add(
+        QueueEdited(item="a", version=2, held=True, origin=BROWSER, client_request_id="stop", body_hash="0c" * 16),
+        QueueEdited(item="c", version=2, held=True, origin=BROWSER, client_request_id="stop", body_hash="0c" * 16),
+        TextFinished(message="m2", block=0, text="Di", interrupted=True),
+        AnswerFinished(message="m2", finish_reason="interrupted", interrupted=True),
+        TurnInterrupted(reason="user", origin=BROWSER, client_request_id="stop", body_hash="0c" * 16),
+    )
+    log.check()
+    log.asked("m3", "Wait, plant first", "t2")
+    log.add(TurnFinished(outcome="completed"))
+    log.check()
+    log.add(
+        QueueEdited(item="a", version=3, held=False),
+        QueueEdited(item="b", version=3, held=False),
+        QueueEdited(item="c", version=3, held=False),
+        QueueRemoved(item="a", reason="delivered", turn="t3"),
+        MessageAdded(message="a", item="a", content=as_content("a"), turn="t3", origin=BROWSER),
+        QueueRemoved(item="b", reason="delivered", turn="t3"),
+        MessageAdded(message="b", item="b", content=as_content("b"), turn="t3", origin=BROWSER),
+        TurnStarted(turn="t3", agent="default", backend="scripted", trigger=Trigger(messages=("a", "b"))),
     )
     return log
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from palaver.core.decide import Already, Refusal, decide
+from palaver.core.state import find_request, is_from_elsewhere
 from palaver.schema.base import Delivery, Verdict
 from palaver.schema.commands import (
     Accepted,
@@ -103,6 +104,7 @@ class CoreMachine(RuleBasedStateMachine):
             RemoveQueued(item=item),
             EditQueued(item=item, content="changed"),
             EditQueued(item=item, held=data.draw(st.booleans())),
+            EditQueued(held=data.draw(st.booleans())),
             EditQueued(item=item, priority=data.draw(st.booleans())),
             EditQueued(item=item, before=data.draw(st.sampled_from(["", *items]))),
         )
@@ -112,11 +114,16 @@ class CoreMachine(RuleBasedStateMachine):
         turn = self.owner.state.turn
         wanted = data.draw(st.sampled_from((None, turn.id if turn else None, NOBODY)))
         before = turn.id if turn else None
-        stops: tuple[Order, ...] = (Interrupt(turn=wanted), StopTurn(reason="parent", turn=wanted))
-        self._ask(data.draw(st.sampled_from(stops)), data)
+        holding = Interrupt(turn=wanted, hold_queue=True)
+        stops: tuple[Order, ...] = (Interrupt(turn=wanted), holding, StopTurn(reason="parent", turn=wanted))
+        stop = data.draw(st.sampled_from(stops))
+        self._ask(stop, data)
+        now = self.owner.state.turn
         if before and wanted != NOBODY:
-            now = self.owner.state.turn
             assert now is None or now.id != before, "a stop did not stop"
+        if stop is holding:
+            assert all(item.held for item in self.owner.state.queue), "I11: a stop that holds the queue left some of it"
+            assert now is None or now.id == before, "I11: what a stop was to hold slipped out"
 
     def _speaks_from_elsewhere(self, data: st.DataObject) -> None:
         orders: tuple[Order, ...] = (
@@ -134,7 +141,7 @@ class CoreMachine(RuleBasedStateMachine):
         possible += [self._another_agent_writes, self._writes_to_another_agent, self._another_agent_answers]
         possible += [self._speaks_from_elsewhere]
         if state.queue:
-            possible += [self._changes_the_queue] * 4
+            possible += [self._changes_the_queue] * 4 + [self._stops] * 2
         if state.status == "waiting_ide" or data.draw(st.integers(0, 9)) == 0:
             possible += [self._an_editor_answers] * 4
         if state.status == "paused":
@@ -281,9 +288,10 @@ class CoreMachine(RuleBasedStateMachine):
         if left and answers:
             request = data.draw(st.sampled_from(sorted(left)))
             verdict = data.draw(VERDICTS)
-            dropped = verdict == "deny" and any(
-                known.id == request and known.kind == "plan" for known in self.owner.state.requests
-            )
+            known = find_request(self.owner.state, request)
+            assert known is not None
+            # Nobody here goes on with a plan that was turned down, nor with what an agent elsewhere asked for.
+            dropped = is_from_elsewhere(known) or (verdict == "deny" and known.kind == "plan")
             self._ask(ResolveRequest(request=request, verdict=verdict), data)
             assert dropped or self.owner.state.turn is not None, "I17: the answer did not go on"
 
@@ -363,6 +371,7 @@ class CoreMachine(RuleBasedStateMachine):
         promises.turns_alternate(log)
         promises.messages_are_consumed_once(log)
         promises.nothing_stands_idle(state)
+        promises.held_items_stay(log)
         promises.every_call_has_its_result(log, self.owner.whole())
         promises.nothing_half_done_at_rest(state)
         promises.decisions_apply_once(log, state)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from palaver.core import blocks, decide, evolve, exchanges, next, requests, restoring, settle
 from palaver.core.deciding import requests as resolving
+from palaver.core.deciding import turn as stopping
 from palaver.schema.commands import Command
 from palaver.schema.events import (
     Event,
@@ -99,6 +100,22 @@ def _boundary_messages_wait_for_ever(real: Real) -> Real:
         return [item for item in real(state) if item.delivery == "turn" and not item.priority]
 
     return next_items
+
+
+def _held_messages_slip_into_a_turn(real: Real) -> Real:
+    def boundary_items(state: State) -> list[QueueItem]:
+        items: list[QueueItem] = real(replace(state, queue=tuple(replace(item, held=False) for item in state.queue)))
+        return items
+
+    return boundary_items
+
+
+def _a_stop_holds_only_the_first(real: Real) -> Real:
+    def all_held(state: State, held: bool) -> list[KnownEvent]:
+        edits: list[KnownEvent] = real(state, held)
+        return edits[:1] if held else edits
+
+    return all_held
 
 
 def _commands_join_a_running_turn(real: Real) -> Real:
@@ -204,6 +221,8 @@ MUTATIONS = (
     Mutation("commands leave no mark", decide, "_stamped", _commands_leave_no_mark, "I9"),
     Mutation("delivered and still queued", next, "delivery", _delivered_and_still_queued, "I10|I11"),
     Mutation("boundary messages wait for ever", next, "next_items", _boundary_messages_wait_for_ever, "I11"),
+    Mutation("held messages slip into a turn", next, "boundary_items", _held_messages_slip_into_a_turn, "I11"),
+    Mutation("a stop holds only the first", stopping, "all_held", _a_stop_holds_only_the_first, "I11"),
     Mutation("commands join a running turn", next, "_joins_a_running_turn", _commands_join_a_running_turn, "I10"),
     Mutation("history changes under an agent", decide, "admission", _history_changes_under_a_running_agent, "I12"),
     Mutation("turns end with calls open", settle, "finish", _turns_end_with_calls_open, "I13"),

@@ -25,6 +25,7 @@ from palaver.schema.events import (
     ProcessFinished,
     ProcessStarted,
     QueueAdded,
+    QueueEdited,
     QueueRemoved,
     RequestOpened,
     RequestResolved,
@@ -151,6 +152,21 @@ def nothing_stands_idle(state: State) -> None:
     ready = [item for item in state.queue if not item.held]
     assert state.turn is not None or state.deleted or not ready, "I11: idle with a message waiting"
     assert not (state.deleted and state.queue), "I10: deleted with a message neither consumed nor withdrawn"
+
+
+def held_items_stay(log: Log) -> None:
+    """What is held back is delivered only after it was let go; taking it back is always possible."""
+    held: set[str] = set()
+    for event in log:
+        match event:
+            case QueueEdited(held=True):
+                held.add(event.item)
+            case QueueEdited(held=False):
+                held.discard(event.item)
+            case QueueRemoved(reason="delivered"):
+                assert event.item not in held, "I11: a held message was delivered"
+            case _:
+                pass
 
 
 def turns_alternate(log: Log) -> None:

@@ -1,13 +1,16 @@
 """Changing what waits: edit, hold, move, prefer and remove queued messages, until they are delivered."""
 
+from typing import Any
+
 import pytest
 
 from palaver.core.decide import decide
+from palaver.core.next import next_items
 from palaver.schema.commands import Command, EditQueued, RemoveQueued
 from palaver.schema.content import TextPart, as_content
 from palaver.schema.events import QueueEdited, QueueRemoved
 from palaver.schema.view import State
-from tests.unit.core.stage import after, already, asked, events, facts, kinds, queued, refusal
+from tests.unit.core.stage import after, already, asked, events, facts, kinds, queued, refusal, stopped
 
 
 @pytest.fixture
@@ -76,6 +79,34 @@ def test_edit_cannot_outgrow_the_queue() -> None:
     assert kinds(decide(full, EditQueued(item="a", content="y" * (1 << 19)), facts())) == ["QueueEdited"]
     assert refusal(full, EditQueued(item="a", content="y" * ((1 << 19) + 1))).code == "busy"
     assert refusal(full, EditQueued(item="a", content="y" * ((1 << 20) + 1))).code == "too_large"
+
+
+def test_all_are_held_and_let_go_together_in_their_order(state: State) -> None:
+    held = after(*events(state, EditQueued(item="b", held=True)), state=state)
+    paused = events(held, EditQueued(held=True))
+    assert [(event.item, event.version) for event in paused if isinstance(event, QueueEdited)] == [("p", 2), ("a", 2)]
+    state = after(*paused, stopped(), state=held)
+    assert (next_items(state), state.turn) == ([], None)
+    released = after(*events(state, EditQueued(held=False)), state=state)
+    assert [(item.id, item.held) for item in released.queue] == [("p", False), ("a", False), ("b", False)]
+    assert [item.id for item in next_items(released)] == ["p"]
+
+
+def test_messages_that_share_a_turn_still_do_when_all_are_let_go() -> None:
+    state = after(queued("a", merge=True), queued("b", merge=True))
+    paused = after(*events(state, EditQueued(held=True)), state=state)
+    released = after(*events(paused, EditQueued(held=False)), state=paused)
+    assert [item.id for item in next_items(released)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("held", [None, False])
+def test_all_that_are_as_asked_stay_without_an_event(state: State, held: bool | None) -> None:
+    assert already(state, EditQueued(held=held)).note == "unchanged"
+
+
+@pytest.mark.parametrize("change", [{"content": "x"}, {"priority": True}, {"before": ""}])
+def test_change_of_all_but_holding_is_refused(state: State, change: dict[str, Any]) -> None:
+    assert refusal(state, EditQueued(held=True, **change)).code == "invalid"
 
 
 def test_remove_withdraws_a_message_for_good(state: State) -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from palaver.core.decide import decide
+from palaver.core.next import next_items
 from palaver.schema.commands import DeleteConversation, Interrupt, ReturnToolResult, SendMessage
-from palaver.schema.events import QueueRemoved, ToolFinished, TurnInterrupted
+from palaver.schema.events import QueueEdited, QueueRemoved, ToolFinished, TurnInterrupted
 from tests.unit.core.stage import (
     ADA,
     after,
@@ -15,6 +16,7 @@ from tests.unit.core.stage import (
     called,
     events,
     facts,
+    finished,
     kinds,
     queued,
     refusal,
@@ -23,6 +25,11 @@ from tests.unit.core.stage import (
     wondered,
     working,
 )
+
+
+def _held(item: str) -> QueueEdited:
+    return QueueEdited(item=item, version=2, held=True)
+
 
 # -- stop
 
@@ -38,6 +45,50 @@ def test_stop_keeps_the_queue() -> None:
     state = after(*asked(), queued("a"))
     stopped = after(*events(state, Interrupt()), state=state)
     assert [item.id for item in stopped.queue] == ["a"]
+
+
+def test_stop_that_holds_the_queue_holds_all_of_it_before_the_turn_ends() -> None:
+    state = after(*asked(), queued("a"), queued("b", delivery="boundary"), queued("c"), _held("c"))
+    decision = events(state, Interrupt(hold_queue=True))
+    assert kinds(decision) == ["QueueEdited", "QueueEdited", "TurnInterrupted"]
+    stopped = after(*decision, state=state)
+    assert [(item.id, item.held, item.version) for item in stopped.queue] == [
+        ("a", True, 2),
+        ("b", True, 2),
+        ("c", True, 2),
+    ]
+    assert next_items(stopped) == []
+
+
+def test_stop_that_holds_the_queue_holds_commands_and_other_agents_too() -> None:
+    waiting = (queued("x", command={"type": "regenerate"}), queued("y", exchange="e"), queued("z", trigger="callback"))
+    state = after(*asked(), *waiting)
+    stopped = after(*events(state, Interrupt(hold_queue=True)), state=state)
+    assert [item.held for item in stopped.queue] == [True, True, True]
+
+
+def test_message_sent_while_the_queue_is_held_runs_alone_at_once() -> None:
+    state = after(*asked(), queued("a", merge=True))
+    stopped = after(*events(state, Interrupt(hold_queue=True)), state=state)
+    went_on = after(*events(stopped, SendMessage(content="Now", merge=True)), state=stopped)
+    assert went_on.turn is not None
+    assert [(item.id, item.held) for item in went_on.queue] == [("a", True)]
+    assert after(finished(went_on.turn.id), state=went_on).queue[0].held
+
+
+@pytest.mark.parametrize("turn", [None, "t1"])
+def test_stop_that_holds_the_queue_without_one_is_a_stop(turn: str | None) -> None:
+    assert kinds(events(after(*asked()), Interrupt(turn=turn, hold_queue=True))) == ["TurnInterrupted"]
+    assert already(at_rest(), Interrupt(turn=turn, hold_queue=True)).note == "Nothing was running."
+
+
+def test_stop_of_a_turn_that_just_ended_still_holds_what_waits() -> None:
+    state = after(*asked(), queued("a"))
+    decision = events(state, Interrupt(turn="t0", hold_queue=True))
+    assert kinds(decision) == ["QueueEdited"]
+    held = after(*decision, state=state)
+    assert held.turn is not None
+    assert already(held, Interrupt(turn="t0", hold_queue=True)).note == "That turn had ended before."
 
 
 def test_stop_twice_is_told_that_nothing_runs() -> None:

@@ -1197,10 +1197,12 @@ export interface SendMessage {
 }
 /**
  * Change, hold or move a message that has not been delivered. `before` is another item's id; `""` means the end.
+ *
+ *     Without an `item`: hold, or let go in their order, all that wait.
  */
 export interface EditQueued {
   type: "edit_queued";
-  item: string;
+  item?: string | null;
   content?: string | Part[] | null;
   held?: boolean | null;
   priority?: boolean | null;
@@ -1213,12 +1215,15 @@ export interface RemoveQueued {
   client_request_id?: string | null;
 }
 /**
- * Stop the active turn and everything it started. Always accepted; the queue goes on.
+ * Stop the active turn and everything it started. Always accepted; the queue goes on, unless it is to be held.
+ *
+ *     `hold_queue`: what waits is held back in the same step, also when the named `turn` had ended by then.
  */
 export interface Interrupt {
   type: "interrupt";
   turn?: string | null;
   audio_end_ms?: number | null;
+  hold_queue?: boolean;
   client_request_id?: string | null;
 }
 /**

@@ -42,7 +42,7 @@ def deliver(state: State, command: Deliver, facts: Facts) -> Decision:
         exchange=command.exchange,
         hops=command.hops,
     )
-    return _unfit(state, added) or _taken(state, added, facts, command.parent)
+    return _unfit(state, added) or _taken(state, added, facts, command.parent, command.turn)
 
 
 def return_exchange(state: State, command: ReturnExchange, facts: Facts) -> Decision:
@@ -88,12 +88,14 @@ def _unfit(state: State, added: QueueAdded) -> Refusal | None:
     return None if starts(state) else overfull(state, content_bytes(added.content))
 
 
-def _taken(state: State, added: QueueAdded, facts: Facts, parent: str | None = None) -> list[KnownEvent]:
+def _taken(
+    state: State, added: QueueAdded, facts: Facts, parent: str | None = None, turn: str | None = None
+) -> list[KnownEvent]:
     titled = _title(state, added.content)
     if not starts(state):
         return [*titled, added]
     # At rest: the turn begins in the same step, so that a stop right after this stops it.
-    turn, item = facts.new_id(), waiting(added)
+    turn, item = turn or facts.new_id(), waiting(added)
     trigger = Trigger(kind=added.trigger, messages=(item.id,), exchange=added.exchange, hops=added.hops)
     return [
         *supersede(state),

@@ -1,6 +1,7 @@
-"""The queue as commands change it: taking back, editing, moving; and how much may wait in it.
+"""The queue as commands change it: taking back, editing, moving, holding; and how much may wait in it.
 
-Called by decide. How an item takes its place is `core/queue.py`, what runs next `core/next.py`.
+Called by decide, and by a stop that holds the queue. How an item takes its place is `core/queue.py`, what runs next
+`core/next.py`.
 """
 
 from typing import Any
@@ -107,7 +108,14 @@ def _queued(state: State, item: str) -> QueueItem | None:
     return next((known for known in state.queue if known.id == item), None)
 
 
+def all_held(state: State, held: bool) -> list[KnownEvent]:
+    """Everything that waits is held back, or let go in its order."""
+    return [QueueEdited(item=item.id, version=item.version + 1, held=held) for item in state.queue if item.held != held]
+
+
 def edit_queued(state: State, command: EditQueued) -> Decision:
+    if command.item is None:
+        return _edit_all(state, command)
     item = _queued(state, command.item)
     if item is None:
         return NOT_QUEUED
@@ -134,3 +142,9 @@ def edit_queued(state: State, command: EditQueued) -> Decision:
             before=before,
         )
     ]
+
+
+def _edit_all(state: State, command: EditQueued) -> Decision:
+    if any(change is not None for change in (command.content, command.priority, command.before)):
+        return Refusal("invalid", "Only one message at a time can be changed or moved: name its `item`.")
+    return ([] if command.held is None else all_held(state, command.held)) or Already("unchanged")

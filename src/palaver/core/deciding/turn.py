@@ -3,6 +3,7 @@
 Called by decide.
 """
 
+from palaver.core.deciding.queue import all_held
 from palaver.core.decision import Already, Decision, Refusal
 from palaver.core.facts import Facts
 from palaver.core.settle import finish, process_over, settle, withdraw
@@ -16,12 +17,15 @@ TOOL_RESULT_BYTES = 1 << 20
 
 
 def interrupt(state: State, command: Interrupt, facts: Facts) -> Decision:
+    # Held before the turn ends: between its end and a later hold the next message would have begun.
+    held = all_held(state, True) if command.hold_queue else []
     if state.turn is None:
         asked = command.turn is None or any(known.turn == command.turn for known in open_requests(state))
-        return (withdraw(state) if asked else []) or Already("Nothing was running.")
+        return [*held, *(withdraw(state) if asked else [])] or Already("Nothing was running.")
     if command.turn and command.turn != state.turn.id:
-        return Already("That turn had ended before.")
-    return settle(state, "user", now=facts.now, origin=facts.origin, audio_end_ms=command.audio_end_ms)
+        # It ended under the hand that stopped it, and what was to be kept from running has begun; the rest is kept.
+        return held or Already("That turn had ended before.")
+    return [*held, *settle(state, "user", now=facts.now, origin=facts.origin, audio_end_ms=command.audio_end_ms)]
 
 
 def stop_turn(state: State, command: StopTurn, facts: Facts) -> Decision:
