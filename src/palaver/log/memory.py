@@ -16,7 +16,6 @@ from secrets import token_hex
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core.words import plain, words_of
 from palaver.log.base import (
     GENESIS,
     Append,
@@ -37,10 +36,9 @@ from palaver.log.base import (
 )
 from palaver.log.compaction import SMALL_BYTES, compact
 from palaver.log.listings import Place, cursor_of, is_child, is_unfinished, is_waiting, place_of
-from palaver.log.recalling import WEIGHED, Possible, best, looked_for, rarity
+from palaver.log.plain_search import Said, recall, search
 from palaver.log.refusals import body_of, claim_used, head_moved, occupied, snapshot_ahead
 from palaver.log.runs import unknown_run
-from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, ranked, terms_of
 from palaver.log.segments import SPAN, Stored, in_commit_order
 from palaver.log.verify import Audit, blob_changed, blob_missing
 from palaver.schema.base import BlobRef
@@ -333,46 +331,18 @@ class MemoryLog:
     # -- search
 
     async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
-        terms = [_Pattern(term) for term in terms_of(query)]
-        hits: dict[int, tuple[_Conversation, Document]] = {
-            number: (known, document)
-            for known in self._store.conversations.values()
-            if conversation in (None, known.name) and not (known.listing and known.listing.deleted)
-            for number, document in known.documents.items()
-            if terms and all(term.count(document.text) for term in terms)
-        }
-        candidates = [
-            Candidate(
-                number,
-                len(WORD.findall(hits[number][1].text)),
-                [term.count(hits[number][1].text) for term in terms],
-            )
-            for number in sorted(hits, reverse=True)[:CANDIDATES]
-        ]
-        return [_found(*hits[number], terms) for number in ranked(candidates, limit)]
+        return search(self._said(conversation), query, limit)
 
     async def recall(
         self, text: str, *, project: str | None, limit: int = 20, but: str | None = None
     ) -> Sequence[Recalled]:
-        wanted = looked_for(text)
-        every = [
-            (known, number, document, set(words_of(document.text)))
-            for known in self._store.conversations.values()
-            for number, document in known.documents.items()
-        ]
-        rarities = {word: rarity(sum(word in words for *_, words in every), len(every)) for word in wanted}
-        fitting = [
-            (sum(rarities[word] for word in wanted if word in words), number, known, document)
-            for known, number, document, words in every
-            if known.listing
-            and known.listing.project == project
-            and not known.listing.deleted
-            and (but is None or but not in (known.name, known.listing.root))
-        ]
-        promising = sorted((one for one in fitting if one[0]), key=lambda one: (-one[0], -one[1]))[:WEIGHED]
-        return best(
-            [Possible(number, _recalled(known, document)) for _, number, known, document in promising], rarities, limit
-        )
+        return recall(self._said(), text, project, limit, but)
+
+    def _said(self, conversation: str | None = None) -> Iterator[Said]:
+        for known in self._store.conversations.values():
+            if conversation in (None, known.name):
+                for number, document in known.documents.items():
+                    yield Said(number, known.name, known.listing, document)
 
     # -- care
 
@@ -406,58 +376,6 @@ class MemoryLog:
 def _write_backup(target: Path, store: bytes) -> None:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     (target / BACKUP_FILE).write_bytes(store)
-
-
-class _Pattern:
-    """A term as it is looked for: whole words in a row, without case and accents, the last perhaps going on."""
-
-    def __init__(self, term: Term) -> None:
-        self._words = [plain(word) for word in WORD.findall(term.text)]
-        self._beginning = term.beginning
-
-    def count(self, text: str) -> int:
-        return sum(1 for _ in self.places(text))
-
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
-        words = list(WORD.finditer(text))
-        compared = [plain(word.group()) for word in words]
-        for at in range(len(compared) - len(self._words) + 1):
-            if self._fits(compared[at : at + len(self._words)]):
-                yield words[at].start(), words[at + len(self._words) - 1].end()
-
-    def _fits(self, words: Sequence[str]) -> bool:
-        *exact, last = self._words
-        return list(words[:-1]) == exact and (words[-1].startswith(last) if self._beginning else words[-1] == last)
-
-
-def _found(known: _Conversation, document: Document, terms: Sequence[_Pattern]) -> Found:
-    text = document.text
-    start, end = min(place for term in terms for place in term.places(text))
-    around = excerpt(text[:start], text[start:end], text[end:])
-    title = known.listing.title if known.listing else ""
-    return Found(
-        known.name,
-        document.message,
-        document.seq,
-        document.role,
-        around.before,
-        around.match,
-        around.after,
-        title,
-    )
-
-
-def _recalled(known: _Conversation, document: Document) -> Recalled:
-    listing = known.listing
-    return Recalled(
-        known.name,
-        document.message,
-        document.seq,
-        document.ts or (listing.updated_at if listing else 0),
-        document.role,
-        document.text,
-        listing.title if listing else "",
-    )
 
 
 def _last(messages: dict[int, bytes], count: int) -> list[StoredMessage]:

@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
-import structlog
 
-from palaver.errors import LogError, LogUnavailable
+from palaver.errors import LogUnavailable
 from palaver.log import listings, reading, runs, snapshots, upkeep
 from palaver.log.base import (
     Append,
@@ -34,14 +33,13 @@ from palaver.log.base import (
 from palaver.log.blobs import BlobCheck, FileBlobs
 from palaver.log.database import log_error, open_writing
 from palaver.log.directory import DataDirectory, sync_directory
+from palaver.log.forgetting import Forgetting
 from palaver.log.fulltext import recall, search
 from palaver.log.readers import Readers
 from palaver.log.refusals import occupied
 from palaver.log.reserve import Reserve
 from palaver.log.writer import Writer
 from palaver.schema.view import Listing
-
-logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -62,6 +60,7 @@ class SqliteLog:
         self._readers = Readers(directory.database)
         self._writer = Writer(connection, directory.database, reserve)
         self.blobs = FileBlobs(directory, self._readers, self._writer)
+        self._forgetting = Forgetting(self._writer, self._readers)
         self._compacting = asyncio.Lock()
 
     @classmethod
@@ -82,6 +81,7 @@ class SqliteLog:
 
     async def close(self) -> None:
         """Finishes what was accepted. May be called twice."""
+        await self._forgetting.close()
         await self._readers.close()
         # If this fails the directory stays held: somebody is still writing in it.
         await self._writer.close()
@@ -92,17 +92,9 @@ class SqliteLog:
     async def append(self, append: Append) -> Appended:
         appended: Appended = await self._writer.submit(append)
         if append.listing is not None and append.listing.deleted:
-            await self._forget_words(append.conversation)
+            # Nobody finds a deleted conversation any more, so its words need not be kept twice.
+            self._forgetting.forget(append.conversation)
         return appended
-
-    async def _forget_words(self, conversation: str) -> None:
-        """Nobody finds a deleted conversation any more, so its words need not be kept twice. Others write in between."""
-        try:
-            while await self._writer.run(lambda connection: upkeep.forget_words(connection, conversation)):
-                pass
-        except LogError as failure:
-            # It is deleted all the same; what is left of its index is only not used for anything else.
-            logger.info("the words of a deleted conversation stay in the index", reason=failure.message)
 
     async def save_snapshot(self, conversation: str, snapshot: Snapshot) -> None:
         await self._writer.run(lambda connection: snapshots.save(connection, conversation, snapshot))

@@ -1,7 +1,7 @@
 """Care for a SQLite store while it is in use: compaction, what is forgotten, verify and backup.
 
-`sqlite.py` calls these on a reader's connection or on a thread of their own. Only `replace_segments` and `forget_words` write,
-on the writer's.
+`sqlite.py` calls these on a reader's connection or on a thread of their own, `forgetting.py` what is forgotten. Only
+`replace_segments` and `forget_words` write, on the writer's.
 """
 
 import os
@@ -113,17 +113,38 @@ def replace_segments(connection: apsw.Connection, plan: Plan) -> None:
 # -- what is forgotten
 
 FORGOTTEN_AT_ONCE = 16
-"""Messages of a deleted conversation: to take a long one out of the index costs a hundredth of a second."""
+FORGOTTEN_BYTES = 16 << 10
+"""Of a deleted conversation, in one step: to take so much text out of the index costs some thousandths of a second, which is
+what whoever is committed with it waits."""
+NOT_FORGOTTEN_AT_ONCE = 100
 
 
 def forget_words(connection: apsw.Connection, conversation: str) -> bool:
     """Takes some messages of a conversation out of the search's index, whose pages later writes use. Whether more are left."""
-    connection.execute(
-        "DELETE FROM documents WHERE number IN (SELECT d.number FROM documents d JOIN conversations c "
-        "ON c.number = d.conversation WHERE c.name = ? LIMIT ?)",
-        (conversation, FORGOTTEN_AT_ONCE),
+    rows = connection.execute(
+        "SELECT d.number, octet_length(d.text) FROM documents d JOIN conversations c ON c.number = d.conversation "
+        "WHERE c.name = ? LIMIT ?",
+        (conversation, FORGOTTEN_AT_ONCE + 1),
     )
-    return connection.changes() == FORGOTTEN_AT_ONCE
+    found = list(rows)
+    chosen, taken_bytes = list[tuple[int]](), 0
+    for number, size_bytes in found[:FORGOTTEN_AT_ONCE]:
+        taken_bytes += size_bytes
+        if chosen and taken_bytes > FORGOTTEN_BYTES:
+            break
+        chosen.append((number,))
+    connection.executemany("DELETE FROM documents WHERE number = ?", chosen)
+    return len(chosen) < len(found)
+
+
+def not_forgotten(connection: apsw.Connection) -> Sequence[str]:
+    """Deleted conversations whose words are still in the index: some of them."""
+    rows = connection.execute(
+        "SELECT c.name FROM listings l JOIN conversations c ON c.number = l.conversation WHERE l.deleted = 1 "
+        "AND EXISTS (SELECT 1 FROM documents d WHERE d.conversation = l.conversation) LIMIT ?",
+        (NOT_FORGOTTEN_AT_ONCE,),
+    )
+    return [name for (name,) in rows]
 
 
 # -- verify

@@ -21,7 +21,7 @@ WAIT_S = 30.0
 
 
 WITHOUT_RUNS = (
-    "DROP TABLE runs; DROP INDEX listings_newest; DROP INDEX listings_root;"
+    "DROP INDEX listings_deleted; DROP TABLE runs; DROP INDEX listings_newest; DROP INDEX listings_root;"
     "CREATE INDEX listings_newest ON listings (updated_at, conversation, archived, project) WHERE deleted = 0;"
     "ALTER TABLE listings DROP COLUMN child; ALTER TABLE listings DROP COLUMN root"
 )
