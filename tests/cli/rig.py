@@ -21,11 +21,17 @@ from palaver.schema.content import Content
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import TextBlock, ToolBlock
+from palaver.tools.ask_user import AskUser
+from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 from tests.provider.turn import MemoryTurn, drive
 
 START_S = 90.0
 """The slowest program needs five seconds on a quiet machine, and more than thirty where ten others want the processor."""
+
+OWN_QUESTION = {"questions": [{"question": "Which tide?", "options": [{"label": "Ebb"}, {"label": "Flow"}]}]}
+"""Through our own tool, for programs whose models have none to ask a person with."""
+ASKING = Toolbox(tools={"ask_user": AskUser()})
 
 RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 

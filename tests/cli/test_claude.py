@@ -175,7 +175,7 @@ async def test_background_command_yields_and_the_next_turn_reads_what_it_woke(tm
     async with stand(SUBJECT, tmp_path, *script) as at_work:
         turn = await at_work.say("begin", decide=allow)
         (started,) = turn.of(ProcessStarted)
-        await until(lambda: bool(turn.processes_ended))
+        await turn.until(lambda: bool(turn.processes_ended))
         following = at_work.turn(state=turn.state, trigger=Trigger(kind="process"))
         await drive(at_work.backend, following)
         after = await at_work.say("!say Next.", state=following.state)
@@ -194,7 +194,7 @@ async def test_message_after_it_woke_by_itself_is_answered_and_both_are_kept(tmp
     )
     async with stand(SUBJECT, tmp_path, *script) as at_work:
         turn = await at_work.say("begin", decide=allow)
-        await until(lambda: bool(turn.processes_ended))
+        await turn.until(lambda: bool(turn.processes_ended))
         after = await at_work.say("!say Next.", state=turn.state)
     assert said(after).split("\n") == ["It is over.", "Next."]
 
@@ -316,7 +316,7 @@ async def test_approved_plan_is_an_approval_and_plan_mode_holds_for_the_next_tur
 
 
 async def test_our_tools_are_there_and_belong_to_the_turn(tmp_path: Path) -> None:
-    question = {"questions": [{"question": "How deep?", "options": [{"label": "Two fathoms"}]}]}
+    question = {"questions": [{"question": "How deep?", "options": [{"label": "Two fathoms"}, {"label": "Ten"}]}]}
     async with stand(SUBJECT, tmp_path) as at_work:
         decide = answering(answers=(Answered(question_index=0, selected=("Two fathoms",)),))
         searching = at_work.turn(order("mcp__palaver__search_conversations", {"query": "tide"}), decide=leave_open)

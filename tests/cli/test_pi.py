@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from palaver.schema.events import GrantAdded, RequestResolved, TextDelta, ToolStarted, TurnStatus
 from palaver.schema.view import Request
-from tests.cli.rig import Stand, said, stand, tools, until
+from tests.cli.rig import Stand, said, stand, tools
 from tests.cli.subjects.pi import SUBJECT
 from tests.provider.turn import MemoryTurn, allow, allow_always, leave_open
 
@@ -130,8 +130,17 @@ async def test_stopped_turn_is_not_told_again_to_the_live_session(tmp_path: Path
 async def test_retry_is_shown(tmp_path: Path) -> None:
     async with stand(SUBJECT, tmp_path) as at_work:
         turn = at_work.turn("!status 529")
-        await at_work.interrupted(turn, lambda: until(lambda: any(event.retry for event in turn.of(TurnStatus))))
+        await at_work.interrupted(turn, lambda: turn.until(lambda: any(event.retry for event in turn.of(TurnStatus))))
     shown = [event.retry for event in turn.of(TurnStatus) if event.retry]
     assert shown[0].attempt == 1
     assert shown[0].after_s > 0
     assert "529" in shown[0].reason
+
+
+async def test_question_of_pi_is_withdrawn_with_its_turn_and_the_next_is_answered(tmp_path: Path) -> None:
+    async with stand(SUBJECT, tmp_path) as at_work:
+        turn = at_work.turn(SUBJECT.question)
+        await at_work.interrupted(turn, lambda: turn.opened(1))
+        after = await at_work.say("!say Again.", state=turn.state)
+    assert [(request.tool, request.status) for request in turn.state.requests] == [("ask_user", "cancelled")]
+    assert said(after).strip() == "Again."

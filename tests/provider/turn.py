@@ -183,6 +183,7 @@ class MemoryTurn:
 
     async def process_ended(self, process: str, exit_code: int | None, text: str) -> None:
         self.processes_ended.append((process, exit_code, text))
+        self._grown.set()
 
     async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
         self.tasks.append((agent, prompt, call))
@@ -216,8 +217,12 @@ class MemoryTurn:
 
     async def seen(self, kind: type[KnownEvent]) -> None:
         """Until an event of that kind is committed."""
+        await self.until(lambda: bool(self.of(kind)))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Until it is so: looked at whenever an event is committed or a process has ended."""
         async with asyncio.timeout(self.limit_s):
-            while not self.of(kind):
+            while not condition():
                 self._grown.clear()
                 await self._grown.wait()
 

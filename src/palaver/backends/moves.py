@@ -1,6 +1,7 @@
 """What a played script asks of whoever plays it: events to yield, and waits to be sat out.
 
-Made by `player.py`, carried out by `scripted.py`. Plain data; `asking` is how a script gets its questions answered.
+Made by `player.py` and `played_tool.py`, carried out by `scripted.py`. Plain data; `asking` is how a script gets its
+questions answered.
 """
 
 from collections.abc import Generator

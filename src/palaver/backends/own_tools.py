@@ -1,4 +1,4 @@
-"""Our own tools in the hands of an agent program: to give a task to another agent, to write to one, to search.
+"""Our own tools in the hands of an agent program: to give a task to another agent, to write to one, to search, to ask.
 
 Used by the backends whose programs can be offered tools. The program decides when to call; the turn that runs at that moment
 carries the call out and ends it when it ends itself. None of them acts by itself, so none needs leave: whoever is set to work
@@ -10,14 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import msgspec
 import structlog
 
 from palaver.backends.base import Turn
 from palaver.backends.judging import mode_of, proposal_of
+from palaver.core.state import find_request
 from palaver.errors import PalaverError
-from palaver.schema.events import KnownEvent
+from palaver.schema.events import KnownEvent, RequestResolved
 from palaver.schema.view import Outcome
 from palaver.tools.base import (
+    Asking,
     Letter,
     Passage,
     Proposal,
@@ -29,9 +32,10 @@ from palaver.tools.base import (
     Workplace,
 )
 from palaver.tools.task import is_deepest
-from palaver.tools.toolbox import Toolbox
+from palaver.tools.toolbox import Toolbox, is_asking
 
 OVER = ToolResult(ok=False, error="The turn is over; nothing more comes of this.")
+NOT_WANTED = "It no longer needs to know."
 LET_GO_S = 1.0
 """For whoever was set to work to be stopped. All clean-up together must end before the conversation goes on without it."""
 
@@ -45,15 +49,70 @@ def offered(toolbox: Toolbox | None, turn: Turn) -> list[Tool]:
     if toolbox is None:
         return []
     has, tools = turn.agent.tools, toolbox.delegating(turn.project, is_deepest(turn.state)).tools
-    return [cast(Tool, tool) for name, tool in tools.items() if not has or name in has]
+    return [_runnable(tool, turn) for name, tool in tools.items() if not has or name in has]
+
+
+def _runnable(tool: Tool | Asking, turn: Turn) -> Tool:
+    return Question(tool, turn) if is_asking(tool) else cast(Tool, tool)
+
+
+class Question:
+    """Implements `Tool` for one whose call is itself a question to a person.
+
+    The program waits for the answer as for any result, so the call counts as running while it is open.
+    """
+
+    def __init__(self, tool: Asking, turn: Turn) -> None:
+        self._tool = tool
+        self._turn = turn
+        self._taken_back: list[RequestResolved] = []
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._tool.spec
+
+    def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
+        asked = self._tool.ask(arguments)
+        if isinstance(asked, ToolResult):
+            return asked
+        return proposal_of("palaver", self.spec.name, arguments, root, path=None, edits=False, reads=True)
+
+    async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
+        asked = self._tool.ask(arguments)
+        if isinstance(asked, ToolResult):
+            return asked
+        request = msgspec.structs.replace(
+            asked, request=self._turn.new_id(), call=place.call or None, agent=self._turn.agent.id
+        )
+        try:
+            return self._tool.answered(arguments, await self._turn.request(request))
+        except asyncio.CancelledError:
+            self._taken_back.append(RequestResolved(request=request.request, status="cancelled", text=NOT_WANTED))
+            raise
+
+    def taken_back(self) -> list[RequestResolved]:
+        """The ends of those that the program waits for no longer, once each; not of one that a person just answered."""
+        taken_back, self._taken_back = self._taken_back, []
+        return [ended for ended in taken_back if not self._is_over(ended.request)]
+
+    def _is_over(self, request: str) -> bool:
+        known = find_request(self._turn.state, request)
+        return known is not None and known.status != "open"
 
 
 async def carried_out(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call: str) -> ToolResult:
-    """`call` is ours: what the call brings about names it."""
+    """`call` is ours: what the call brings about names it. Whatever goes wrong is said in the result."""
     place = Workplace(
         root=turn.project, output=_unheard, spill=turn.store_blob, host=_Host(turn), call=call, mode=mode_of(turn)
     )
-    return await tool.run(arguments, place)
+    try:
+        return await tool.run(arguments, place)
+    except PalaverError as failure:
+        return ToolResult(ok=False, error=failure.message)
+    except Exception as failure:
+        name = tool.spec.name
+        logger.exception("a tool failed in an unforeseen way", tool=name)
+        return ToolResult(ok=False, error=f"{name} failed in an unforeseen way ({type(failure).__name__}).")
 
 
 def described(tool: Tool, arguments: Mapping[str, Any], project: Path) -> tuple[ToolSpec, Proposal]:
@@ -69,6 +128,8 @@ class OwnCalls:
 
     def __init__(self, turn: Turn, tools: Sequence[Tool]) -> None:
         self.tools = {tool.spec.name: tool for tool in tools}
+        self.given_up = asyncio.Event()
+        """A call was: there may be questions that are `taken_back`."""
         self._turn = turn
         self._running: set[asyncio.Task[None]] = set()
 
@@ -79,6 +140,12 @@ class OwnCalls:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task.cancel
+
+    def taken_back(self) -> list[RequestResolved]:
+        """The ends of questions that the program gave up, for the turn to tell."""
+        self.given_up.clear()
+        questions = [tool for tool in self.tools.values() if isinstance(tool, Question)]
+        return [ended for question in questions for ended in question.taken_back()]
 
     async def close(self) -> None:
         running = list(self._running)
@@ -93,18 +160,15 @@ class OwnCalls:
         except PalaverError as failure:
             # The program is gone, which the turn sees for itself.
             logger.info("nobody took the result of a tool of ours", tool=name, reason=failure.message)
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
 
     async def _result(self, name: str, arguments: Any, call: str) -> ToolResult:
         tool = self.tools.get(name)
         if tool is None:
             return ToolResult(ok=False, error=f"There is no tool “{name}” here.")
-        try:
-            return await carried_out(tool, arguments if isinstance(arguments, Mapping) else {}, self._turn, call)
-        except PalaverError as failure:
-            return ToolResult(ok=False, error=failure.message)
-        except Exception as failure:
-            logger.exception("a tool failed in an unforeseen way", tool=name)
-            return ToolResult(ok=False, error=f"{name} failed in an unforeseen way ({type(failure).__name__}).")
+        return await carried_out(tool, arguments if isinstance(arguments, Mapping) else {}, self._turn, call)
 
 
 class _Host:

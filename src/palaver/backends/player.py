@@ -8,13 +8,13 @@ turn that is stopped simply stops asking for the next move.
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import assert_never
 
 import msgspec
 
 from palaver.backends.base import Turn
 from palaver.backends.moves import Back, Commit, Deliveries, Gate, Move, Moves, ProcessEnd, Sleep, asking
+from palaver.backends.played_tool import approval, declined, not_run, played
 from palaver.backends.script import (
     Ask,
     Background,
@@ -25,7 +25,6 @@ from palaver.backends.script import (
     EndBackground,
     Fail,
     Finish,
-    Output,
     Pause,
     Recall,
     Reply,
@@ -45,9 +44,6 @@ from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     ContextCompressed,
-    ExchangeReturned,
-    ExchangeSent,
-    FilesChanged,
     KnowledgeRecalled,
     ModelSwitched,
     PlanUpdated,
@@ -61,12 +57,10 @@ from palaver.schema.events import (
     ToolCalled,
     ToolFinished,
     ToolInputDelta,
-    ToolOutputDelta,
-    ToolStarted,
     TurnFinished,
     TurnStatus,
 )
-from palaver.schema.view import Activity, Message, TextBlock, ThinkingBlock, ToolBlock, ToolError
+from palaver.schema.view import Activity, Message, TextBlock, ThinkingBlock, ToolBlock
 
 INPUT_CHUNK_CHARS = 24
 """Arguments stream in pieces of about the size that providers send."""
@@ -265,22 +259,22 @@ class Player:
         yield TurnStatus(status="calling_tool", detail=", ".join(dict.fromkeys(tool.name for tool in tools)))
         decisions: list[RequestResolved] = []
         approvals = [
-            self._approval(call, tool) for call, tool in zip(calls, tools, strict=True) if together and tool.asks
+            approval(self._turn, call, tool) for call, tool in zip(calls, tools, strict=True) if together and tool.asks
         ]
         early = {asked.call: answer for asked, answer in zip(approvals, (yield from asking(*approvals)), strict=True)}
         for call, tool in zip(calls, tools, strict=True):
             if self._finish is not None:
-                yield _not_run(call, "tool_denied", "The turn was stopped before this call; nothing was done.")
+                yield not_run(call, "tool_denied", "The turn was stopped before this call; nothing was done.")
                 continue
             decision = early.get(call)
             if decision is None and tool.asks:
-                [decision] = yield from asking(self._approval(call, tool))
+                [decision] = yield from asking(approval(self._turn, call, tool))
             if decision is not None:
                 decisions.append(decision)
             if decision is None or allows(decision):
-                yield from self._run(call, tool, decision)
+                yield from played(self._turn, call, tool, decision)
                 continue
-            yield _declined(call, decision)
+            yield declined(call, decision)
             if decision.then == "stop":
                 self._finish = Finish("interrupted", f"{tool.title or tool.name} was declined.")
         return Reply(tuple(decisions))
@@ -299,59 +293,6 @@ class Player:
         yield from called
         yield from self._close_answer("tool_calls")
         return [each.call for each in called]
-
-    def _approval(self, call: str, tool: Tool) -> RequestOpened:
-        return RequestOpened(
-            request=self._turn.new_id(),
-            kind="approval",
-            call=call,
-            agent=self._turn.agent.id,
-            tool=tool.name,
-            input=tool.input,
-            hash=_hash(tool),
-            title=tool.title or tool.name,
-            risk=tool.risk,
-            sandbox=tool.sandbox,
-            preview=tool.preview,
-            scopes=tool.scopes,
-            offers=tool.offers,
-        )
-
-    def _run(self, call: str, tool: Tool, decision: RequestResolved | None) -> Moves:
-        request = decision.request if decision else None
-        grant = f"request:{request}" if request else "script"
-        yield ToolStarted(call=call, grant=grant, request=request, hash=_hash(tool))
-        yield Commit()
-        began_ms = self._turn.now_ms()
-        exchange = self._turn.new_id() if tool.message_to else None
-        if exchange and tool.message_to:
-            content = str(tool.input.get("message", ""))
-            yield ExchangeSent(exchange=exchange, agent=tool.message_to, content=content, call=call)
-        live: list[Output] = [("stdout", piece) if isinstance(piece, str) else piece for piece in tool.live]
-        for stream, text in live:
-            yield ToolOutputDelta(call=call, text=text, stream=stream)
-            if tool.takes_s:
-                yield Sleep(tool.takes_s / len(live))
-        if tool.takes_s and not live:
-            yield Sleep(tool.takes_s)
-        if tool.wait:
-            yield Gate(tool.wait)
-        output = "".join(text for _, text in live) if tool.output is None else tool.output
-        took_ms = self._since(began_ms)
-        if exchange:
-            yield ExchangeReturned(exchange=exchange, status="complete", response=output, duration_ms=took_ms)
-        if tool.changes:
-            yield FilesChanged(call=call, files=tool.changes)
-        yield ToolFinished(
-            call=call,
-            ok=tool.ok,
-            output=output,
-            error=None if tool.ok else ToolError(code=tool.error_code, message=tool.error or "The tool failed."),
-            effect=tool.effect,
-            exit_code=tool.exit_code,
-            duration_ms=took_ms,
-            exchange=exchange,
-        )
 
     # -- requests without a tool's effect
 
@@ -373,7 +314,7 @@ class Player:
             answers = msgspec.json.encode(resolved.answers).decode() if resolved.answers else resolved.text or ""
             yield ToolFinished(call=call, ok=True, output=answers, effect="none")
         else:
-            yield _declined(call, resolved)
+            yield declined(call, resolved)
         return Reply((resolved,))
 
     def _confirm(self, step: Confirm) -> Generator[Move, Back, Reply]:
@@ -405,17 +346,6 @@ class Player:
         return Reply((resolved,))
 
 
-def _declined(call: str, decision: RequestResolved) -> ToolFinished:
-    """Never a silent default: that nobody answered is said."""
-    if decision.status == "answered":
-        return _not_run(call, "tool_denied", decision.text or "Declined by a person; nothing was done.")
-    return _not_run(call, "interaction_timeout", f"Nobody answered: the request was {decision.status}.")
-
-
-def _not_run(call: str, code: str, message: str) -> ToolFinished:
-    return ToolFinished(call=call, ok=False, error=ToolError(code=code, message=message), effect="none")
-
-
 def _next_step(steps: Iterator[Step], reply: Reply) -> Step | None:
     """The step after this one. A generator is told how this one went."""
     if not isinstance(steps, Generator):
@@ -425,11 +355,6 @@ def _next_step(steps: Iterator[Step], reply: Reply) -> Step | None:
     except StopIteration:
         return None
     return following_step
-
-
-def _hash(tool: Tool) -> str:
-    bound = json.dumps([tool.name, tool.input], sort_keys=True, ensure_ascii=False)
-    return sha256(bound.encode()).hexdigest()
 
 
 def tokens_in(history: Sequence[Message]) -> int:

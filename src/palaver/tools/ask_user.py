@@ -64,7 +64,7 @@ class AskUser:
 
     def ask(self, arguments: Mapping[str, Any]) -> RequestOpened | ToolResult:
         try:
-            asked = _decode(arguments)
+            asked = _sensible(arguments)
         except CallerError as error:
             return failed(error)
         questions = tuple(
@@ -84,7 +84,8 @@ class AskUser:
 
     def answered(self, arguments: Mapping[str, Any], resolved: RequestResolved) -> ToolResult:
         try:
-            asked = _decode(arguments)
+            # No more than decoded: an earlier version may have put what `ask` refuses today, and the answer counts.
+            asked = decode(arguments, AskArguments)
         except CallerError as error:
             return failed(error)
         match resolved.status:
@@ -98,12 +99,16 @@ class AskUser:
                 return ToolResult(ok=True, output=_told(asked.questions, resolved))
 
 
-def _decode(arguments: Mapping[str, Any]) -> AskArguments:
+def _sensible(arguments: Mapping[str, Any]) -> AskArguments:
     asked = decode(arguments, AskArguments)
     for number, question in enumerate(asked.questions, 1):
         labels = [option.label.strip() for option in question.options]
         if not question.question.strip() or not all(labels):
             raise Invalid(f"Question {number} or one of its options is blank.")
+        if len(labels) == 1:
+            raise Invalid(
+                f"Question {number} has one option, which is no choice. Give two to four, or none for a free answer."
+            )
         if len(set(labels)) < len(labels):
             raise Invalid(f"Question {number} has two options with the same label; nobody could tell which was meant.")
         if question.multi_select and not labels:

@@ -8,7 +8,6 @@ limits and the process tree's end. It never claims more than was tried.
 import asyncio
 import shutil
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Literal, assert_never
 
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
 from palaver.errors import AgentError
+from palaver.tools.held_folder import held_folder, tidy
 
 PROBE_LIMIT_S = 5.0
 """A sandbox starts in milliseconds; one that hangs does not work here."""
@@ -103,6 +103,8 @@ async def probe(environment: Mapping[str, str], hidden: Sequence[Path] = (), wor
     async def tried(sandbox: Sandbox) -> bool:
         return await _works(sandbox, environment)
 
+    # Once a start: what a killed server left in the temporary folder goes.
+    await asyncio.to_thread(tidy)
     secret = (*hidden, *_secrets(environment))
     for sandbox in _ladder(environment, secret):
         if await (works or tried)(sandbox):
@@ -144,8 +146,7 @@ async def _works(sandbox: Sandbox, environment: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _trial_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="palaver-sandbox-") as name:
-        folder = Path(name)
+    with held_folder() as folder:
         for within in ("root", "hidden", "outside"):
             (folder / within).mkdir()
         (folder / "hidden" / "secret").write_text("secret")

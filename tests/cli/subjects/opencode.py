@@ -11,7 +11,7 @@ from palaver.backends.base import Backend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
 from tests.cli.from_npm import MODULES, missing
-from tests.cli.rig import Place, Subject
+from tests.cli.rig import ASKING, OWN_QUESTION, Place, Subject
 
 PROGRAM = MODULES / "opencode-ai" / "bin" / "opencode.exe"
 MODEL = {
@@ -51,7 +51,7 @@ def environment_of(place: Place) -> dict[str, str]:
 
 @asynccontextmanager
 async def opened(place: Place) -> AsyncIterator[Backend]:
-    backend = AcpBackend(SystemClock(), environment_of(place))
+    backend = AcpBackend(SystemClock(), environment_of(place), others=ASKING)
     try:
         yield backend
     finally:
@@ -67,6 +67,7 @@ SUBJECT = Subject(
     missing=lambda: missing("opencode", "opencode-ai", "bin", "opencode.exe"),
     open=opened,
     shell=shell,
+    question=f"!tool palaver_ask_user {msgspec.json.encode(OWN_QUESTION).decode()}",
     agent=AgentRecord(
         id="opencode",
         name="opencode",
@@ -82,6 +83,5 @@ SUBJECT = Subject(
     lacks={
         "cut": "tries a cut answer again for minutes, and ACP has no word for that",
         "steer": "ACP takes no message into a running turn",
-        "question": "ACP has no word for a question of the model; what it asks is text",
     },
 )

@@ -11,7 +11,7 @@ from palaver.backends.pi import PiBackend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
 from tests.cli.from_npm import MODULES, missing, node_folder
-from tests.cli.rig import Place, Subject
+from tests.cli.rig import ASKING, OWN_QUESTION, Place, Subject
 
 PROGRAM = MODULES / "@earendil-works" / "pi-coding-agent" / "dist" / "bundle" / "cli.js"
 
@@ -34,7 +34,7 @@ def environment_of(place: Place) -> dict[str, str]:
 
 @asynccontextmanager
 async def opened(place: Place) -> AsyncIterator[Backend]:
-    backend = PiBackend(SystemClock(), environment_of(place))
+    backend = PiBackend(SystemClock(), environment_of(place), others=ASKING)
     try:
         yield backend
     finally:
@@ -50,6 +50,7 @@ SUBJECT = Subject(
     missing=lambda: missing("Pi", "@earendil-works", "pi-coding-agent", "dist", "bundle", "cli.js"),
     open=opened,
     shell=shell,
+    question=f"!tool ask_user {msgspec.json.encode(OWN_QUESTION).decode()}",
     agent=AgentRecord(
         id="pi",
         name="Pi",
@@ -59,5 +60,4 @@ SUBJECT = Subject(
         model="scripted/scripted-1",
         params={"reasoning_effort": "medium"},
     ),
-    lacks={"question": "Pi's model has no tool to ask a person with; what an extension asks becomes a question"},
 )

@@ -92,7 +92,8 @@ async def test_question_is_asked_once_and_its_answer_is_the_result(box: Toolbox,
         chosen = (Chosen(question_index=0, selected=("Red",)),)
         return RequestResolved(request=request.id, status="answered", answers=chosen)
 
-    asked = Call(name="ask_user", input={"questions": [{"question": "Which colour?", "options": [{"label": "Red"}]}]})
+    colours = [{"label": "Red"}, {"label": "Blue"}]
+    asked = Call(name="ask_user", input={"questions": [{"question": "Which colour?", "options": colours}]})
     turn, told = await talk(box, tmp_path, Answer.of(asked), Answer.of("Red it is"), decide=answer)
     assert [request.kind for request in turn.of(RequestOpened)] == ["question"]
     assert told[1] == ["1. Which colour?\nAnswer: Red"]
@@ -135,9 +136,7 @@ async def test_background_process_lives_on_after_the_turn_and_its_end_is_told(
     (process,) = turn.state.processes
     assert (process.running, turn.finished.outcome) == (True, "completed")
     (tmp_path / "go").touch()
-    async with asyncio.timeout(DRIVE_S):
-        while not turn.processes_ended:  # noqa: ASYNC110 - it is told to a list, long after the turn
-            await asyncio.sleep(0.01)
+    await turn.until(lambda: bool(turn.processes_ended))
     ((ended, exit_code, text),) = turn.processes_ended
     assert (ended, exit_code, text.endswith("finished\n")) == ("p1", 0, True)
 

@@ -54,6 +54,7 @@ class MemoryTurn:
         self.committed_counts: list[int] = []
         self.slept_s = 0.0
         self.opened = asyncio.Event()
+        self._grown = asyncio.Event()
         self._decide = decide
         self._waiting: list[str] = []
         self._ids = 0
@@ -126,6 +127,14 @@ class MemoryTurn:
             replace(event, seq=len(self.events) + 1, ts=self.now_ms(), turn=self.id, conversation=self.conversation)
         )
         self.state = evolve(self.state, self.events[-1])
+        self._grown.set()
+
+    async def seen(self, kind: type[EventBase]) -> None:
+        """Until an event of that kind is recorded."""
+        async with asyncio.timeout(WAIT_S):
+            while not self.of(kind):
+                self._grown.clear()
+                await self._grown.wait()
 
     def deliver(self, text: str) -> None:
         """The message joins the turn at its next boundary."""

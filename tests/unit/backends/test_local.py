@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -73,10 +73,21 @@ async def token_count(address: Address, text: str) -> int:
         return len((await response.json())["tokens"])
 
 
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not happened():  # noqa: ASYNC110 another process tells nobody that it has ended
-            await asyncio.sleep(0.01)
+async def gone(pid: int) -> None:
+    """Until a process has ended, which its descriptor tells."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(process, ended.set)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await ended.wait()
+    finally:
+        loop.remove_reader(process)
+        os.close(process)
 
 
 def is_alive(pid: int) -> bool:
@@ -158,7 +169,8 @@ async def test_killed_child_is_started_again_when_needed() -> None:
         first = await model.start()
         assert model.pid is not None
         os.kill(model.pid, signal.SIGKILL)
-        await until(lambda: not model.is_running)
+        await asyncio.wait(set(model._lives), timeout=WAIT_S)
+        assert not model.is_running
         second = await model.start()
         assert second != first
         assert await chat_status(second) == 200
@@ -175,7 +187,7 @@ async def test_idle_child_is_stopped_and_a_used_one_is_not() -> None:
             assert model.is_running
         await clock.advance(IDLE_S * 3)
         assert not model.is_running
-        await until(lambda: not is_alive(pid))
+        await gone(pid)
 
 
 @pytest.mark.skipif(not find_engine(), reason="the engine is not installed: palaver model install tiny")
@@ -227,7 +239,7 @@ async def test_cancelled_turn_frees_the_model_for_the_next() -> None:
         backend = LocalBackend(model, make_api)
         turn = MemoryTurn("Tell me a very long story about a whale.")
         playing = asyncio.create_task(play(backend, turn))
-        await until(lambda: bool(turn.of(TextDelta)))
+        await turn.seen(TextDelta)
         playing.cancel()
         await asyncio.wait({playing}, timeout=WAIT_S)
         assert playing.cancelled()
@@ -241,7 +253,7 @@ async def test_child_that_dies_in_mid_answer_fails_the_turn_in_words() -> None:
         backend = LocalBackend(model, make_api)
         turn = MemoryTurn("Tell me a very long story about a whale.")
         playing = asyncio.create_task(play(backend, turn))
-        await until(lambda: bool(turn.of(TextDelta)))
+        await turn.seen(TextDelta)
         assert model.pid is not None
         os.kill(model.pid, signal.SIGKILL)
         with pytest.raises(Exited, match="Send the message again"):

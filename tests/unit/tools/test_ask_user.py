@@ -46,6 +46,10 @@ def test_questions_become_a_request() -> None:
         ([{"question": " "}], "Question 1 or one of its options is blank"),
         ([{"question": "a", "options": [{"label": str(n)} for n in range(7)]}], "length <= 4"),
         ([{"question": "a", "options": [{"label": "x"}, {"label": " x"}]}], "same label"),
+        (
+            [{"question": "a"}, {"question": "b", "options": [{"label": "x"}]}],
+            "Question 2 has one option, which is no choice",
+        ),
         ([{"question": "a", "multi_select": True}], "has none"),
         ([{"header": "a"}], "missing required field `question`"),
         ("a", "Expected `array`"),
@@ -80,6 +84,12 @@ def test_answers_read_from_a_snapshot_are_told_alike() -> None:
 def test_question_left_out_has_no_answer() -> None:
     result = AskUser().answered(ASKED, resolved(answers=(Answer(question_index=1, selected=("80",)),)))
     assert result.output == "1. Which store?\nAnswer: no answer\n\n2. Which port?\nAnswer: 80"
+
+
+def test_answer_to_one_option_that_an_earlier_version_put_is_still_told() -> None:
+    asked = {"questions": [{"question": "Which store?", "options": [{"label": "SQLite"}]}]}
+    result = AskUser().answered(asked, resolved(answers=(Answer(question_index=0, selected=("SQLite",)),)))
+    assert (result.ok, result.output) == (True, "1. Which store?\nAnswer: SQLite")
 
 
 @pytest.mark.parametrize(

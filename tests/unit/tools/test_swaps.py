@@ -149,14 +149,16 @@ async def test_folder_swapped_all_the_time_never_leads_outside(case: Case, root:
     swapper.start()
     try:
         async with asyncio.timeout(LIMIT_S):
-            for _ in range(case.rounds):
+            rounds = 0
+            # A busy machine lets the swapper come to its turn late.
+            while rounds < case.rounds or swapper.swaps <= case.rounds:
+                rounds += 1
                 proposal = await asyncio.to_thread(case.tool.propose, case.arguments, root)
                 if isinstance(proposal, Proposal):
                     assert SECRET not in (proposal.preview or "")
                 tells_nothing(await case.tool.run(case.arguments, workshop.place), workshop)
     finally:
         swapper.stop()
-    assert swapper.swaps > case.rounds
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3, 4])

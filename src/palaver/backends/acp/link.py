@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import structlog
-
+from palaver.backends.acp.failure import refused
+from palaver.backends.acp.lines import Lines
 from palaver.backends.acp.settings import Choosable, Setting, settings_of
 from palaver.backends.acp.tools import Door, OwnCall
 from palaver.backends.acp.tools import opened as opened_door
 from palaver.backends.own_tools import OVER
 from palaver.backends.process import Child, Ladder, spawn
-from palaver.errors import AgentError, Exited, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable, TimedOut
+from palaver.errors import AgentError, Exited, NotInstalled, TimedOut
 from palaver.tools.base import ToolSpec
 
 if TYPE_CHECKING:
@@ -35,13 +34,10 @@ LADDER = Ladder(interrupt_s=0.0, terminate_s=1.0)
 """No interrupt: for several agents it is no request to end, and their tools would be left behind."""
 TAIL_CHARS = 600
 """Of what a program wrote to stderr, in the message that says why it ended."""
-AUTH_REQUIRED = -32000
 NO_QUESTION = "_palaver/nothing"
 """The protocol leaves names with an underscore to each side, and lets an agent answer that it does not know one."""
 NO_QUESTION_S = 5.0
 """An agent that does not even answer that it does not know a question is not waited for longer."""
-
-logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +129,7 @@ class Link:
         from acp.connection import Connection
         from acp.meta import PROTOCOL_VERSION
 
-        self._connection = Connection(self._handle, _Lines(self._child, self._room, self._ended))
+        self._connection = Connection(self._handle, Lines(self._child, self._room, self._ended))
         said = await self.ask(
             "initialize",
             {
@@ -161,7 +157,7 @@ class Link:
             async with asyncio.timeout(limit_s):
                 answer = await self._connection.send_request(method, dict(params))
         except RequestError as refusal:
-            raise self._refused(refusal.code, str(refusal), refusal.data) from refusal
+            raise refused(self.name, refusal.code, str(refusal), refusal.data) from refusal
         except ConnectionError as failure:
             raise await self._exited() from failure
         except TimeoutError as failure:
@@ -331,54 +327,6 @@ class Link:
         how = f" with code {code}" if code is not None else ""
         return Exited(f"{self.name} ended{how}." + (f" It said: {tail}" if tail else ""), stderr=tail)
 
-    def _refused(self, code: int, message: str, data: Any) -> AgentError:
-        details = data.get("details") or data.get("message") if isinstance(data, Mapping) else None
-        said = _readable(f"{message}: {details}" if isinstance(details, str) and details not in message else message)
-        if code == AUTH_REQUIRED or code in (401, 403):
-            return NotLoggedIn(
-                f"{self.name} is not logged in: {said} Start it once in a terminal and log in.", code=code
-            )
-        if code == 429 or 500 <= code < 600:
-            return ProviderUnavailable(f"{self.name}'s model service failed: {said}", code=code)
-        return ProviderRefused(f"{self.name} could not answer: {said}", code=code)
-
-
-class _Lines:
-    """The library's transport over our runner's child: one JSON object a line, of any length."""
-
-    def __init__(self, child: Child, room: Any, ended: Any) -> None:
-        self._child = child
-        self._lines = child.lines()
-        self._room = room
-        self._ended = ended
-
-    async def send(self, message: dict[str, Any]) -> None:
-        await self._child.write(msgspec.json.encode(message) + b"\n")
-
-    async def receive(self) -> dict[str, Any] | None:
-        await self._room()
-        try:
-            async for line in self._lines:
-                if (message := _message(line)) is not None:
-                    return message
-                if line.strip():
-                    logger.debug("an agent wrote what is no message", program=self._child.name, line=line[:200])
-        except AgentError as failure:
-            logger.warning("an agent's output cannot be read", program=self._child.name, reason=failure.message)
-        self._ended()
-        return None
-
-    async def close(self) -> None:
-        """The reader may be at work still; the child's end ends it."""
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        message = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return message if isinstance(message, dict) else None
-
 
 def _is_preface(content: Any) -> bool:
     """What Gemini CLI tells its model of the machine, as if a person had said it."""
@@ -387,19 +335,6 @@ def _is_preface(content: Any) -> bool:
             return text.startswith("<session_context>")
         case _:
             return False
-
-
-def _readable(message: str) -> str:
-    """Gemini puts its service's whole answer into the message."""
-    try:
-        told = msgspec.json.decode(message)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return message
-    match told:
-        case {"error": {"message": str(inner)}} | [{"error": {"message": str(inner)}}]:
-            return inner
-        case _:
-            return message
 
 
 @asynccontextmanager

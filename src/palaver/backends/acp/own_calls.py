@@ -1,12 +1,11 @@
 """Calls of our tools in one turn of an ACP agent: each found among the calls that the agent tells of, judged, carried out.
 
-Used by the backend. A call reaches us twice: from the agent as an update over ACP, and from its MCP client through `tools`,
-in either order and without a common name. They are one call when tool and arguments are the same; of equal ones it makes no
-difference which is which. One that the agent tells nothing of is carried out all the same, unless somebody would have to be
-asked.
+Used by the conduct of a turn. A call reaches us twice: from the agent as an update over ACP, and from its MCP client through
+`tools`, in either order and without a common name. They are one call when tool and arguments are the same; of equal ones it
+makes no difference which is which. One that the agent tells nothing of is carried out all the same, unless somebody would
+have to be asked.
 """
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +14,8 @@ from palaver.backends.acp.translate import Call, Translation
 from palaver.backends.base import Turn
 from palaver.backends.judging import Judged, Judging
 from palaver.backends.own_tools import OwnCalls, described
+from palaver.clock import Clock
+from palaver.schema.events import RequestResolved
 from palaver.tools.base import Tool, ToolResult
 
 TOLD_S = 10.0
@@ -31,8 +32,9 @@ class _Waiting:
 
 
 class OwnTurn:
-    def __init__(self, turn: Turn, calls: OwnCalls, judging: Judging) -> None:
+    def __init__(self, turn: Turn, calls: OwnCalls, judging: Judging, clock: Clock) -> None:
         self._turn = turn
+        self._clock = clock
         self._calls = calls
         self._judging = judging
         self._waiting: list[_Waiting] = []
@@ -52,11 +54,13 @@ class OwnTurn:
     # -- the two ends of a call
 
     def heard(self, own: OwnCall) -> None:
-        self._waiting.append(_Waiting(own, _now_s() + TOLD_S))
+        self._waiting.append(_Waiting(own, self._clock.monotonic_s() + TOLD_S))
 
     def left_s(self) -> float | None:
         """How long to wait for the agent's word at most."""
-        return max(0.0, min(waiting.until_s for waiting in self._waiting) - _now_s()) if self._waiting else None
+        if not self._waiting:
+            return None
+        return max(0.0, min(waiting.until_s for waiting in self._waiting) - self._clock.monotonic_s())
 
     def paired(self, said: Translation) -> Iterator[tuple[OwnCall, Call]]:
         """Those whose two ends have met. What has waited long enough begins by itself."""
@@ -68,7 +72,7 @@ class OwnTurn:
                 self._waiting.remove(waiting)
                 self._paired.add(call.id)
                 yield own, call
-            elif waiting.until_s <= _now_s():
+            elif waiting.until_s <= self._clock.monotonic_s():
                 self._waiting.remove(waiting)
                 self._begin_untold(own)
 
@@ -106,9 +110,12 @@ class OwnTurn:
         if not own.answer.done():
             own.answer.set_result(ToolResult(ok=False, error=why))
 
+    async def given_up(self) -> None:
+        """Returns once the agent has given a call up; what it had asked is then `taken_back`."""
+        await self._calls.given_up.wait()
+
+    def taken_back(self) -> list[RequestResolved]:
+        return self._calls.taken_back()
+
     async def close(self) -> None:
         await self._calls.close()
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

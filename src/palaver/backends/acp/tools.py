@@ -13,7 +13,6 @@ import hmac
 import importlib
 import secrets
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from palaver import __version__
 from palaver.backends.acp import relay
 from palaver.backends.own_tools import OVER
 from palaver.tools.base import ToolResult, ToolSpec
+from palaver.tools.held_folder import held_folder, tidy
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -201,10 +201,12 @@ async def opened(offered: Sequence[ToolSpec]) -> AsyncGenerator[Door | None, Non
     if not offered or not await _is_there():
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="palaver-", ignore_cleanup_errors=True) as folder:
-        place = Path(folder) / "tools"
+    await asyncio.to_thread(tidy)
+    with held_folder() as folder:
+        place = folder / "tools"
         if len(str(place)) > PATH_CHARS:
-            logger.info("an agent is offered none of our tools: the temporary folder's name is too long", folder=folder)
+            where = str(folder)
+            logger.info("an agent is offered none of our tools: the temporary folder's name is too long", folder=where)
             yield None
             return
         async with _listening(Door(place, offered), place) as door:

@@ -1,6 +1,6 @@
 """From ACP's session updates to canonical events. Pure: no clock, no task, no process.
 
-Used by the backend, one `Translation` a turn. Agents differ in what they send and when (checked with opencode 1.18,
+Used by the conduct, one `Translation` a turn. Agents differ in what they send and when (checked with opencode 1.18,
 gemini-cli 0.61, claude-agent-acp 0.99, codex-acp 2.6): a tool may first be seen in its permission request, may be "in
 progress" before anybody was asked, may end without an update. So a call is told once its input is known, started when it
 is granted or seen at work, and has exactly one result. What is unknown is skipped.

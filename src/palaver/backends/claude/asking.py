@@ -1,8 +1,8 @@
 """The program's permission questions as requests to a person, and a person's answers in the program's words.
 
-Used by `backend`. A permission is an approval; `AskUserQuestion` is a question; leaving plan mode is an approval that shows
-the plan. "Always" takes what the program itself suggests and holds for the conversation only: a lasting yes never ends up
-in a settings file that a person did not open.
+Used by `requests`; the question of our own tool is put by `tools` and `conduct`. A permission is an approval;
+`AskUserQuestion` is a question; leaving plan mode is an approval that shows the plan. "Always" takes what the program itself
+suggests and holds for the conversation only: a lasting yes never ends up in a settings file that a person did not open.
 """
 
 import asyncio

@@ -19,32 +19,22 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Briefing, Words, words_of
-from palaver.backends.claude.asking import (
-    PLAN,
-    QUESTION,
-    OwnQuestion,
-    answered,
-    covered_by,
-    grants_of,
-    mode_taken,
-    request_of,
-)
+from palaver.backends.claude.asking import OwnQuestion
 from palaver.backends.claude.family import family
-from palaver.backends.claude.judging import judged
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
+from palaver.backends.claude.requests import Answered, Decided, Requests
 from palaver.backends.claude.results import redacted
 from palaver.backends.claude.tools import OwnCall
-from palaver.backends.claude.translate import Call, Reading
+from palaver.backends.claude.translate import Reading
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging
 from palaver.backends.process import to_the_end
 from palaver.context.handover import mark
-from palaver.errors import AgentError, Exited, PalaverError
+from palaver.errors import AgentError, Exited
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     KnownEvent,
     RequestOpened,
-    RequestResolved,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -65,21 +55,6 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
-    ask: Ask
-    request: RequestOpened
-    resolved: RequestResolved
-
-
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """Nobody need be asked: a rule, a grant or the mode says it already."""
-
-    ask: Ask
-    resolved: RequestResolved
-
-
-@dataclass(frozen=True, slots=True)
 class _Runs:
     call: str
 
@@ -90,17 +65,15 @@ class Conduct:
         self._program = program
         self._brief = brief
         self._record = record
-        self._judging = judging
         self._began_ms = turn.now_ms()
         self._reading = Reading(turn.new_id, self._mark, program.tasks, program.cost_usd, turn.project)
         self._redactor = Redactor(program.spec.environment)
-        self._waiting: dict[int, tuple[Ask, RequestOpened, asyncio.Task[None]]] = {}
+        self._requests = Requests(turn, program, self._reading, judging)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent: dict[str, str] = {}
         """What the program was told and has not done with, and how far it is."""
         self._carried: set[str] = set()
         """Calls of our own tools that this turn has taken up."""
-        self._declined: str | None = None
         self._before: set[int] = set()
         """Processes that the program had when the turn began."""
 
@@ -141,7 +114,7 @@ class Conduct:
             async with aclosing(self._until_rest()) as events:
                 async for event in events:
                     yield event
-            delivered = () if self._reading.failure or self._declined else await self._turn.deliveries()
+            delivered = () if self._reading.failure or self._requests.declined else await self._turn.deliveries()
             words = await words_of(self._turn, delivered) if delivered else None
         yield self._finished()
 
@@ -183,23 +156,23 @@ class Conduct:
                     if self._is_rest(item):
                         return
                 case Ask():
-                    for event in await self._asked(item):
+                    for event in await self._requests.asked(item):
                         yield event
                 case Hooked():
                     self._hold(self._watch(item.call), f"call {item.call}")
                 case Withdrawn():
-                    for event in self._withdrawn(item.ask):
+                    for event in self._requests.withdrawn(item.ask):
                         yield event
-                case Signal(what=_Answered() as told):
-                    for event in self._resolved(told):
+                case Signal(what=Answered() as told):
+                    for event in self._requests.resolved(told):
                         yield event
                     # The grant is on disk before the program hears of it.
                     await self._turn.committed()
-                    self._answer(told.ask, told.resolved)
+                    self._requests.answer(told.ask, told.resolved)
                     await self._steer()
-                case Signal(what=_Decided() as decided):
+                case Signal(what=Decided() as decided):
                     await self._turn.committed()
-                    self._answer(decided.ask, decided.resolved)
+                    self._requests.answer(decided.ask, decided.resolved)
                 case Signal(what=_Runs() as running):
                     for event in self._reading.started(running.call):
                         yield event
@@ -238,109 +211,7 @@ class Conduct:
         if delivered := await self._turn.deliveries():
             await self._send(await words_of(self._turn, delivered))
 
-    # -- asking
-
-    async def _asked(self, ask: Ask) -> list[KnownEvent]:
-        if ask.answer.done():
-            return []
-        theirs = ask.context.tool_use_id
-        own = self._reading.calls.get(theirs or "")
-        if own is not None:
-            own.asked = True
-        if (decided := self._decided(ask)) is not None:
-            grant, resolved = decided
-            self._program.inbox.put_nowait(Signal(_Decided(ask, resolved)))
-            if own is None:
-                return []
-            if resolved.verdict == "allow":
-                return [self._start(own, grant)]
-            own.denied = True
-            return []
-        call = self._reading.call_of(theirs)
-        request = request_of(
-            ask,
-            request=self._turn.new_id(),
-            call=call.id if call else None,
-            agent=self._turn.agent.id,
-            root=self._turn.project,
-            nested=own is None,
-        )
-        # What was said before is on disk first: a request must find its call.
-        await self._turn.committed()
-        task = asyncio.create_task(self._wait(ask, request), name=f"request {request.request}")
-        self._waiting[id(ask)] = ask, request, task
-        return []
-
-    def _decided(self, ask: Ask) -> tuple[str, RequestResolved] | None:
-        """What holds already, and under which grant: the policy's word, or a yes given for the conversation."""
-        if ask.tool in (QUESTION, PLAN):
-            return None
-        verdict = judged(self._judging, self._turn, ask.tool, ask.input).verdict
-        match verdict.decision:
-            case "allow":
-                return verdict.grant, RequestResolved(request="", status="answered", verdict="allow")
-            case "deny_continue":
-                return "", RequestResolved(request="", status="answered", verdict="deny", text=verdict.why)
-            case "deny_abort":
-                self._declined = verdict.why
-                return "", RequestResolved(request="", status="answered", verdict="deny", then="stop", text=verdict.why)
-            case "ask":
-                pass
-        granted = {(grant.tool, grant.match) for grant in self._turn.state.grants if grant.scope == "conversation"}
-        place = covered_by(ask, granted)
-        if place is None:
-            return None
-        # Said again to the program, which has forgotten it since it was started anew.
-        again = RequestResolved(request="", status="answered", verdict="allow", scope="conversation", offer=place)
-        return "grant:conversation", again
-
-    async def _wait(self, ask: Ask, request: RequestOpened) -> None:
-        try:
-            resolved = await self._turn.request(request)
-        except PalaverError as failure:
-            # It could not even be asked; the program must not wait for ever.
-            logger.warning("a request could not be opened", request=request.request, reason=failure.message)
-            resolved = RequestResolved(request=request.request, status="cancelled")
-        self._program.inbox.put_nowait(Signal(_Answered(ask, request, resolved)))
-
-    def _resolved(self, told: _Answered) -> list[KnownEvent]:
-        ask, resolved = told.ask, told.resolved
-        if self._waiting.pop(id(ask), None) is None or ask.answer.done():
-            return []
-        own = self._reading.calls.get(ask.context.tool_use_id or "")
-        if resolved.status != "answered" or resolved.verdict == "deny":
-            if own is not None:
-                own.denied = True
-            if resolved.then == "stop":
-                self._declined = f"{told.request.title or ask.tool} was declined."
-            return []
-        events: list[KnownEvent] = [*grants_of(ask, resolved, self._turn.agent.id)]
-        if own is not None:
-            events.append(self._start(own, f"request:{told.request.request}", told.request))
-        return events
-
-    def _start(self, call: Call, grant: str, request: RequestOpened | None = None) -> ToolStarted:
-        call.started = True
-        return ToolStarted(
-            call=call.id,
-            grant=grant,
-            request=request.request if request else None,
-            hash=request.hash if request else None,
-        )
-
-    def _answer(self, ask: Ask, resolved: RequestResolved) -> None:
-        if not ask.answer.done():
-            self._program.grants.update((grant.tool, grant.match) for grant in grants_of(ask, resolved, ""))
-            self._program.raised = mode_taken(ask, resolved) or self._program.raised
-            ask.answer.set_result(answered(ask, resolved))
-
-    def _withdrawn(self, ask: Ask) -> list[KnownEvent]:
-        known = self._waiting.pop(id(ask), None)
-        if known is None:
-            return []
-        _, request, task = known
-        task.cancel()
-        return [RequestResolved(request=request.request, status="cancelled", text="It no longer needs to know.")]
+    # -- tools of ours
 
     def _put(self, question: OwnQuestion) -> None:
         call = next(
@@ -396,7 +267,7 @@ class Conduct:
     def _finished(self) -> TurnFinished:
         result = self._reading.result
         outcome: Outcome = "yielded" if self._program.tasks else "completed"
-        if self._declined:
+        if self._requests.declined:
             outcome = "interrupted"
         elif result is not None and result.limited:
             outcome = "limited"
@@ -406,12 +277,12 @@ class Conduct:
             outcome=outcome,
             duration_ms=max(0, self._turn.now_ms() - self._began_ms),
             error=WireError(code="limit_reached", message=result.text) if result and outcome == "limited" else None,
-            summary=self._declined,
+            summary=self._requests.declined,
         )
 
     async def _leave(self, settled: bool) -> None:
         """Bounded: waiting for cancelled tasks, then for the program to rest."""
-        tasks = [*(task for _, _, task in self._waiting.values()), *self._tasks]
+        tasks = [*self._requests.tasks, *self._tasks]
         for task in tasks:
             task.cancel()
         # Both at once: whoever works for this turn takes as long to end as the program itself.

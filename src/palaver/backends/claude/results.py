@@ -1,4 +1,7 @@
-"""What the program's tools gave back, and how a turn of it ended, in our words. Pure; used by `translate` and `backend`."""
+"""What the program's tools gave back, and how a turn of it ended, in our words. Pure.
+
+Used by `translate`, `conduct` and `program`.
+"""
 
 import re
 from collections.abc import Mapping

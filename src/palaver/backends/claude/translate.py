@@ -1,6 +1,6 @@
 """What Claude Code prints, as canonical events. Pure: lines go in, events come out, nothing waits.
 
-Used by `backend` with one `Reading` a turn. The program tells everything twice: as a stream of deltas, and as one line for
+Used by `conduct` with one `Reading` a turn. The program tells everything twice: as a stream of deltas, and as one line for
 each finished block. The line is the truth and replaces its deltas. What a subagent says has a parent; it becomes output of
 the call that started the subagent and never part of the answer's own text. A line of an unknown kind says nothing here.
 

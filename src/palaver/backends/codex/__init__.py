@@ -2,7 +2,8 @@
 
 Chosen by the composition root for agents with backend `codex`. The walk: `backend` gives a turn the shared program
 (`shared`, `rpc`), `threads` finds the thread to go on with, `turn` runs it, `translate` and `items` put its lines into our
-events, `asking` puts its requests to a person. Seen with 0.163.
+events, `requests` judges what it asks and puts it to a person in the words of `asking`, `own_calls` are its calls of our
+tools. Seen with 0.163.
 """
 
 from palaver.backends.codex.backend import CodexBackend

@@ -1,6 +1,6 @@
 """What Codex asks, put to a person, and the person's answer in Codex's words. Pure.
 
-Used by the turn for every request of the program. Commands and patches are approvals, bound by a hash to what was shown;
+Used by `requests` for every request of the program. Commands and patches are approvals, bound by a hash to what was shown;
 its questions are questions. What this release does not know is refused, never waited for.
 """
 

@@ -1,6 +1,6 @@
 """Which of Codex's own threads a turn goes on with: the one that our log names, a fork of it, or a new one.
 
-Used by the turn. The log is the truth: it says which thread wrote the last part and up to which of Codex's turns. A thread
+Used by the backend. The log is the truth: it says which thread wrote the last part and up to which of Codex's turns. A thread
 that has gone on beyond that (an edited or branched conversation, a turn that was stopped) is forked where the log says; one
 that Codex no longer knows is begun anew with the whole record.
 """

@@ -8,24 +8,22 @@ end-of-turn mark. A program that does not come to rest is given up. A late line 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
-from palaver.backends.codex.asking import Asked, asked, is_allowed
 from palaver.backends.codex.conduct import Conduct
 from palaver.backends.codex.failure import failure_of
-from palaver.backends.codex.judging import judged, offered
+from palaver.backends.codex.own_calls import OwnCalls
+from palaver.backends.codex.requests import Answered, Requests
 from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refused, Thread
 from palaver.backends.codex.spoken import opening, spoken
-from palaver.backends.codex.translate import DECLINED, Translator
+from palaver.backends.codex.translate import Translator
 from palaver.backends.judging import Judging
-from palaver.backends.own_tools import OVER, carried_out
 from palaver.backends.process import to_the_end
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
@@ -33,16 +31,13 @@ from palaver.errors import AgentError, Exited, ProtocolBroken
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
-    GrantAdded,
     KnownEvent,
     RequestOpened,
-    RequestResolved,
     ToolFinished,
     TurnFinished,
 )
 from palaver.schema.view import Outcome, TextBlock
-from palaver.tools.base import Tool, ToolResult
-from palaver.tools.policy import Verdict
+from palaver.tools.base import Tool
 
 SETTLE_S = 1.5
 """It answers an interrupt within milliseconds. One that has not come to rest by then is stuck, and serves nobody."""
@@ -52,20 +47,6 @@ STEER_S = 5.0
 """A message that cannot be steered in by then begins a turn of its own."""
 
 logger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """A person answered what Codex asked under this id."""
-
-    request: int | str
-    resolved: RequestResolved
-
-
-@dataclass(slots=True)
-class _Open:
-    asked: Asked
-    task: "asyncio.Task[None]"
 
 
 class CodexTurn:
@@ -84,11 +65,8 @@ class CodexTurn:
         self._server = server
         self._thread = thread
         self._conduct = conduct
-        self._judging = judging
         self._give_up = give_up
-        self._own_tools = {tool.spec.name: tool for tool in own_tools}
-        self._own_calls: set[asyncio.Task[None]] = set()
-        self._inbox: asyncio.Queue[Line | Gone | _Answered] = thread.listen()
+        self._inbox: asyncio.Queue[Line | Gone | Answered] = thread.listen()
         self._translator = Translator(
             session=thread.id,
             conversation=turn.conversation,
@@ -97,15 +75,17 @@ class CodexTurn:
             total=thread.total,
             grant=conduct.grant,
         )
+        self._requests = Requests(
+            turn, server, conduct, judging, self._translator, self._inbox.put, self._interrupt, self._steer_in
+        )
+        self._own = OwnCalls(turn, server, own_tools, self._translator.calls)
         self._starting: Call | None = None
         self._running: str | None = None
         """Codex's id of its turn, while it runs."""
-        self._open: dict[int | str, _Open] = {}
         self._late: list[Json] = []
         """Said too late to be steered in."""
         self._steered: dict[str, list[Json]] = {}
         """Taken by Codex and not yet seen by its model: a turn that ends just then forgets them."""
-        self._declined: str | None = None
         self._spent = Usage()
         self._began_ms = turn.now_ms()
 
@@ -147,12 +127,15 @@ class CodexTurn:
             match line:
                 case Gone():
                     raise Exited(line.reason)
-                case _Answered():
-                    events = self._decided(line)
+                case Answered():
+                    events = self._requests.decided(line)
                 case Line(id=None):
                     events = self._heard(line)
+                case Line(method="item/tool/call", id=int() | str() as request):
+                    await self._own.begin(request, line.params)
+                    continue
                 case Line():
-                    events = self._asked(line)
+                    events = self._requests.asked(line)
                 case _:
                     assert_never(line)
             async with aclosing(events):
@@ -161,7 +144,7 @@ class CodexTurn:
 
     async def _heard(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
         if line.method == "serverRequest/resolved":
-            if withdrawn := self._withdrawn(line.params.get("requestId")):
+            if withdrawn := self._requests.withdrawn(line.params.get("requestId")):
                 yield withdrawn
             return
         if line.params.get("turnId", self._running) != self._running:
@@ -194,8 +177,8 @@ class CodexTurn:
                 if status == "failed":
                     error = ended.get("error")
                     raise failure_of(error if isinstance(error, dict) else self._translator.failure)
-                if status == "interrupted" and self._declined is None:
-                    self._declined = "Codex broke the turn off."
+                if status == "interrupted" and self._requests.declined is None:
+                    self._requests.declined = "Codex broke the turn off."
                 return self._translator.ended(status == "completed", await self._terminals())
             case _:
                 return []
@@ -210,7 +193,7 @@ class CodexTurn:
 
     async def _more(self) -> list[Json]:
         """What is left to be said in this turn."""
-        if self._declined is not None:
+        if self._requests.declined is not None:
             return []
         late = [*self._late, *(part for said in self._steered.values() for part in said)]
         self._late.clear()
@@ -237,7 +220,7 @@ class CodexTurn:
     def _finished(self) -> list[KnownEvent]:
         events: list[KnownEvent] = []
         outcome: Outcome = "completed"
-        if self._declined is not None:
+        if self._requests.declined is not None:
             outcome = "interrupted"
         elif self._conduct.planning and (plan := plan_of(self._translator.plan_text or self._said())):
             outcome = "plan"
@@ -247,7 +230,7 @@ class CodexTurn:
             outcome=outcome,
             duration_ms=max(0, self._turn.now_ms() - self._began_ms),
             usage=self._spent + over if over != Usage() else Usage(),
-            summary=self._declined,
+            summary=self._requests.declined,
         )
         return [*events, ended]
 
@@ -264,130 +247,10 @@ class CodexTurn:
         output = event.output[:half] + middle + event.output[-half:]
         return replace(event, output=output, truncated=True, blob=blob)
 
-    # -- what Codex asks
-
-    async def _asked(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
-        assert line.id is not None
-        if line.method == "item/tool/call":
-            await self._own_call(line.id, line.params)
-            return
-        call = self._translator.calls.get(str(line.params.get("itemId")))
-        question = asked(
-            line.method,
-            line.params,
-            call,
-            request=self._turn.new_id(),
-            agent=self._turn.agent.id,
-            project=self._turn.project,
-            sandbox=self._conduct.box,
-        )
-        if question is None:
-            logger.info("codex asked what nobody can answer", method=line.method)
-            await self._server.refuse(line.id, f"This client cannot answer {line.method}.")
-            return
-        # In mode auto it asks only for what its sandbox does not let it do.
-        leaves = self._conduct.mode == "auto"
-        found = judged(self._judging, self._turn, question, leaves_sandbox=leaves)
-        if found is not None and found.verdict.decision != "ask":
-            for event in self._ruled(question, found.verdict):
-                yield event
-            await self._turn.committed()
-            await self._server.reply(line.id, _by_rule(question, found.verdict))
-            return
-        if found is not None:
-            question = offered(self._judging, self._turn, question, found)
-        waiting = asyncio.create_task(self._ask(line.id, question.opened), name=f"request {line.id} of codex")
-        self._open[line.id] = _Open(question, waiting)
-
-    def _ruled(self, question: Asked, verdict: Verdict) -> list[KnownEvent]:
-        """A rule, a grant or the mode decides; nobody is asked."""
-        call = question.call
-        if verdict.decision == "deny_abort":
-            self._declined = verdict.why
-        if call is not None and verdict.decision != "allow":
-            call.declined = verdict.why
-        return (
-            self._translator.started(call, verdict.grant, hash=question.opened.hash) if call and verdict.grant else []
-        )
-
-    async def _ask(self, request: int | str, opened: RequestOpened) -> None:
-        resolved = await self._turn.request(opened)
-        await self._inbox.put(_Answered(request, resolved))
-
-    async def _decided(self, answered: _Answered) -> AsyncGenerator[KnownEvent, None]:
-        known = self._open.pop(answered.request, None)
-        if known is None:
-            return  # Withdrawn in the meantime.
-        question, resolved = known.asked, answered.resolved
-        opened, call = question.opened, question.call
-        if is_allowed(resolved):
-            if call is not None:
-                for event in self._translator.started(call, f"request:{opened.request}", opened.request, opened.hash):
-                    yield event
-            if resolved.scope != "once" and 0 <= resolved.offer < len(opened.offers) and question.match is not None:
-                grant = GrantAdded(
-                    tool=opened.tool or "",
-                    scope=resolved.scope,
-                    match=opened.offers[resolved.offer].match,
-                    agent=opened.agent,
-                    request=opened.request,
-                )
-                yield await self._judging.grants.keep(self._turn, grant)
-            # The grant is on disk before the first effect.
-            await self._turn.committed()
-        await self._server.reply(answered.request, question.answer(resolved))
-        if opened.kind == "approval" and not is_allowed(resolved):
-            await self._refused(question, resolved)
-
-    async def _refused(self, question: Asked, resolved: RequestResolved) -> None:
-        if question.call is not None:
-            said = f" They said: {resolved.text}" if resolved.text else ""
-            question.call.declined = f"{DECLINED}{said}" if resolved.status == "answered" else NOBODY
-        if resolved.then == "stop":
-            self._declined = f"{question.opened.title or 'A request'} was declined."
-            if "decision" not in question.accepted:
-                # Its answer has no word for "and stop".
-                await self._interrupt()
-        elif resolved.text:
-            # A refusal carries no words of its own.
-            await self._steer_in([{"type": "text", "text": f"(On declining the last call:) {resolved.text}"}])
-
-    def _withdrawn(self, request: Any) -> RequestResolved | None:
-        known = self._open.pop(request, None)
-        if known is None or known.task.done():
-            return None
-        known.task.cancel()
-        return RequestResolved(request=known.asked.opened.request, status="cancelled")
-
-    # -- our own tools
-
-    async def _own_call(self, request: int | str, params: Json) -> None:
-        name, arguments = str(params.get("tool")), params.get("arguments")
-        tool = self._own_tools.get(name)
-        if tool is None:
-            await self._server.reply(request, _told(ToolResult(ok=False, error=f"There is no tool “{name}” here.")))
-            return
-        known = self._translator.calls.get(str(params.get("callId")))
-        call = known.call if known else self._turn.new_id()
-        given = arguments if isinstance(arguments, dict) else {}
-        work = self._answer_own(request, carried_out(tool, given, self._turn, call))
-        task = asyncio.create_task(work, name=f"{name} of codex")
-        self._own_calls.add(task)
-        task.add_done_callback(self._own_calls.discard)
-
-    async def _answer_own(self, request: int | str, work: Coroutine[Any, Any, ToolResult]) -> None:
-        """Whatever happens, there is an answer: Codex waits for it."""
-        result = OVER
-        try:
-            result = await work
-        finally:
-            await self._server.reply(request, _told(result))
-
     # -- the end
 
     async def _leave(self) -> None:
-        waiting = [*(known.task for known in self._open.values()), *self._own_calls]
-        self._open.clear()
+        waiting = [*self._requests.let_go(), *self._own.tasks]
         for task in waiting:
             task.cancel()
         if waiting:
@@ -432,20 +295,6 @@ class CodexTurn:
                     await self._server.refuse(line.id, "The turn was stopped.")
                 case _:
                     pass
-
-
-NOBODY = "Nobody answered in time; it was not run."
-
-
-def _by_rule(question: Asked, verdict: Verdict) -> Json:
-    if verdict.decision == "allow":
-        return question.accepted
-    return {"decision": "cancel" if verdict.decision == "deny_abort" else "decline"}
-
-
-def _told(result: ToolResult) -> Json:
-    text = result.output if result.ok else result.error or ""
-    return {"contentItems": [{"type": "inputText", "text": text}], "success": result.ok}
 
 
 def _turn_id(result: Json) -> str:

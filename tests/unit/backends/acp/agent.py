@@ -47,14 +47,18 @@ def ask(session: str, number: int) -> dict[str, Any]:
     return dict(answers.get(number, {}))
 
 
-def task(session: str, told: bool) -> str:
-    """Gives a task through the tools that it was offered; tells of the call, or does not."""
+TASK = {"prompt": "Count the tides."}
+QUESTION = {"questions": [{"question": "Which tide?", "options": [{"label": "Ebb"}, {"label": "Flow"}]}]}
+
+
+def call(session: str, tool: str, given: dict[str, Any], told: bool = True, patient: bool = True) -> str:
+    """Calls one of the tools that it was offered; tells of the call, or does not. Impatient, it gives the call up once
+    another question of its own is answered."""
     (server,) = servers
     environment = {**os.environ, **{one["name"]: one["value"] for one in server["env"]}}
     argv = [server["command"], *server["args"]]
-    given = {"prompt": "Count the tides."}
     if told:
-        update(session, "tool_call", toolCallId="own", title="palaver_task", kind="other", status="pending")
+        update(session, "tool_call", toolCallId="own", title=f"palaver_{tool}", kind="other", status="pending")
         update(session, "tool_call_update", toolCallId="own", rawInput=given, status="in_progress")
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as relay:
@@ -63,13 +67,20 @@ def task(session: str, told: bool) -> str:
         for message in (
             {"id": 1, "method": "initialize", "params": hello},
             {"method": "notifications/initialized"},
-            {"id": 2, "method": "tools/call", "params": {"name": "task", "arguments": given}},
+            {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": given}},
         ):
             relay.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
             relay.stdin.flush()
-        heard = [json.loads(line) for line in (relay.stdout.readline(), relay.stdout.readline())]
+        relay.stdout.readline()
+        result: dict[str, Any] = {}
+        if not patient:
+            ask(session, 9000)
+        else:
+            result = json.loads(relay.stdout.readline())["result"]
         relay.stdin.close()
-    result = heard[1]["result"]
+    if not patient:
+        cancelled.wait(20)
+        return "gave up"
     if told:
         status = "failed" if result.get("isError") else "completed"
         content = [{"type": "content", "content": result["content"][0]}]
@@ -89,7 +100,10 @@ def prompt(number: int, params: dict[str, Any]) -> None:
             outcome = ask(session, 1000 + number)
             say(session, json.dumps(outcome.get("outcome")))
         case ["task", *how]:
-            say(session, task(session, told=how == ["told"]))
+            say(session, call(session, "task", TASK, told=how == ["told"]))
+        case ["question", *how]:
+            patient = how != ["given up"]
+            say(session, call(session, "ask_user", QUESTION, told=how != ["untold"], patient=patient))
         case ["noise", *_]:
             sys.stderr.write("noise " * 200_000)
             sys.stderr.flush()

@@ -11,29 +11,33 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.acp import AcpBackend, own_calls, readiness
-from palaver.clock import SystemClock
+from palaver.backends.own_tools import NOT_WANTED
+from palaver.clock import Clock, ManualClock, SystemClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused
+from palaver.schema.commands import Answer
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, RequestResolved, TextDelta, ToolOutputDelta, ToolStarted
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.schema.view import Request, TextBlock, ToolBlock
+from palaver.tools.ask_user import AskUser
 from palaver.tools.task import TaskTool
 from palaver.tools.toolbox import Toolbox
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
 
 AGENT = Path(__file__).with_name("agent.py")
+WAIT_S = 20.0
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 class Rig:
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, clock: Clock | None = None) -> None:
         self.sessions = folder / "sessions"
         self.sessions.mkdir(exist_ok=True)
         self.project = folder
         command = (sys.executable, str(AGENT), str(self.sessions), *flags)
         self.agent = AgentRecord(id="tester", name="Tester", backend="acp", command=command)
-        box = Toolbox(tools={"task": TaskTool(lambda _: ())}) if "tools" in flags else None
-        self.backend = AcpBackend(SystemClock(), {"PATH": "/usr/bin:/bin"}, others=box)
+        box = Toolbox(tools={"task": TaskTool(lambda _: ()), "ask_user": AskUser()}) if "tools" in flags else None
+        self.backend = AcpBackend(clock or SystemClock(), {"PATH": "/usr/bin:/bin"}, others=box)
 
     def turn(self, *said: Any, **more: Any) -> MemoryTurn:
         return MemoryTurn(*said, project=self.project, **{"agent": self.agent, **more})
@@ -59,8 +63,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def rigged(folder: Path, *flags: str) -> AsyncIterator[Rig]:
-    rig = Rig(folder, *flags)
+async def rigged(folder: Path, *flags: str, clock: Clock | None = None) -> AsyncIterator[Rig]:
+    rig = Rig(folder, *flags, clock=clock)
     try:
         yield rig
     finally:
@@ -330,6 +334,21 @@ async def test_task_is_given_whether_or_not_the_agent_tells_of_the_call(
         assert turn.waited_for_seq >= turn.of(ToolStarted)[0].seq
 
 
+async def test_agents_word_of_a_call_is_awaited_on_the_clock_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_calls, "TOLD_S", 3600.0)
+    clock = ManualClock()
+    async with rigged(tmp_path, "tools", clock=clock) as rig:
+        turn = rig.turn("task untold")
+        running = asyncio.create_task(drive(rig.backend, turn))
+        async with asyncio.timeout(WAIT_S):
+            while not running.done():
+                await clock.advance(own_calls.TOLD_S)
+                await asyncio.wait({running}, timeout=0.01)
+    assert [prompt for _, prompt, _ in turn.tasks] == ["Count the tides."]
+
+
 @pytest.mark.parametrize("order", ["task told", "task untold"])
 async def test_task_that_a_rule_forbids_is_not_given(
     order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -354,3 +373,61 @@ async def test_task_that_a_rule_asks_about_is_asked_about(
     (request,) = turn.state.requests
     assert (request.tool, request.scopes) == ("palaver_task", ("once",))
     assert len(turn.tasks) == given
+
+
+# -- questions through our own tool
+
+
+def ebb(request: Request) -> RequestResolved:
+    answers = (Answer(question_index=0, selected=("Ebb",)),)
+    return RequestResolved(request=request.id, status="answered", verdict="allow", answers=answers)
+
+
+@pytest.mark.parametrize("order", ["question told", "question untold"])
+async def test_question_of_the_agent_is_put_and_the_answer_is_its_result(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_calls, "TOLD_S", 10.0 if order == "question told" else 0.1)
+    async with rigged(tmp_path, "tools") as rig:
+        turn = await rig.say(order, decide=ebb)
+    (request,) = turn.state.requests
+    assert (request.kind, request.tool, request.agent, request.title) == (
+        "question",
+        "ask_user",
+        "tester",
+        "Which tide?",
+    )
+    assert [option.label for option in request.questions[0].options] == ["Ebb", "Flow"]
+    assert "Answer: Ebb" in said(turn)
+    if order == "question told":
+        assert (tool(turn).call, tool(turn).status) == (request.call, "ok")
+        assert "Answer: Ebb" in tool(turn).output
+
+
+async def test_question_is_stopped_with_its_turn(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "tools") as rig:
+        turn = rig.turn("question told")
+        stopped = await rig.stopped(turn, turn.opened(1))
+        after = await rig.say("hello", state=stopped.state)
+    assert [request.status for request in stopped.state.requests] == ["cancelled"]
+    assert "heard:" in said(after)
+
+
+async def test_question_that_the_agent_gives_up_is_taken_back_while_the_turn_goes_on(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "tools") as rig:
+        turn = rig.turn("question given up")
+        running = asyncio.create_task(drive(rig.backend, turn))
+        waiting = {request.kind: request for request in await turn.opened(2)}
+        turn.resolve(allow(waiting["approval"]))
+        async with asyncio.timeout(WAIT_S):
+            while waiting["question"].status == "open":
+                await asyncio.wait({running}, timeout=0.01)
+                waiting = {request.kind: request for request in turn.state.requests}
+        assert not running.done()
+        turn.interrupt()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    assert waiting["question"].status == "cancelled"
+    assert waiting["question"].resolution is not None
+    assert waiting["question"].resolution.text == NOT_WANTED

@@ -142,3 +142,9 @@ async def test_question_keeps_its_options_and_gives_the_answers_back() -> None:
     told = allowed(ask, yes(answers=(Answer(question_index=0, selected=("Ebb",), custom_text="and wind"),)))
     assert told.updated_input["answers"] == {"Which?": "Ebb, and wind"}
     assert told.updated_input["questions"] == QUESTIONS["questions"]
+
+
+async def test_question_of_the_program_with_a_single_option_is_shown_as_it_is() -> None:
+    question = {"question": "Shall we sail?", "header": "Tide", "options": [{"label": "Aye"}], "multiSelect": False}
+    request = opened(await asked("AskUserQuestion", {"questions": [question]}))
+    assert [option.label for option in request.questions[0].options] == ["Aye"]

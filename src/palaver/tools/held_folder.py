@@ -1,0 +1,76 @@
+"""A temporary folder of our own: held by a lock as long as we live, and removed by the next of us when we were killed.
+
+Made by the sandbox for its trial at every start, and for the socket on which an ACP agent is offered tools. A lock on the
+folder itself says that its maker lives: the kernel lets go of it however the maker ends, while the number of a process means
+another one in another container that shares the temporary folder. It must never remove what somebody holds, or what is not
+ours.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PREFIX = "palaver-held-"
+TRIES = 100
+"""Somebody who tidies up may take a folder in the moment between its making and its lock; not a hundred times."""
+
+
+@contextmanager
+def held_folder() -> Iterator[Path]:
+    """Nobody else may look into it."""
+    folder, lock = _made()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _made() -> tuple[Path, int]:
+    for _ in range(TRIES):
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        try:
+            lock = _locked(folder)
+        except OSError:
+            # No descriptor is left, or nothing can be locked here: nobody would ever tidy this one up.
+            with suppress(OSError):
+                folder.rmdir()
+            raise
+        if lock is not None:
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+    raise OSError(f"No folder could be made in {tempfile.gettempdir()} that stayed there.")
+
+
+def tidy() -> None:
+    """Removes what others of us left behind who were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid != os.geteuid() or (lock := _locked(folder)) is None:
+                continue
+            try:
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """None: somebody holds it, or it is gone. Raises OSError when it cannot be locked at all."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
