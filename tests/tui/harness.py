@@ -29,8 +29,8 @@ from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
 from palaver.tui.typing import Typing
 
-WAIT_S = 10.0
-"""The longest any wait of a test takes before it counts as a failure."""
+WAIT_S = 30.0
+"""The longest any wait takes before it counts as a failure: a screen needs a processor, and tests share theirs."""
 NOW_MS = 1_760_000_000_000
 CommandT = TypeVar("CommandT", bound=Command)
 WantT = TypeVar("WantT", bound=Intent)
@@ -168,11 +168,20 @@ class ScreenApp(Noted):
         return "\n".join(texts)
 
 
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Waits for exactly what is asserted next, and not for ever."""
+async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
+    """Waits for exactly what is asserted next, and not for ever; then for what came along with it."""
     async with asyncio.timeout(WAIT_S):
         while not holds():
             await pilot.pause()
+        await pilot.pause()
+
+
+async def reads(pilot: Pilot[None], read: Callable[[], object], expected: object) -> None:
+    """Waits until it reads exactly so; if it never does, says how it reads instead."""
+    try:
+        await until(pilot, lambda: read() == expected)
+    except TimeoutError:
+        assert read() == expected
 
 
 def press_together(app: App[None], *keys: str) -> None:

@@ -4,13 +4,14 @@ import base64
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
-from palaver.schema.view import ImageBlock
+from palaver.schema.view import ImageBlock, State
 from palaver.tui.docks.attached import Attached
 from palaver.tui.intents import Send
 from tests.flows.served import serving
-from tests.tui.harness import DockApp, state_with, until
+from tests.tui.harness import DockApp, reads, state_with, until
 from tests.tui.opened import opened
 
 PNG = base64.b64decode(
@@ -60,6 +61,51 @@ async def test_refused_message_keeps_its_words_and_its_images(shot: Path) -> Non
         send.refused("No.")
         await until(pilot, lambda: len(composer.images) == 1)
         assert composer.prompt.text == "look"
+
+
+async def test_attached_image_waits_in_its_own_conversation(shot: Path) -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        here, there = state_with(turn=None), replace(state_with(turn=None), conversation="c-2")
+        app.show(here)
+        composer = app.docks.composer
+        composer.prompt.post_message(events.Paste(str(shot)))
+        await until(pilot, lambda: len(composer.images) == 1)
+        app.docks.leave()
+        app.show(there)
+        await reads(pilot, lambda: composer.images, ())
+        app.docks.leave()
+        app.show(here)
+        await reads(pilot, lambda: [image.path for image in composer.images], [shot])
+
+
+async def test_image_attached_before_there_is_a_conversation_comes_along_and_stays_in_one(shot: Path) -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        composer = app.docks.composer
+        composer.prompt.post_message(events.Paste(str(shot)))
+        await until(pilot, lambda: len(composer.images) == 1)
+        app.show(state_with(turn=None))
+        await reads(pilot, lambda: [image.path for image in composer.images], [shot])
+        app.docks.leave()
+        app.show(State())
+        await reads(pilot, lambda: composer.images, ())
+
+
+async def test_image_attached_before_there_is_a_conversation_does_not_turn_up_in_a_later_one(shot: Path) -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        composer = app.docks.composer
+        composer.prompt.post_message(events.Paste(str(shot)))
+        await until(pilot, lambda: len(composer.images) == 1)
+        app.show(replace(state_with(turn=None), draft="Written here before"))
+        await reads(pilot, lambda: composer.prompt.text, "Written here before")
+        app.docks.leave()
+        # What is shown until another conversation is loaded.
+        app.show(State())
+        app.show(replace(state_with(turn=None), conversation="c-2"))
+        await reads(pilot, lambda: composer.prompt.text, "")
+        assert composer.images == ()
 
 
 async def test_attached_image_is_uploaded_and_sent(tmp_path: Path, shot: Path) -> None:

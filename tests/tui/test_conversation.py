@@ -147,6 +147,28 @@ async def test_words_written_while_the_agent_works_wait_in_the_queue(served: Ser
         await terminal.until_shown("Now to the second.")
 
 
+async def test_stop_that_holds_the_queue_keeps_it_until_it_is_let_go(served: Served) -> None:
+    conversation = await served.create(message="halves")
+    async with opened(served, conversation) as terminal:
+        await terminal.until_shown("Half an ans")
+        for words in ("and then this", "anything else"):
+            await terminal.write(words)
+            await terminal.press("enter")
+            await terminal.until_shown(words)
+        await terminal.until(lambda: len(terminal.state.queue) == 2)
+        await terminal.until_shown("Ctrl+G stop and hold")
+        await terminal.press("ctrl+g")
+        await terminal.until_shown("Interrupted by you")
+        await terminal.until_shown("Paused: you stopped the agent.")
+        await terminal.until_shown("F6 A let all go")
+        assert [item.held for item in terminal.state.queue] == [True, True]
+        await terminal.press("f6", "a")
+        await terminal.until_shown("Now to the second.")
+        await terminal.until_shown("Hello there, how are you?")
+        assert terminal.text().index("Now to the second.") < terminal.text().index("Hello there")
+        await terminal.until(lambda: terminal.state.queue == () and terminal.state.turn is None)
+
+
 async def test_running_turn_is_steered_with_the_key_every_terminal_sends(served: Served) -> None:
     conversation = await served.create(message="steps")
     async with opened(served, conversation) as terminal:
@@ -155,6 +177,7 @@ async def test_running_turn_is_steered_with_the_key_every_terminal_sends(served:
         await terminal.press("ctrl+s")
         await terminal.until(lambda: any(item.delivery == "boundary" for item in terminal.state.queue))
         served.agent.open_gate("steered")
+        await terminal.until_shown("You · steered the running turn")
         await terminal.until_shown("Step two.")
         await terminal.until(lambda: terminal.state.turn is None)
         said = [message.role for message in terminal.state.messages]

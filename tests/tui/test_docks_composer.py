@@ -14,7 +14,7 @@ from palaver.tui.connection import Connection
 from palaver.tui.docks.completion import SlashCommand, Suggestions
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.intents import Act, Order, Send
-from tests.tui.harness import TURN, DockApp, queued, state_with
+from tests.tui.harness import TURN, DockApp, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -52,10 +52,10 @@ async def test_enter_sends_at_rest_and_the_box_is_empty() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press(*"hello", "enter")
-        assert [(send.text, send.delivery) for send in app.of(Send)] == [("hello", "turn")]
+        await reads(pilot, lambda: [(send.text, send.delivery) for send in app.of(Send)], [("hello", "turn")])
         assert text(app) == ""
         await pilot.press("enter")
-        assert len(app.of(Send)) == 1
+        await reads(pilot, lambda: len(app.of(Send)), 1)
 
 
 async def test_every_terminal_has_a_key_for_a_new_line() -> None:
@@ -63,21 +63,19 @@ async def test_every_terminal_has_a_key_for_a_new_line() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press("a", "shift+enter", "b", "ctrl+j", "c", "alt+enter", "d", "enter")
-        assert [send.text for send in app.of(Send)] == ["a\nb\nc\nd"]
+        await reads(pilot, lambda: [send.text for send in app.of(Send)], ["a\nb\nc\nd"])
 
 
 async def test_steering_is_a_key_of_its_own_and_only_where_it_is_possible() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         app.show(state_with())
-        await pilot.pause()
-        assert hints(app)[:3] == ["queue", "steer now", "stop"]
+        await reads(pilot, lambda: hints(app)[:3], ["queue", "steer now", "stop"])
         await pilot.press("a", "ctrl+s", "b", "ctrl+enter", "c", "enter")
         app.show(state_with(turn=replace(TURN, steerable=False)))
-        await pilot.pause()
-        assert "steer now" not in hints(app)
+        await until(pilot, lambda: "steer now" not in hints(app))
         await pilot.press("d", "ctrl+s")
-        assert [send.delivery for send in app.of(Send)] == ["boundary", "boundary", "turn", "turn"]
+        await reads(pilot, lambda: [send.delivery for send in app.of(Send)], ["boundary", "boundary", "turn", "turn"])
 
 
 async def test_a_refused_message_comes_back_with_the_reason() -> None:
@@ -88,9 +86,7 @@ async def test_a_refused_message_comes_back_with_the_reason() -> None:
         (send,) = app.of(Send)
         assert send.refused is not None
         send.refused("The queue is full.")
-        await pilot.pause()
-        await pilot.pause()
-        assert text(app) == "hello"
+        await reads(pilot, lambda: text(app), "hello")
         assert notice(app) == "The queue is full."
 
 
@@ -101,10 +97,9 @@ async def test_a_draft_is_saved_when_the_hands_rest_and_cleared_with_the_message
         await pilot.press(*"half")
         assert app.orders(SetDraft) == []
         await app.clock.advance(1.5)
-        await pilot.pause()
-        assert [draft.text for draft in app.orders(SetDraft)] == ["half"]
+        await reads(pilot, lambda: [draft.text for draft in app.orders(SetDraft)], ["half"])
         await pilot.press("enter")
-        assert len(app.orders(ClearDraft)) == 1
+        await reads(pilot, lambda: len(app.orders(ClearDraft)), 1)
         await app.clock.advance(5)
         await pilot.pause()
         assert len(app.orders(SetDraft)) == 1
@@ -116,7 +111,7 @@ async def test_a_late_echo_of_our_own_draft_does_not_bring_sent_words_back() -> 
         app.show(state_with(turn=None))
         await pilot.press(*"half")
         await app.clock.advance(1.5)
-        await pilot.pause()
+        await until(pilot, lambda: bool(app.orders(SetDraft)))
         await pilot.press("enter")
         app.show(state_with(turn=None, draft="half"))
         await pilot.pause()
@@ -129,8 +124,7 @@ async def test_a_draft_of_another_device_is_taken_over_unless_somebody_writes() 
     app = DockApp()
     async with app.run_test() as pilot:
         app.show(state_with(turn=None, draft="from\x1b[31m the phone"))
-        await pilot.pause()
-        assert text(app) == "from␛[31m the phone"
+        await reads(pilot, lambda: text(app), "from␛[31m the phone")
         app.show(state_with(turn=None, draft="longer"))
         assert text(app) == "longer"
         await pilot.press("!")
@@ -144,8 +138,11 @@ async def test_leaving_keeps_what_is_written_and_each_conversation_has_its_own()
         app.show(state_with(turn=None))
         await pilot.press(*"here")
         app.docks.leave()
-        await pilot.pause()
-        assert [(order.conversation, order.command) for order in app.of(Order)] == [("c-1", SetDraft(text="here"))]
+        await reads(
+            pilot,
+            lambda: [(order.conversation, order.command) for order in app.of(Order)],
+            [("c-1", SetDraft(text="here"))],
+        )
         app.show(replace(state_with(turn=None, draft="there"), conversation="c-2"))
         assert text(app) == "there"
 
@@ -163,8 +160,7 @@ async def test_a_long_paste_is_taken_whole_and_said() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pasted(app, pilot, "line\r\n" * 200 + "\x1b[2Jend")
-        await pilot.pause()
-        assert text(app).count("\n") == 200
+        await reads(pilot, lambda: text(app).count("\n"), 200)
         assert text(app).endswith("␛[2Jend")
         assert notice(app) == "Pasted 201 lines (1.2 KB)"
         assert app.docks.composer.size.height < 14
@@ -187,11 +183,12 @@ async def test_without_a_connection_one_goes_on_writing_and_sending() -> None:
         app.show(state_with(turn=None))
         app.connection(Connection("reconnecting"))
         await pilot.press(*"kept", "enter")
-        assert notice(app) == "Not connected. Your message is kept and sent when the connection is back."
+        await reads(
+            pilot, lambda: notice(app), "Not connected. Your message is kept and sent when the connection is back."
+        )
         assert [send.text for send in app.of(Send)] == ["kept"]
         app.connection(Connection("open"))
-        await pilot.pause()
-        assert notice(app) == ""
+        await reads(pilot, lambda: notice(app), "")
 
 
 async def test_up_in_an_empty_box_edits_the_last_queued_message_and_holds_it() -> None:
@@ -200,8 +197,7 @@ async def test_up_in_an_empty_box_edits_the_last_queued_message_and_holds_it() -
         app.show(state_with(queue=(queued("i-1", "first"), queued("i-2", "second"))))
         await pilot.pause()
         await pilot.press("up")
-        await pilot.pause()
-        assert text(app) == "second"
+        await reads(pilot, lambda: text(app), "second")
         assert notice(app) == "Editing a queued message; it waits for you"
         await pilot.press("!", "enter")
         assert app.orders(EditQueued) == [
@@ -219,14 +215,14 @@ async def test_escape_leaves_a_queued_message_as_it_was_and_brings_back_what_was
         app.show(state_with(queue=(item,)))
         await pilot.press(*"mine")
         app.docks.composer.begin_edit(item)
-        await pilot.pause()
+        await reads(pilot, lambda: text(app), "first")
         await pilot.press("escape")
-        assert text(app) == "mine"
+        await reads(pilot, lambda: text(app), "mine")
         assert app.orders(EditQueued)[-1] == EditQueued(item="i-1", held=False)
         assert app.stops == 0
         app.docks.composer.begin_edit(item)
         await pilot.press("x", "enter")
-        assert app.orders(EditQueued)[-1].content == (TextPart(text="firstx"), image)
+        await reads(pilot, lambda: app.orders(EditQueued)[-1].content, (TextPart(text="firstx"), image))
 
 
 async def test_words_stay_when_the_edited_message_leaves_the_queue() -> None:
@@ -235,15 +231,15 @@ async def test_words_stay_when_the_edited_message_leaves_the_queue() -> None:
         app.show(state_with(queue=(queued("i-1", "first"),)))
         await pilot.pause()
         await pilot.press("up")
-        await pilot.pause()
+        await reads(pilot, lambda: text(app), "first")
         await pilot.press("!")
+        await reads(pilot, lambda: text(app), "first!")
         app.show(state_with())
-        await pilot.pause()
-        await pilot.pause()
-        assert text(app) == "first!"
-        assert notice(app) == "It left the queue before your change arrived. Your words are kept here."
+        await reads(pilot, lambda: text(app), "first!")
+        gone = "It left the queue before your change arrived. Your words are kept here."
+        await reads(pilot, lambda: notice(app), gone)
         await pilot.press("enter")
-        assert [send.text for send in app.of(Send)] == ["first!"]
+        await reads(pilot, lambda: [send.text for send in app.of(Send)], ["first!"])
 
 
 async def test_a_slash_lists_commands_and_enter_does_the_chosen_one() -> None:
@@ -251,7 +247,7 @@ async def test_a_slash_lists_commands_and_enter_does_the_chosen_one() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press("/", "f", "down", "enter")
-        assert [act.action for act in app.of(Act)] == ["find"]
+        await reads(pilot, lambda: [act.action for act in app.of(Act)], ["find"])
         assert text(app) == ""
         await pilot.press("/", "f", "escape")
         assert not app.docks.composer.query_one(Suggestions).display
@@ -263,7 +259,7 @@ async def test_a_command_of_the_agent_is_sent_as_it_is() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press(*"/compact", "enter")
-        assert [send.text for send in app.of(Send)] == ["/compact"]
+        await reads(pilot, lambda: [send.text for send in app.of(Send)], ["/compact"])
 
 
 async def test_an_at_sign_completes_files_folder_by_folder() -> None:
@@ -271,12 +267,11 @@ async def test_an_at_sign_completes_files_folder_by_folder() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press(*"see @s")
-        await pilot.pause()
+        await until(pilot, lambda: app.docks.composer.query_one(Suggestions).display)
         await pilot.press("tab")
-        await pilot.pause()
-        assert text(app) == "see @src/"
+        await reads(pilot, lambda: text(app), "see @src/")
         await pilot.press("m", "o", "tab", "x")
-        assert text(app) == "see @src/model.py x"
+        await reads(pilot, lambda: text(app), "see @src/model.py x")
         assert not app.docks.composer.query_one(Suggestions).display
 
 
@@ -294,7 +289,7 @@ async def test_escape_that_closes_nothing_here_stops_the_agent() -> None:
     async with app.run_test() as pilot:
         app.show(state_with())
         await pilot.press("escape")
-        assert app.stops == 1
+        await reads(pilot, lambda: app.stops, 1)
 
 
 async def test_a_mode_in_which_less_is_asked_stays_in_sight() -> None:
@@ -302,10 +297,8 @@ async def test_a_mode_in_which_less_is_asked_stays_in_sight() -> None:
     async with app.run_test() as pilot:
         line = app.docks.composer.query_one(".mode", Static)
         app.show(state_with(turn=None))
-        await pilot.pause()
-        assert not line.display
+        await until(pilot, lambda: not line.display)
         assert "Ask first" in hints(app)
         app.show(state_with(turn=None, params={"mode": "full"}))
-        await pilot.pause()
-        assert line.display
+        await until(pilot, lambda: line.display)
         assert str(line.render()) == "Full access: everything runs without asking, on the whole machine."

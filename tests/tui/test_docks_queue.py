@@ -1,5 +1,7 @@
 """The queue, the plan under way, what the turn does and how the connection stands: said in words, changed by keys."""
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 from textual.widgets import Static
@@ -7,13 +9,14 @@ from textual.widgets import Static
 from palaver.schema.base import Origin, Usage
 from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import plain_text
-from palaver.schema.view import Message, Plan, PlanItem, Retry, State, TextBlock, ToolBlock
+from palaver.schema.view import Message, Plan, PlanItem, Retry, State, TextBlock, ToolBlock, TurnSummary
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ActivityLine
+from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.intents import Order, Send
-from tests.tui.harness import NOW_MS, TURN, DockApp, approval, queued, state_with
+from tests.tui.harness import NOW_MS, TURN, DockApp, approval, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +29,19 @@ def strip(app: DockApp) -> QueueStrip:
 
 def lines(app: DockApp) -> list[str]:
     return str(strip(app).query_one(".items", Static).render()).split("\n")
+
+
+def paused(app: DockApp) -> str:
+    line = strip(app).query_one(".paused", Static)
+    return str(line.render()) if line.display else ""
+
+
+def keys(app: DockApp) -> list[str]:
+    return [key.label for key in strip(app).query_one(KeyLine).keys]
+
+
+def _has_edits(app: DockApp, count: int) -> bool:
+    return len(app.orders(EditQueued)) == count
 
 
 def activity(app: DockApp) -> str:
@@ -41,13 +57,43 @@ async def test_the_strip_is_hidden_when_empty_and_says_how_each_message_stands()
         steers = queued("i-2", "now\nplease", delivery="boundary", origin=Origin(face="cli"))
         idle = queued("i-4", "go on", trigger="idle")
         app.show(state_with(queue=(QUEUE[0], steers, queued("i-3", "wait", held=True), idle)))
-        await pilot.pause()
-        assert lines(app) == [
+        said = [
             "  1 first  next",
             "  2 now  steers the running turn · via the command line",
             "  3 wait  held",
             "  4 Idle prompt: go on",
         ]
+        await reads(pilot, lambda: lines(app), said)
+
+
+async def test_a_paused_queue_says_why_and_lets_one_or_all_go() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE)
+    ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=held, turn=None, last_turn=ended))
+        await reads(pilot, lambda: paused(app), "Paused: you stopped the agent.")
+        await reads(pilot, lambda: keys(app), ["let all go"])
+        await pilot.press("f6", "down")
+        await reads(pilot, lambda: keys(app), ["let it go", "let all go", "edit", "remove", "move"])
+        await pilot.press("l", "a")
+        await reads(pilot, lambda: app.orders(EditQueued), [EditQueued(item="i-2", held=False), EditQueued(held=False)])
+        app.show(state_with(queue=(QUEUE[1],), last_turn=ended))
+        await reads(pilot, lambda: paused(app), "")
+
+
+async def test_a_held_message_that_is_edited_stays_held_only_in_a_paused_queue() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE[:2])
+    for queue, stays in ((held, True), ((held[0], QUEUE[1]), False)):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            app.show(state_with(queue=queue))
+            strip(app).focus()
+            await pilot.press("e", "!", "enter")
+            await until(pilot, partial(_has_edits, app, 2))
+            begun, saved = app.orders(EditQueued)
+            assert begun == EditQueued(item="i-1", held=True)
+            assert saved == EditQueued(item="i-1", held=stays, content="first!")
 
 
 async def test_a_command_that_waits_says_what_it_will_do_and_can_only_be_removed() -> None:
@@ -55,20 +101,31 @@ async def test_a_command_that_waits_says_what_it_will_do_and_can_only_be_removed
     async with app.run_test() as pilot:
         cut = replace(queued("i-1", ""), content=(), command={"type": "truncate_messages", "from_index": 2})
         app.show(state_with(queue=(cut,)))
-        await pilot.pause()
-        assert lines(app) == ["  1 Then: Truncate from message 3  next"]
+        await reads(pilot, lambda: lines(app), ["  1 Then: Truncate from message 3  next"])
         strip(app).focus()
         await pilot.press("e", "s", "d")
         assert app.orders(EditQueued) == []
         assert app.orders(RemoveQueued) == [RemoveQueued(item="i-1")]
 
 
+async def test_the_strip_shows_its_cursor_and_its_keys_as_soon_as_one_is_there() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE))
+        await reads(pilot, lambda: lines(app)[0], "  1 first  next")
+        await pilot.press("f6")
+        await reads(pilot, lambda: lines(app)[0], "▸ 1 first  next")
+        await reads(pilot, lambda: keys(app), ["edit", "remove", "steer now", "move"])
+        await pilot.press("escape")
+        await reads(pilot, lambda: lines(app)[0], "  1 first  next")
+        await reads(pilot, lambda: keys(app), [])
+
+
 async def test_a_long_queue_shows_some_and_counts_the_rest() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         app.show(state_with(queue=tuple(queued(f"i-{at}", f"message {at}") for at in range(9))))
-        await pilot.pause()
-        assert lines(app)[-1] == "  and 4 more"
+        await reads(pilot, lambda: lines(app)[-1], "  and 4 more")
         strip(app).focus()
         await pilot.press(*["down"] * 8)
         assert lines(app)[-1].startswith("▸ 9 message 8")
@@ -80,12 +137,13 @@ async def test_a_message_moves_before_its_neighbour_or_to_the_end() -> None:
         app.show(state_with(queue=QUEUE))
         strip(app).focus()
         await pilot.press("down", "shift+up", "shift+down")
-        assert app.orders(EditQueued) == [EditQueued(item="i-2", before="i-1"), EditQueued(item="i-2", before="")]
+        await reads(
+            pilot,
+            lambda: app.orders(EditQueued),
+            [EditQueued(item="i-2", before="i-1"), EditQueued(item="i-2", before="")],
+        )
         app.show(state_with(queue=(QUEUE[1], QUEUE[0], QUEUE[2])))
-        await pilot.pause()
-        chosen = strip(app).item
-        assert chosen is not None
-        assert chosen.id == "i-2"
+        await reads(pilot, lambda: getattr(strip(app).item, "id", None), "i-2")
 
 
 async def test_a_removed_message_can_be_put_back_for_a_while() -> None:
@@ -99,10 +157,13 @@ async def test_a_removed_message_can_be_put_back_for_a_while() -> None:
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
         app.show(state_with())
-        await pilot.pause()
-        assert strip(app).display
+        await until(pilot, lambda: strip(app).display)
         await pilot.press("u")
-        assert [plain_text(send.content) for send in app.of(Send) if not isinstance(send.content, str)] == ["first"]
+        await reads(
+            pilot,
+            lambda: [plain_text(send.content) for send in app.of(Send) if not isinstance(send.content, str)],
+            ["first"],
+        )
 
 
 async def test_the_time_to_put_back_passes() -> None:
@@ -117,9 +178,8 @@ async def test_the_time_to_put_back_passes() -> None:
         app.show(state_with())
         await app.clock.advance(6)
         strip(app).tick()
-        await pilot.pause()
-        assert not strip(app).display
-        assert app.docks.composer.prompt.has_focus
+        await until(pilot, lambda: not strip(app).display)
+        await until(pilot, lambda: app.docks.composer.prompt.has_focus)
 
 
 async def test_what_had_left_before_is_not_offered_to_be_sent_again() -> None:
@@ -132,8 +192,7 @@ async def test_what_had_left_before_is_not_offered_to_be_sent_again() -> None:
             assert order.accepted is not None
             order.accepted(Accepted(conversation="c-1", seq=9, applied=False))
         app.show(state_with())
-        await pilot.pause()
-        assert not strip(app).display
+        await until(pilot, lambda: not strip(app).display)
         assert app.of(Send) == []
 
 
@@ -148,8 +207,7 @@ async def test_steering_takes_a_message_out_before_it_is_sent() -> None:
         assert order.command == RemoveQueued(item="i-1")
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
-        await pilot.pause()
-        assert [(send.text, send.delivery) for send in app.of(Send)] == [("first", "boundary")]
+        await reads(pilot, lambda: [(send.text, send.delivery) for send in app.of(Send)], [("first", "boundary")])
 
 
 async def test_the_plan_under_way_is_one_line_that_opens() -> None:
@@ -161,14 +219,12 @@ async def test_the_plan_under_way_is_one_line_that_opens() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         app.show(state_with(plan=Plan(summary="All", items=items, status="executing")))
-        await pilot.pause()
         line = app.docks.query_one(PlanLine)
-        assert str(line.render()) == "▸ Plan  Write  1 of 3 done"
+        await reads(pilot, lambda: str(line.render()), "▸ Plan  Write  1 of 3 done")
         await pilot.press("f6", "o")
-        assert str(line.render()).split("\n")[1:] == ["● Read", "◐ Write", "○ Test"]
+        await reads(pilot, lambda: str(line.render()).split("\n")[1:], ["● Read", "◐ Write", "○ Test"])
         app.show(state_with(plan=Plan(summary="All", items=items, status="planned")))
-        await pilot.pause()
-        assert not line.display
+        await until(pilot, lambda: not line.display)
 
 
 async def test_one_key_leads_from_the_prompt_to_what_waits_and_on_through_everything() -> None:
@@ -198,8 +254,7 @@ async def test_the_activity_is_said_in_words_and_time() -> None:
         app.show(state_with(turn=None))
         assert not app.docks.query_one(ActivityLine).display
         app.show(with_tool("running", started_at=NOW_MS - 12_000))
-        await pilot.pause()
-        assert activity(app).startswith("● Running pytest -q · 12 s")
+        await until(pilot, lambda: activity(app).startswith("● Running pytest -q · 12 s"))
         app.show(state_with(approval()))
         assert activity(app).startswith("▲ Waiting for you")
         text = TextBlock(index=0, text="Hel", status="streaming")

@@ -1,5 +1,7 @@
 """Requests above the composer: answered by keys alone, deaf at first, never in the way of somebody who writes."""
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 from textual import events
@@ -15,7 +17,7 @@ from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.intents import Order
-from tests.tui.harness import NOW_MS, TURN, DockApp, approval, question, state_with
+from tests.tui.harness import NOW_MS, TURN, DockApp, approval, question, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +38,7 @@ def keys(app: DockApp) -> list[str]:
 
 async def shown(app: DockApp, pilot: Pilot[None], *requests: Request, turn: Turn | None = TURN) -> None:
     app.show(state_with(*requests, turn=turn))
+    await until(pilot, lambda: app.docks.query_one(RequestDock).card is not None)
     await pilot.pause()
     await app.hear()
 
@@ -66,7 +69,7 @@ async def test_approval_keys_are_deaf_at_first_and_then_allow_once() -> None:
         assert app.orders(ResolveRequest) == []
         await app.hear()
         await pilot.press("alt+1")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="r-1", verdict="allow")]
+        await reads(pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="r-1", verdict="allow")])
 
 
 async def test_typing_while_an_approval_arrives_never_answers_it() -> None:
@@ -87,6 +90,7 @@ async def test_function_keys_answer_where_alt_is_eaten() -> None:
         async with app.run_test() as pilot:
             await shown(app, pilot, approval())
             await pilot.press(key)
+            await until(pilot, partial(app.orders, ResolveRequest))
             assert [order.verdict for order in app.orders(ResolveRequest)] == [verdict]
 
 
@@ -95,7 +99,7 @@ async def test_an_answer_is_sent_once() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
         await pilot.press("alt+1", "alt+1", "alt+3")
-        assert len(app.orders(ResolveRequest)) == 1
+        await reads(pilot, lambda: len(app.orders(ResolveRequest)), 1)
 
 
 async def test_a_refused_answer_is_said_and_can_be_given_again() -> None:
@@ -106,10 +110,9 @@ async def test_a_refused_answer_is_said_and_can_be_given_again() -> None:
         (order,) = app.of(Order)
         assert order.refused is not None
         order.refused("The role `decide` is missing.")
-        await pilot.pause()
-        assert "The role “decide” is missing." in said(app)
+        await until(pilot, lambda: "The role “decide” is missing." in said(app))
         await pilot.press("alt+3")
-        assert [order.verdict for order in app.orders(ResolveRequest)] == ["allow", "deny"]
+        await reads(pilot, lambda: [order.verdict for order in app.orders(ResolveRequest)], ["allow", "deny"])
 
 
 async def test_a_card_shows_the_exact_command_its_risk_and_its_place() -> None:
@@ -130,11 +133,10 @@ async def test_a_new_request_does_not_replace_the_one_that_is_read() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval("r-2", "second", ts=NOW_MS + 5))
         app.show(state_with(approval("r-1", "first"), approval("r-2", "second", ts=NOW_MS + 5)))
-        await pilot.pause()
-        assert "second" in said(app)
+        await until(pilot, lambda: "second" in said(app))
         assert "2 of 2" in said(app)
         await pilot.press("alt+1")
-        assert [order.request for order in app.orders(ResolveRequest)] == ["r-2"]
+        await reads(pilot, lambda: [order.request for order in app.orders(ResolveRequest)], ["r-2"])
 
 
 async def test_the_next_request_is_deaf_anew() -> None:
@@ -145,10 +147,10 @@ async def test_the_next_request_is_deaf_anew() -> None:
         app.show(state_with(approval("r-2", ts=NOW_MS + 5)))
         await pilot.pause()
         await pilot.press("alt+1")
-        assert [order.request for order in app.orders(ResolveRequest)] == ["r-1"]
+        await reads(pilot, lambda: [order.request for order in app.orders(ResolveRequest)], ["r-1"])
         await app.hear()
         await pilot.press("alt+1")
-        assert [order.request for order in app.orders(ResolveRequest)] == ["r-1", "r-2"]
+        await reads(pilot, lambda: [order.request for order in app.orders(ResolveRequest)], ["r-1", "r-2"])
 
 
 async def test_a_lasting_yes_asks_what_and_where() -> None:
@@ -159,7 +161,11 @@ async def test_a_lasting_yes_asks_what_and_where() -> None:
         await pilot.press("alt+2")
         await pilot.pause()
         await pilot.press("2", "tab", "2", "enter")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="r-1", verdict="allow", scope="project", offer=1)]
+        await reads(
+            pilot,
+            lambda: app.orders(ResolveRequest),
+            [ResolveRequest(request="r-1", verdict="allow", scope="project", offer=1)],
+        )
 
 
 async def test_one_scope_and_one_offer_need_no_further_question() -> None:
@@ -168,7 +174,7 @@ async def test_one_scope_and_one_offer_need_no_further_question() -> None:
         await shown(app, pilot, approval(scopes=("once", "agent")))
         assert "Always allow for this agent" in keys(app)
         await pilot.press("f8")
-        assert [order.scope for order in app.orders(ResolveRequest)] == ["agent"]
+        await reads(pilot, lambda: [order.scope for order in app.orders(ResolveRequest)], ["agent"])
 
 
 async def test_a_no_may_carry_a_note_or_stop_the_turn() -> None:
@@ -178,12 +184,16 @@ async def test_a_no_may_carry_a_note_or_stop_the_turn() -> None:
         await pilot.press("f6", "n")
         await pilot.pause()
         await pilot.press(*"use make", "enter")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="r-1", verdict="deny", text="use make")]
+        await reads(
+            pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="r-1", verdict="deny", text="use make")]
+        )
     app = DockApp()
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
         await pilot.press("f6", "s")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="r-1", verdict="deny", then="stop")]
+        await reads(
+            pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="r-1", verdict="deny", then="stop")]
+        )
 
 
 async def test_a_command_can_be_changed_before_it_is_allowed() -> None:
@@ -191,7 +201,7 @@ async def test_a_command_can_be_changed_before_it_is_allowed() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval(input={"command": "rm -rf build", "timeout_s": 5}))
         await pilot.press("f6", "e")
-        await pilot.pause()
+        await until(pilot, lambda: bool(app.docks.query("#edited")))
         area = app.docks.query_one("#edited", TextArea)
         area.load_text("rm -r build/tmp")
         await pilot.press("ctrl+s")
@@ -204,14 +214,14 @@ async def test_other_arguments_are_edited_as_json_and_broken_json_is_said() -> N
     async with app.run_test() as pilot:
         await shown(app, pilot, approval(tool="fetch", input={"url": "http://x"}))
         await pilot.press("f6", "e")
-        await pilot.pause()
+        await until(pilot, lambda: bool(app.docks.query("#edited")))
         area = app.docks.query_one("#edited", TextArea)
         area.load_text('{"url": ')
         await pilot.press("ctrl+s")
         assert "not valid JSON" in said(app)
         area.load_text('{"url": "http://y"}')
         await pilot.press("ctrl+s")
-        assert [order.input for order in app.orders(ResolveRequest)] == [{"url": "http://y"}]
+        await reads(pilot, lambda: [order.input for order in app.orders(ResolveRequest)], [{"url": "http://y"}])
 
 
 async def test_a_program_that_takes_no_other_arguments_is_not_offered_them() -> None:
@@ -229,8 +239,7 @@ async def test_several_calls_are_decided_together_by_name() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval("r-1", "one"), approval("r-2", "two"))
         await pilot.press("f6", "a")
-        await pilot.pause()
-        assert "run a command: one" in said(app)
+        await until(pilot, lambda: "run a command: one" in said(app))
         assert "run a command: two" in said(app)
         await pilot.press("alt+1")
         (order,) = app.orders(DecideTools)
@@ -246,8 +255,7 @@ async def test_nothing_takes_the_focus_and_an_answer_from_inside_gives_it_back()
         await pilot.press("f6")
         assert isinstance(app.focused, RequestCard)
         await pilot.press("1")
-        await pilot.pause()
-        assert app.docks.composer.prompt.has_focus
+        await until(pilot, lambda: app.docks.composer.prompt.has_focus)
 
 
 async def test_answered_elsewhere_and_expired_are_said_for_a_moment() -> None:
@@ -257,14 +265,12 @@ async def test_answered_elsewhere_and_expired_are_said_for_a_moment() -> None:
         by = Origin(face="cli")
         ended = Resolution(status="answered", ts=NOW_MS, verdict="deny", by=by)
         app.show(state_with(replace(approval("r-1"), status="answered", resolution=ended)))
-        await pilot.pause()
         over = app.docks.query_one(RequestDock).query_one(".over", Static)
-        assert str(over.render()) == "Denied · answered elsewhere · via the command line"
+        await reads(pilot, lambda: str(over.render()), "Denied · answered elsewhere · via the command line")
         await shown(app, pilot, approval("r-2"))
         gone = Resolution(status="expired", ts=NOW_MS)
         app.show(state_with(replace(approval("r-2"), status="expired", resolution=gone)))
-        await pilot.pause()
-        assert str(over.render()) == "Expired without an answer"
+        await reads(pilot, lambda: str(over.render()), "Expired without an answer")
         await app.clock.advance(10)
         app.docks.query_one(RequestDock)._say_farewell()
         assert not app.docks.query_one(RequestDock).display
@@ -275,11 +281,11 @@ async def test_what_a_subagent_asks_is_answered_in_its_own_conversation() -> Non
     async with app.run_test() as pilot:
         below = WaitingRequest(conversation="c-2", request=approval("r-9"), agent="scout")
         app.show(state_with(), [below])
-        await pilot.pause()
+        await until(pilot, lambda: app.docks.query_one(RequestDock).card is not None)
         await app.hear()
         assert "scout, working for this conversation, wants to run a command" in said(app)
         await pilot.press("alt+1")
-        assert [order.conversation for order in app.of(Order)] == ["c-2"]
+        await reads(pilot, lambda: [order.conversation for order in app.of(Order)], ["c-2"])
 
 
 async def test_a_spending_limit_goes_on_or_stops() -> None:
@@ -292,6 +298,7 @@ async def test_a_spending_limit_goes_on_or_stops() -> None:
             await shown(app, pilot, money)
             assert keys(app) == ["Go on", "Stop here"]
             await pilot.press("alt+2", key)
+            await until(pilot, partial(app.orders, ResolveRequest))
             assert [order.verdict for order in app.orders(ResolveRequest)] == [verdict]
 
 
@@ -329,8 +336,7 @@ async def test_a_question_takes_own_words() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, question("q-1", CHOICE))
         await pilot.press("f6", "3")
-        await pilot.pause()
-        assert isinstance(app.focused, Input)
+        await until(pilot, lambda: isinstance(app.focused, Input))
         await pilot.press(*"files", "enter")
         (order,) = app.orders(ResolveRequest)
         assert [(one.selected, one.custom_text) for one in order.answers] == [((), "files")]
@@ -343,10 +349,9 @@ async def test_a_question_can_be_skipped_and_is_never_answered_in_passing() -> N
         await pilot.press("alt+1")
         assert app.orders(ResolveRequest) == []
         await pilot.press("escape")
-        await pilot.pause()
-        assert app.docks.composer.prompt.has_focus
+        await until(pilot, lambda: app.docks.composer.prompt.has_focus)
         await pilot.press("alt+3")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="q-1", verdict="deny")]
+        await reads(pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="q-1", verdict="deny")])
 
 
 def plan_request() -> Request:
@@ -372,12 +377,16 @@ async def test_a_plan_is_revised_with_words_or_rejected() -> None:
         await pilot.press("alt+2")
         await pilot.pause()
         await pilot.press(*"smaller", "enter")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="p-1", verdict="deny", text="smaller")]
+        await reads(
+            pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="p-1", verdict="deny", text="smaller")]
+        )
     app = DockApp()
     async with app.run_test() as pilot:
         await shown(app, pilot, plan_request(), turn=None)
         await pilot.press("f9")
-        assert app.orders(ResolveRequest) == [ResolveRequest(request="p-1", verdict="deny", then="stop")]
+        await reads(
+            pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="p-1", verdict="deny", then="stop")]
+        )
 
 
 async def test_an_earlier_moment_can_neither_be_answered_nor_written_to() -> None:
@@ -385,14 +394,16 @@ async def test_an_earlier_moment_can_neither_be_answered_nor_written_to() -> Non
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
         app.docks.composer.read_only("You look at an earlier moment.")
-        await shown(app, pilot, approval("r-0"))
+        app.show(state_with(approval("r-0")))
+        await until(pilot, lambda: app.docks.query_one(RequestDock).card is None)
+        await app.hear()
         await pilot.press("alt+1", "x", "enter")
         assert app.intents == []
         assert app.docks.query_one(RequestDock).card is None
         app.docks.composer.read_only("")
         await shown(app, pilot, approval())
         await pilot.press("alt+1")
-        assert [order.request for order in app.orders(ResolveRequest)] == ["r-1"]
+        await reads(pilot, lambda: [order.request for order in app.orders(ResolveRequest)], ["r-1"])
 
 
 async def test_a_huge_change_is_cut_and_says_so() -> None:

@@ -19,7 +19,7 @@ from palaver.tui.screens.listing import grouped, row_of
 from palaver.tui.screens.palette import CommandPalette
 from palaver.tui.words_screens import Actions
 from tests.flows.served import Served, serving
-from tests.tui.harness import NOW_MS, ScreenApp, state_with, until
+from tests.tui.harness import NOW_MS, ScreenApp, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def test_a_title_is_changed_in_place(client: Client) -> None:
     async with app.run_test() as pilot:
         await until(pilot, lambda: "Release notes" in app.said())
         await pilot.press("r", "!", "enter")
-        assert app.orders(UpdateConversation) == [UpdateConversation(title="Release notes!")]
+        await reads(pilot, lambda: app.orders(UpdateConversation), [UpdateConversation(title="Release notes!")])
 
 
 async def test_deleting_asks_first_and_escape_forgets_it(client: Client) -> None:
@@ -86,7 +86,7 @@ async def test_deleting_asks_first_and_escape_forgets_it(client: Client) -> None
         await pilot.press("d")
         assert "Delete “Release notes”? It disappears from every device." in app.said()
         await pilot.press("y")
-        assert len(app.orders(DeleteConversation)) == 1
+        await reads(pilot, lambda: len(app.orders(DeleteConversation)), 1)
 
 
 async def test_archiving_branching_and_beginning_are_one_key(client: Client) -> None:
@@ -94,14 +94,14 @@ async def test_archiving_branching_and_beginning_are_one_key(client: Client) -> 
     async with app.run_test() as pilot:
         await until(pilot, lambda: "Release notes" in app.said())
         await pilot.press("a", "b")
-        assert app.orders(UpdateConversation) == [UpdateConversation(archived=True)]
+        await reads(pilot, lambda: app.orders(UpdateConversation), [UpdateConversation(archived=True)])
         branch = app.of(Begin)[0].body.branch
         assert branch is not None
         assert branch.message is None
     app = listed(client)
     async with app.run_test() as pilot:
         await pilot.press("n")
-        assert [act.action for act in app.of(Act)] == ["new"]
+        await reads(pilot, lambda: [act.action for act in app.of(Act)], ["new"])
 
 
 async def test_an_empty_list_says_how_to_begin(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_the_palette_lists_every_action_with_its_key_and_does_it(client: C
             assert one.label in app.said()
             assert one.key in app.said()
         await pilot.press(*"inspector", "enter")
-        assert [act.action for act in app.of(Act)] == ["inspector"]
+        await reads(pilot, lambda: [act.action for act in app.of(Act)], ["inspector"])
         assert app.screen is not app.sheet
 
 
@@ -197,7 +197,7 @@ async def test_the_palette_finds_conversations_and_says_when_nothing_matches(cli
         await pilot.press(*"release")
         await until(pilot, lambda: "Release notes" in app.said())
         await pilot.press("enter")
-        assert len(app.of(OpenConversation)) == 1
+        await reads(pilot, lambda: len(app.of(OpenConversation)), 1)
     app = ScreenApp(CommandPalette(None, None))
     async with app.run_test() as pilot:
         await pilot.press(*"zzz")
@@ -213,12 +213,17 @@ def test_every_action_has_words_and_a_place_in_the_palette() -> None:
     resting = state_with(turn=None, archived=True)
     offered |= {one.name for one in actions_for(resting)}
     # Those that depend on what is there: said by the next test.
-    assert names - offered <= {"palette", "continue", "regenerate", "edit", "plan", "queue"}
+    assert names - offered <= {"palette", "continue", "regenerate", "edit", "plan", "queue", "hold", "release"}
 
 
 def test_actions_fit_the_conversation() -> None:
     assert "stop" in {one.name for one in actions_for(state_with())}
     assert "stop" not in {one.name for one in actions_for(state_with(turn=None))}
+    held = (queued("i-1", "waits"), queued("i-2", "held", held=True))
+    assert {"queue", "hold", "release"} <= {one.name for one in actions_for(state_with(queue=held))}
+    assert {one.name for one in actions_for(state_with(queue=held[:1]))}.isdisjoint({"release"})
+    assert {one.name for one in actions_for(state_with(queue=held[1:]))}.isdisjoint({"hold"})
+    assert {one.name for one in actions_for(state_with(queue=held, turn=None))}.isdisjoint({"hold"})
     assert {one.name for one in actions_for(State())}.isdisjoint({"rename", "files", "delete"})
 
 

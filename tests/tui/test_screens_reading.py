@@ -24,7 +24,7 @@ from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.screens.search import SearchScreen, hits_in
 from palaver.tui.screens.waiting import WaitingInbox
 from tests.flows.served import Served, serving
-from tests.tui.harness import NOW_MS, ScreenApp, state_with, until
+from tests.tui.harness import NOW_MS, ScreenApp, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,9 @@ async def test_words_are_found_in_this_conversation_and_jumped_to(client: Client
         await pilot.press(*"needle")
         await until(pilot, lambda: "1 match" in app.said())
         await pilot.press("enter")
-        assert [(jump.message, jump.words) for jump in app.of(JumpTo)] == [(state.messages[0].id, "needle")]
+        await reads(
+            pilot, lambda: [(jump.message, jump.words) for jump in app.of(JumpTo)], [(state.messages[0].id, "needle")]
+        )
 
 
 async def test_words_are_found_everywhere_and_opened_where_they_stand(client: Client, talked: str) -> None:
@@ -119,7 +121,7 @@ async def test_the_inspector_shows_the_log_and_the_view_at_any_event(client: Cli
             state = fold(state, (event,))
             assert sheet._book.view_at(event.seq) == state
         await pilot.press("home", "v")
-        assert [view.seq for view in app.of(ViewAt)] == [events[0].seq]
+        await reads(pilot, lambda: [view.seq for view in app.of(ViewAt)], [events[0].seq])
         assert "paused at event 1" in app.said()
         await pilot.press("c")
         assert '"type": "conversation.created"' in app.of(Copy)[0].text
@@ -157,7 +159,7 @@ async def test_changed_files_open_to_their_lines_and_are_copied_as_a_patch() -> 
         assert "Changed files · 2 files · +4 \N{MINUS SIGN}1" in app.said()
         assert "new␛[31m.md  new  +3" in app.said()
         await pilot.press("c")
-        assert app.of(Copy)[0].text == DIFF
+        await reads(pilot, lambda: app.of(Copy)[0].text, DIFF)
         await pilot.press("enter")
         assert isinstance(app.screen, DiffScreen)
         assert str(app.screen.query_one("#lines", Static).render()).split("\n")[1:] == [
@@ -219,7 +221,7 @@ async def test_the_inbox_opens_the_conversation_of_a_request(tmp_path: Path) -> 
         async with app.run_test() as pilot:
             await until(pilot, lambda: sheet.chosen is not None)
             await pilot.press("o")
-            assert [opened.conversation for opened in app.of(OpenConversation)] == [conversation]
+            await reads(pilot, lambda: [opened.conversation for opened in app.of(OpenConversation)], [conversation])
 
 
 # -- agents, backends, a new conversation
@@ -231,9 +233,9 @@ async def test_agents_are_listed_and_one_is_chosen_for_this_conversation(client:
         await until(pilot, lambda: "Other" in app.said())
         assert "answers here" in app.said()
         await pilot.press("end", "enter")
-        assert app.orders(UpdateConversation) == [UpdateConversation(agent="other")]
+        await reads(pilot, lambda: app.orders(UpdateConversation), [UpdateConversation(agent="other")])
         await pilot.press("b")
-        assert [act.action for act in app.of(Act)] == ["backends"]
+        await reads(pilot, lambda: [act.action for act in app.of(Act)], ["backends"])
 
 
 async def test_backends_say_how_they_stand_and_are_tried(client: Client) -> None:
@@ -263,8 +265,7 @@ async def test_a_new_conversation_begins_with_its_message_agent_folder_and_mode(
         )
         assert begin.refused is not None
         begin.refused("`project`: there is no such folder.")
-        await pilot.pause()
-        assert "“project”: there is no such folder." in app.said()
+        await until(pilot, lambda: "“project”: there is no such folder." in app.said())
 
 
 async def test_without_an_agent_a_new_conversation_says_how_to_get_one() -> None:
@@ -284,18 +285,18 @@ async def test_full_access_is_given_only_when_asked_twice() -> None:
         await until(pilot, lambda: "Give full access?" in app.said())
         assert app.orders(SetParams) == []
         await pilot.press("1", "enter")
-        assert app.orders(SetParams) == [SetParams(patch={"mode": "plan"})]
+        await reads(pilot, lambda: app.orders(SetParams), [SetParams(patch={"mode": "plan"})])
         await pilot.press("5", "enter")
         await until(pilot, lambda: "Give full access?" in app.said())
         await pilot.press("enter")
-        assert app.orders(SetParams)[-1] == SetParams(patch={"mode": "full"})
+        await reads(pilot, lambda: app.orders(SetParams)[-1], SetParams(patch={"mode": "full"}))
 
 
 async def test_renaming_and_deleting_close_when_the_server_took_them() -> None:
     app = ScreenApp(Rename(state_with(title="Old")))
     async with app.run_test() as pilot:
         await pilot.press("!", "enter")
-        assert app.orders(UpdateConversation) == [UpdateConversation(title="Old!")]
+        await reads(pilot, lambda: app.orders(UpdateConversation), [UpdateConversation(title="Old!")])
         assert app.screen is app.sheet
     app = ScreenApp(ConfirmDelete(state_with(title="Old")))
     async with app.run_test() as pilot:
@@ -305,8 +306,7 @@ async def test_renaming_and_deleting_close_when_the_server_took_them() -> None:
         (order,) = app.of(Order)
         assert order.refused is not None
         order.refused("Not now.")
-        await pilot.pause()
-        assert "Not now." in app.said()
+        await until(pilot, lambda: "Not now." in app.said())
 
 
 async def test_every_screen_of_the_palette_opens(client: Client) -> None:

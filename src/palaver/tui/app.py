@@ -21,6 +21,7 @@ from palaver.errors import PalaverError
 from palaver.schema.commands import (
     Branch,
     CreateConversation,
+    EditQueued,
     Interrupt,
     Regenerate,
     SendMessage,
@@ -301,6 +302,11 @@ class PalaverApp(Typing):
             case "stop":
                 main.docks.stopping()
                 self._command(Interrupt())
+            case "hold":
+                main.docks.stopping()
+                self._command(Interrupt(hold_queue=True))
+            case "release":
+                self._command(EditQueued(held=False))
             case "continue":
                 self._command(SendMessage(content=row_words.CONTINUE_MESSAGE))
             case "regenerate":
@@ -336,7 +342,7 @@ class PalaverApp(Typing):
             case _:
                 begin(self, partial(self.opening, partial(self._open_screen, action)), "screens", newest=True)
 
-    def _command(self, command: Interrupt | SendMessage | Regenerate | UpdateConversation) -> None:
+    def _command(self, command: Interrupt | EditQueued | SendMessage | Regenerate | UpdateConversation) -> None:
         if self.main.conversation:
             self.post_message(Order(self.main.conversation, command))
 

@@ -15,17 +15,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 
-from palaver.client.client import Client, WaitingRequest
+from palaver.client.client import Client
 from palaver.clock import Clock
 from palaver.errors import PalaverError
-from palaver.schema.view import Listing, State, TextBlock
+from palaver.schema.view import State, TextBlock
 from palaver.tui import row_words, words_docks
 from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
-from palaver.tui.docks.editing import OfTranscript
 from palaver.tui.docks.frame import Docks, next_region
-from palaver.tui.family import Family, members_of
+from palaver.tui.edge import Edge
+from palaver.tui.family import Family
 from palaver.tui.following import Following
 from palaver.tui.header import Header
 from palaver.tui.history import Transcript
@@ -34,9 +34,10 @@ from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.live import Beat
 from palaver.tui.outbox import Entry, Outbox
 from palaver.tui.people import People
+from palaver.tui.relatives import Relatives
+from palaver.tui.resending import to_resend, whole_edit
 from palaver.tui.rowbook import RowBook
 from palaver.tui.rows import (
-    EdgeRow,
     ErrorRow,
     InterruptedRow,
     PendingRow,
@@ -78,6 +79,7 @@ class ConversationScreen(Screen[None]):
         Binding("ctrl+l", "act('list')", show=False, priority=True),
         Binding("ctrl+n", "act('new')", show=False, priority=True),
         Binding("ctrl+r", "go_on", show=False, priority=True),
+        Binding("ctrl+g", "hold", show=False, priority=True),
         Binding("f1,question_mark", "act('keys')", show=False),
         Binding("i", "write", show=False),
     ]
@@ -101,11 +103,10 @@ class ConversationScreen(Screen[None]):
         self._following: Following | None = None
         self._book: RowBook | None = None
         self._rows: tuple[Row, ...] = ()
-        self._edge: EdgeRow | None = None
+        self._edge = Edge()
         self._is_older = False
         self._people = People()
-        self._listings: tuple[Listing, ...] = ()
-        self._below: tuple[WaitingRequest, ...] = ()
+        self._relatives = Relatives(client)
         self._past: State | None = None
         self._wanted: tuple[str, int, str] | None = None
 
@@ -154,8 +155,9 @@ class ConversationScreen(Screen[None]):
         if self._following is not None:
             self.docks.leave()
         self.transcript.open_another(row_words.OPENING)
-        self._past, self._wanted, self._edge, self._rows = None, at, None, ()
-        self._listings, self._below = (), ()
+        self._past, self._wanted, self._rows = None, at, ()
+        self._edge.forget()
+        self._relatives.forget()
         self._book = RowBook(self._day_of, seen_seq)
         self._following = Following(self._client, conversation, self._clock, self._beat.news, self._connection)
         begin(self.app, self._following.run, "following", newest=True)
@@ -218,7 +220,7 @@ class ConversationScreen(Screen[None]):
         state = self.state
         self._show_rows(state)
         self.query_one(Header).show(state, self._name_of(state.turn.agent if state.turn else state.agent))
-        self.docks.show(state, self._below)
+        self.docks.show(state, self._relatives.below)
         self._show_family(state)
         if self._following is not None and self._past is None and state.seq:
             self._seen(state.conversation, state.seq)
@@ -233,24 +235,11 @@ class ConversationScreen(Screen[None]):
         rows = self._book.rows(state) if self._book and state.seq else ()
         pending = [] if self._past else self._outbox.entries(state.conversation, state.seq)
         is_open = self._following is None or self._following.connection.is_open
-        edge = self._edge_row(state)
+        edge = self._edge.row(state)
         shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry, is_open) for entry in pending))
         self.transcript.show(shown, now_ms=self._clock.now_ms(), people=self._people, is_older=self._is_older)
         self._is_older = False
         self._rows = shown
-
-    def _edge_row(self, state: State) -> EdgeRow | None:
-        if not state.seq:
-            return None
-        known = self._edge
-        kind = "more" if state.offset else "start"
-        if known is None or (known.state != kind and not (known.state in ("loading", "failed") and kind == "more")):
-            self._edge = EdgeRow(key="edge", seq=0, ts=0, state="more" if state.offset else "start")
-        return self._edge
-
-    def _set_edge(self, edge: EdgeRow) -> None:
-        self._edge = edge
-        self._flush()
 
     # -- what is above
 
@@ -263,10 +252,13 @@ class ConversationScreen(Screen[None]):
     async def _load_older(self, following: Following) -> bool:
         try:
             self._is_older = True
-            return await following.load_older()
+            loaded = await following.load_older()
         except PalaverError:
-            self._set_edge(EdgeRow(key="edge", seq=0, ts=0, state="failed"))
+            self._edge.failed()
+            self._flush()
             return False
+        self._edge.forget()
+        return loaded
 
     async def _reach(self, message: str, seq: int, looked_for: str) -> None:
         """Loads older pages until a message is at hand, and goes there."""
@@ -289,31 +281,21 @@ class ConversationScreen(Screen[None]):
     # -- subagents
 
     def _show_family(self, state: State) -> None:
-        waiting = frozenset(asked.conversation for asked in self._below)
-        members = members_of(state, self._listings, waiting)
+        members = self._relatives.members(state)
         self.query_one(Family).show(members, self._people.names, has_room=self.size.width >= WIDE_COLUMNS)
 
     def on_resize(self, event: events.Resize) -> None:
         self._show_family(self.state)
 
     def _look_at_family(self) -> None:
-        if any(child.status == "running" for child in self.state.subagents) or self._below:
-            begin(self.app, partial(self._ask_family, self.conversation), "family", newest=True)
+        if self._relatives.is_worth_asking(self.state):
+            begin(self.app, partial(self._ask_family, self.state), "family", newest=True)
 
-    async def _ask_family(self, conversation: str) -> None:
-        root = self.state.parent.root if self.state.parent else conversation
-        try:
-            listings = await self._client.conversations(200, root=root)
-            asked = await self._client.requests()
-        except PalaverError:
-            return  # The connection line says it.
-        if conversation != self.conversation:
-            return
-        mine = {child.conversation for child in self.state.subagents}
-        below = _below(conversation, listings) | mine
-        self._listings = tuple(listings)
-        self._below = tuple(one for one in asked if one.conversation in below)
-        self._flush()
+    async def _ask_family(self, state: State) -> None:
+        told = await self._relatives.ask(state)
+        if told is not None and state.conversation == self.conversation:
+            self._relatives.heard(*told)
+            self._flush()
 
     # -- where the reader is
 
@@ -348,28 +330,19 @@ class ConversationScreen(Screen[None]):
 
     def edit(self, row: Row | None = None) -> None:
         """One's own message into the composer, to be changed and sent again: this one, else the last."""
-        own = [known for known in self._rows if isinstance(known, UserRow) and not _is_of_agent(known)]
-        wanted = (
-            row if isinstance(row, UserRow) else own[-1] if own and isinstance(row, InterruptedRow | None) else None
-        )
-        if wanted not in own or self._past is not None:
+        wanted = to_resend(self._rows, row)
+        if wanted is None or self._past is not None:
             self.post_message(Say(words_docks.Composer.EDIT_NONE, is_trouble=True))
         elif self.state.turn is not None:
             self.post_message(Say(words_docks.Composer.EDIT_BUSY, is_trouble=True))
-        elif isinstance(wanted, UserRow):
+        else:
             begin(self.app, partial(self._edit, wanted), "edit", newest=True)
 
     async def _edit(self, row: UserRow) -> None:
-        whole = whole_of(row)
-        text = row.text
-        if whole is not None and whole.blob is not None:
-            # Only the beginning is at hand; sending that again would lose the rest.
-            try:
-                text = (await self._client.blob(whole.blob.id)).decode(errors="replace")
-            except PalaverError as failure:
-                self.post_message(Say(failure.message, is_trouble=True))
-                return
-        self.docks.composer.begin_edit(OfTranscript(row.message.id, text, row.images))
+        try:
+            self.docks.composer.begin_edit(await whole_edit(self._client, row))
+        except PalaverError as failure:
+            self.post_message(Say(failure.message, is_trouble=True))
 
     # -- keys
 
@@ -402,6 +375,11 @@ class ConversationScreen(Screen[None]):
         elif not self.docks.composer.prompt.has_focus:
             self.docks.focus_composer()
 
+    def action_hold(self) -> None:
+        """Interrupts, and what waits goes on waiting."""
+        if self._past is None and self.state.turn is not None:
+            self.post_message(Act("hold"))
+
     def action_go_on(self) -> None:
         """Continue what was interrupted, try again what failed."""
         outcome = self.state.last_turn.outcome if self.state.last_turn else None
@@ -418,21 +396,6 @@ class ConversationScreen(Screen[None]):
                 if text:
                     return text
         return ""
-
-
-def _below(conversation: str, listings: list[Listing]) -> set[str]:
-    """All that began from a conversation, at any depth."""
-    found = {conversation}
-    while True:
-        more = {listing.id for listing in listings if listing.parent in found} - found
-        if not more:
-            return found - {conversation}
-        found |= more
-
-
-def _is_of_agent(row: UserRow) -> bool:
-    """What another agent said is not the reader's to change."""
-    return row.message.origin is not None and row.message.origin.agent is not None
 
 
 def _pending_row(entry: Entry, is_open: bool) -> PendingRow:

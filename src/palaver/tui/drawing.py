@@ -138,7 +138,11 @@ class Drawing(Look):
         if origin and not origin.agent and self.people.is_anothers(origin):
             who = visible(origin.user or "")
         face = face_of(origin)
-        aside = words.join(words.via(face) if face else None, row_words.EDITED if message.edited else None)
+        aside = words.join(
+            words.via(face) if face else None,
+            row_words.STEERED if row.is_steered else None,
+            row_words.EDITED if message.edited else None,
+        )
         left = [Segment(who, self.ink.strong), *([Segment(f" · {aside}", self.ink.faint)] if aside else [])]
         head = sides(left, [Segment(words.clock(row.ts), self.ink.faint)], self.column - 2)
         text = wrap_plain(row.text, self.column - 2, self.ink.plain) if row.text else []

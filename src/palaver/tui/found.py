@@ -1,11 +1,26 @@
 """The words that were looked for, marked in the lines of the message they were found in. Pure."""
 
 import re
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
+
+
+@dataclass(frozen=True, slots=True)
+class LookedFor:
+    """What was looked for, and the message it was found in."""
+
+    message: str
+    pattern: re.Pattern[str] | None
+
+    def is_in(self, text: str) -> bool:
+        return self.pattern is not None and self.pattern.search(text) is not None
+
+
+NOTHING = LookedFor("", None)
 
 
 def pattern_of(words: str) -> re.Pattern[str] | None:

@@ -5,7 +5,6 @@ until then its height is an estimate. What the reader looks at never moves becau
 or is loaded above. The end is followed until the reader goes away from it.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Literal
@@ -20,11 +19,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from palaver.tui import row_words
 from palaver.tui.drawn import DrawnRows
-from palaver.tui.found import marked, pattern_of
+from palaver.tui.found import NOTHING, LookedFor, marked, pattern_of
 from palaver.tui.heights import belongs
 from palaver.tui.people import People
+from palaver.tui.pill import pill_of, with_pill
 from palaver.tui.rows import (
     AttemptRow,
     ChangesRow,
@@ -110,8 +109,7 @@ class Transcript(ScrollView, can_focus=True):
         self._cursor: str | None = None
         self._is_placing = False
         self._notice = ""
-        self._found: re.Pattern[str] | None = None
-        self._found_in = ""
+        self._found = NOTHING
 
     # -- what is shown
 
@@ -139,13 +137,13 @@ class Transcript(ScrollView, can_focus=True):
         """Forget what belongs to the conversation that was shown; say this until there are rows."""
         self._notice = notice
         self._cursor, self.following, self.new_count = None, True, 0
-        self._found = None
+        self._found = NOTHING
         self._drawn.clear()
         self.refresh()
 
     def go_to_end(self) -> None:
         self.following, self.new_count = True, 0
-        self._cursor = self._found = None
+        self._cursor, self._found = None, NOTHING
         self._settle(None)
         self.post_message(self.Moved(following=True, new_count=0))
 
@@ -154,10 +152,9 @@ class Transcript(ScrollView, can_focus=True):
         rows = [row for row in self.rows if belongs(row, message)]
         if not rows:
             return False
-        self._found = pattern_of(looked_for)
-        self._found_in = message
-        row = next((row for row in rows if self._found and self._found.search(text_of(row))), rows[0])
-        if self._found and isinstance(row, ToolRow | ThinkingRow | GroupRow | NoteRow):
+        self._found = LookedFor(message, pattern_of(looked_for))
+        row = next((row for row in rows if self._found.is_in(text_of(row))), rows[0])
+        if self._found.pattern and isinstance(row, ToolRow | ThinkingRow | GroupRow | NoteRow):
             self._drawn.opened.add(row.key)
             self._drawn.forget_height(self.rows.index(row))
         self.following = False
@@ -370,8 +367,8 @@ class Transcript(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if not self.rows:
             return
-        pill = len(row_words.new_below(self.new_count)) + 4
-        if not self.following and event.y == self.size.height - 1 and event.x >= self.size.width - pill:
+        on_pill = event.y == self.size.height - 1 and event.x >= self.size.width - len(pill_of(self.new_count)) - 1
+        if not self.following and on_pill:
             self.go_to_end()
         else:
             self.toggle(self.rows[self._drawn.place_at(self.scroll_offset.y + event.y)].key)
@@ -384,7 +381,11 @@ class Transcript(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         strip = self._line(y)
-        return strip if self.following or y < self.size.height - 1 else self._with_pill(strip)
+        if self.following or y < self.size.height - 1:
+            return strip
+        # While the reader is further up: what is new below, and the way there.
+        width, palette = self.scrollable_content_region.width, palette_of(self.app.theme)
+        return with_pill(strip.adjust_cell_length(width, self._drawn.base), self.new_count, palette)
 
     def _line(self, y: int) -> Strip:
         width, palette, base = self.size.width, palette_of(self.app.theme), self._drawn.base
@@ -396,20 +397,9 @@ class Transcript(ScrollView, can_focus=True):
         if found is None:
             return Strip.blank(width, base)
         row, strip = found
-        if self._found is not None and belongs(row, self._found_in):
-            strip = marked(strip, self._found, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
+        if self._found.pattern and belongs(row, self._found.message):
+            strip = marked(strip, self._found.pattern, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
         if not self.has_focus or row.key != self._cursor:
             return strip
         mark = Segment("▌", base + Style(color=palette.live))
         return Strip([mark, *strip.crop(1)])
-
-    def _with_pill(self, strip: Strip) -> Strip:
-        """At the edge of the last line, while the reader is further up: what is new below, and the way there."""
-        palette = palette_of(self.app.theme)
-        pill = f" ↓ {row_words.new_below(self.new_count)} "
-        style = Style(color=palette.paper, bgcolor=palette.live, bold=True)
-        if not self.new_count:
-            style = Style(color=palette.ink_soft, bgcolor=palette.panel_strong)
-        width = self.scrollable_content_region.width
-        whole = strip.adjust_cell_length(width, self._drawn.base)
-        return Strip([*whole.crop(0, width - len(pill)), Segment(pill, style)])

@@ -40,6 +40,8 @@ ActionName = Literal[
     "new",
     "list",
     "stop",
+    "hold",
+    "release",
     "continue",
     "regenerate",
     "edit",

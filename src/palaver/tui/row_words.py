@@ -8,6 +8,7 @@ from palaver.tui.words import count, join, listed, number, tokens
 
 YOU = "You"
 EDITED = "edited"
+STEERED = "steered the running turn"
 SENDING = "Sending …"
 WILL_SEND = "Will send when connected"
 NOT_SENT = "Not sent"
@@ -28,7 +29,6 @@ REFUSED = "The model declined to go on."
 CUT_HERE = "cut off here"
 START = "Start of the conversation"
 OLDER = "Older messages are above"
-LOADING_OLDER = "Loading older messages …"
 OLDER_FAILED = "Older messages could not be loaded. Press Home to try again."
 OPENING = "Opening …"
 FRESH = "What shall we work on?"
@@ -85,10 +85,6 @@ CHANGE_KINDS = {"created": "new", "modified": "", "deleted": "deleted", "renamed
 
 def more_lines(n: int) -> str:
     return f"… {count(n, 'more line')}"
-
-
-def lines_above(n: int) -> str:
-    return f"… {count(n, 'line')} above"
 
 
 def whole_text(held: str) -> str:

@@ -6,53 +6,31 @@ a token costs the same in a long conversation as in a short one. Pure but for wh
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from palaver.schema.view import (
-    Block,
-    Exchange,
-    FileChange,
-    ImageBlock,
-    Message,
-    Request,
-    State,
-    Subagent,
-    TextBlock,
-    ThinkingBlock,
-    ToolBlock,
-    TurnSummary,
-)
+from palaver.schema.view import FileChange, Message, State, ToolBlock
+from palaver.tui import ends, spoken
 from palaver.tui.kept import KeptRows, is_same
 from palaver.tui.rows import (
-    AttemptRow,
     ChangesRow,
     CompressedRange,
     CompressedRow,
     DayRow,
-    ErrorRow,
     GroupRow,
-    ImageRow,
-    InterruptedRow,
     NewRow,
-    NoteRow,
     Row,
     SwitchRow,
-    TextRow,
     ThinkingRow,
     ToolRow,
-    UserRow,
     compressed_ranges,
 )
+from palaver.tui.spoken import Beside, is_steered
 
 EXPLORING = frozenset({"read", "list", "ls", "glob", "grep", "find"})
 """What the built-in tools and those of the known agents are called when they only look."""
 
-TOLD = frozenset({"process_completed", "plan_approved", "plan_revised", "plan_rejected"})
-"""Words to the agent that people want to see too: what became of a process or a plan."""
-
-IDLE_PROMPT = "idle_prompt"
 SHORTEST_DAY_MS = 22 * 3_600_000
 """Every local day is longer than this; a message this far after midnight needs no calendar."""
 
@@ -79,33 +57,6 @@ class _Place(NamedTuple):
     is_new: bool
 
 
-@dataclass(slots=True)
-class _Beside:
-    """What stands beside the messages and belongs to one of their calls."""
-
-    requests: dict[str, Request]
-    children: dict[str, Subagent]
-    exchanges: dict[str, Exchange]
-
-    @classmethod
-    def of(cls, state: State) -> "_Beside":
-        return cls(
-            {request.call: request for request in state.requests if request.call},
-            {child.call: child for child in state.subagents if child.call},
-            {exchange.call: exchange for exchange in state.exchanges if exchange.call},
-        )
-
-    def changed(self, other: "_Beside") -> Iterator[str]:
-        for mine, theirs in (
-            (self.requests, other.requests),
-            (self.children, other.children),
-            (self.exchanges, other.exchanges),
-        ):
-            for call in mine.keys() | theirs.keys():
-                if mine.get(call) is not theirs.get(call):
-                    yield call
-
-
 class RowBook:
     def __init__(self, day_of: Callable[[int], int], seen_seq: int | None = None) -> None:
         """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is. What comes
@@ -115,7 +66,7 @@ class RowBook:
         self._opened_seq: int | None = None
         self._kept = KeptRows()
         self._state: State | None = None
-        self._beside = _Beside({}, {}, {})
+        self._beside = Beside({}, {}, {})
         self._message_of_call: dict[str, int] = {}
         self._made: list[Row] = []
         self._places: list[_Place | None] = []
@@ -159,7 +110,7 @@ class RowBook:
         else:
             at = self._first_change(known, state)
         if known is None or not _beside_is_same(known, state):
-            beside = _Beside.of(state)
+            beside = Beside.of(state)
             places = (self._message_of_call.get(call) for call in beside.changed(self._beside))
             at = min([at, *(place for place in places if place is not None)])
             self._beside = beside
@@ -188,7 +139,7 @@ class RowBook:
     # -- one message
 
     def _add(self, message: Message, at: int) -> None:
-        if not has_rows(message):
+        if not spoken.has_rows(message):
             return
         self._take_up_work(message)
         if self._previous is not None:
@@ -197,27 +148,22 @@ class RowBook:
                 self._put(row)
         self._divide(message)
         if message.status == "superseded":
-            self._put(self._attempt(message))
+            self._put(self._kept.keep(spoken.attempt_row(message)))
         elif message.role == "assistant":
             self._announce_switch(message)
-            shown = [block for block in message.blocks if not _is_empty_text(block)]
-            for number, block in enumerate(shown):
+            for block in message.blocks:
                 if isinstance(block, ToolBlock):
                     self._message_of_call[block.call] = at
-                is_last = number == len(shown) - 1
-                self._put(self._block_row(message, block, is_first=number == 0, is_last=is_last))
+            for row in spoken.block_rows(message, self._beside):
+                self._put(self._kept.keep(row))
         else:
-            self._put(self._message_row(message))
+            self._put(self._kept.keep(self._message_row(message, at)))
         self._previous = message
 
     def _announce_switch(self, message: Message) -> None:
         if message.switch is not None:
             row = SwitchRow(key=f"switch:{message.id}", seq=message.seq, ts=message.ts, switch=message.switch)
             self._put(self._kept.keep(row))
-
-    def _attempt(self, message: Message) -> Row:
-        texts = [block.text for block in message.blocks if isinstance(block, TextBlock | ThinkingBlock)]
-        return self._kept.keep(AttemptRow(key=message.id, seq=message.seq, ts=message.ts, text="\n\n".join(texts)))
 
     def _horizons(self, after: int, up_to: float) -> list[Row]:
         """The ends of what the model is shown less of, between two messages."""
@@ -278,57 +224,10 @@ class RowBook:
             self._put(self._kept.keep(DayRow(key=f"day:{message.id}", seq=message.seq, ts=message.ts, day_ms=day_ms)))
         self._day_ms = day_ms
 
-    def _block_row(self, message: Message, block: Block, *, is_first: bool, is_last: bool) -> Row:
-        placed = {
-            "key": f"{message.id}:{block.index}",
-            "seq": message.seq,
-            "ts": message.ts,
-            "message_id": message.id,
-            "is_first": is_first,
-            "agent": message.agent,
-            "model": message.model,
-            "message_status": message.status,
-        }
-        row: Row
-        match block:
-            case TextBlock():
-                row = TextRow(**placed, block=block, finish_reason=message.finish_reason if is_last else None)  # type: ignore[arg-type]
-            case ThinkingBlock():
-                row = ThinkingRow(**placed, block=block)  # type: ignore[arg-type]
-            case ImageBlock():
-                row = ImageRow(**placed, block=block)  # type: ignore[arg-type]
-            case ToolBlock():
-                row = ToolRow(
-                    **placed,  # type: ignore[arg-type]
-                    block=block,
-                    request=self._beside.requests.get(block.call),
-                    child=self._beside.children.get(block.call),
-                    exchange=self._beside.exchanges.get(block.call),
-                )
-        return self._kept.keep(row)
-
-    def _message_row(self, message: Message) -> Row:
-        text = "\n".join([block.text for block in message.blocks if isinstance(block, TextBlock)])
-        # What a model has to take for a person's words, and no person said.
-        is_person = message.role == "user" and message.event_kind != IDLE_PROMPT
-        if is_person:
-            images = tuple([block.url for block in message.blocks if isinstance(block, ImageBlock)])
-            return self._kept.keep(
-                UserRow(key=message.id, seq=message.seq, ts=message.ts, message=message, text=text, images=images)
-            )
-        role = "event" if message.role == "user" else message.role
-        return self._kept.keep(
-            NoteRow(
-                key=message.id,
-                seq=message.seq,
-                ts=message.ts,
-                role=role,
-                event_kind=message.event_kind,
-                message=message,
-                text=text,
-                agent=self._agent_of_exchange(message.exchange),
-            )
-        )
+    def _message_row(self, message: Message, at: int) -> Row:
+        if spoken.is_of_person(message):
+            return spoken.user_row(message, is_steered=self._state is not None and is_steered(self._state.messages, at))
+        return spoken.note_row(message, self._agent_of_exchange(message.exchange))
 
     def _agent_of_exchange(self, exchange: str | None) -> str | None:
         if exchange is None or self._state is None:
@@ -364,65 +263,21 @@ class RowBook:
 
     def _end_turn(self, before: Message, after: Message) -> None:
         """Between two messages: whether a turn ended here in a way that should be seen."""
-        if before.turn != after.turn and (mark := self._end_of(before, is_last=False)):
-            self._put(mark)
+        if before.turn != after.turn and (mark := ends.end_of(before, is_last=False)):
+            self._put(self._kept.keep(mark))
 
     def _end(self, state: State) -> list[Row]:
         at_work = state.turn is not None and state.turn.id == self._work.turn
         rows: list[Row] = [] if at_work else self._changes()
-        mark = self._end_of(self._previous, is_last=state.turn is None) if self._previous else None
-        if mark is not None:
-            rows.append(mark)
-        elif state.last_turn is not None and not _left_something(state, state.last_turn.id):
+        mark = ends.end_of(self._previous, is_last=state.turn is None) if self._previous else None
+        if mark is None and state.last_turn is not None and not ends.left_something(state, state.last_turn.id):
             # A turn that left no message is marked at the end while nothing else is there.
-            alone = self._turn_end(state.last_turn, self._previous, is_last=state.turn is None)
-            rows += [alone] if alone else []
+            mark = ends.turn_end(state.last_turn, self._previous, is_last=state.turn is None)
+        if mark is not None:
+            rows.append(self._kept.keep(mark))
         if self._previous is not None:
             rows += self._horizons(self._previous.seq, math.inf)
         return rows
-
-    def _end_of(self, message: Message, *, is_last: bool) -> Row | None:
-        if message.ended is not None:
-            return self._turn_end(message.ended, message, is_last=is_last)
-        is_cut = message.role == "assistant" and message.status == "interrupted"
-        return self._interrupted(message.id, message, None, is_last=False) if is_cut and not is_last else None
-
-    def _turn_end(self, turn: TurnSummary, after: Message | None, *, is_last: bool) -> Row | None:
-        if turn.outcome == "failed" and turn.error is not None:
-            seq = after.seq if after else 0
-            return self._kept.keep(
-                ErrorRow(
-                    key=f"error:{turn.id}", seq=seq, ts=turn.ended_at, error=turn.error, turn=turn, is_last=is_last
-                )
-            )
-        if turn.outcome in ("interrupted", "limited"):
-            return self._interrupted(turn.id, after, turn, is_last=is_last)
-        return None
-
-    def _interrupted(self, id: str, after: Message | None, turn: TurnSummary | None, *, is_last: bool) -> Row:
-        stopped = turn.stopped if turn else None
-        if turn and stopped is None and turn.outcome == "limited":
-            stopped = "limit"
-        ts = turn.ended_at if turn else after.ts if after else 0
-        seq = after.seq if after else 0
-        return self._kept.keep(
-            InterruptedRow(key=f"end:{id}", seq=seq, ts=ts, stopped=stopped, turn=turn, is_last=is_last)
-        )
-
-
-def has_rows(message: Message) -> bool:
-    """What is meant for the model alone is not shown, nor a message that says nothing yet."""
-    if message.hidden and (message.event_kind or "") not in TOLD:
-        return False
-    return message.role != "assistant" or any(not _is_empty_text(block) for block in message.blocks)
-
-
-def _is_empty_text(block: Block) -> bool:
-    return isinstance(block, TextBlock) and block.text == ""
-
-
-def _left_something(state: State, turn: str) -> bool:
-    return any(message.turn == turn and has_rows(message) for message in reversed(state.messages))
 
 
 def _beside_is_same(one: State, other: State) -> bool:

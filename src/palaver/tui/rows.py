@@ -43,6 +43,8 @@ class UserRow(Placed):
     message: Message
     text: str
     images: tuple[str, ...]
+    is_steered: bool = False
+    """It joined a turn that was already at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,7 +183,7 @@ class NewRow(Placed):
 class EdgeRow(Placed):
     """Above the first message at hand: the start of the conversation, or that there is more to load."""
 
-    state: Literal["start", "more", "loading", "failed"]
+    state: Literal["start", "more", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

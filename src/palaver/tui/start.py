@@ -40,7 +40,7 @@ async def is_served(url: str) -> bool:
     """Whether a Palaver answers there."""
     async with Client.connect(url, "") as client:
         try:
-            return "version" in await client.about()
+            return (await client.health()).get("ok") is True
         except PalaverError:
             return False
 

@@ -88,10 +88,6 @@ def clock(ts_ms: int) -> str:
     return f"{_local(ts_ms):%H:%M}"
 
 
-def exact_time(ts_ms: int) -> str:
-    return f"{_local(ts_ms):%A, %-d %B %Y, %H:%M:%S}"
-
-
 def start_of_day(ts_ms: int) -> int:
     midnight = _local(ts_ms).replace(hour=0, minute=0, second=0, microsecond=0)
     return int(midnight.timestamp() * SECOND_MS)

@@ -141,7 +141,6 @@ class PlanRequest:
 class Plan:
     HEADING = "Plan"
     SIGNS: Final = {"pending": "○", "in_progress": "◐", "done": "●", "skipped": "⊘"}
-    OPEN = "steps"
 
     @staticmethod
     def progress(done: int, of: int, skipped: int) -> str:
@@ -149,10 +148,14 @@ class Plan:
 
 
 class Queue:
-    LABEL = "Queued messages"
     NEXT_UP = "next"
     STEERS = "steers the running turn"
     HELD = "held"
+    LET_GO = "let it go"
+    LET_ALL_GO = "let all go"
+    PAUSED = "Paused: you stopped the agent."
+    PAUSED_ELSEWHERE = "Paused: the agent was stopped from another client."
+    HELD_ALL = "Held back until you let them go."
     EDIT = "edit"
     REMOVE = "remove"
     STEER = "steer now"
@@ -166,12 +169,12 @@ class Queue:
     THEN = "Then"
 
     @staticmethod
-    def label(n: int) -> str:
-        return f"{count(n, 'message')} queued"
-
-    @staticmethod
     def images(n: int) -> str:
         return count(n, "image")
+
+    @staticmethod
+    def paused_by(name: str) -> str:
+        return f"Paused: {name} stopped the agent."
 
     @staticmethod
     def answer_of(agent: str) -> str:
@@ -194,6 +197,7 @@ class Composer:
     QUEUE = "queue"
     STEER = "steer now"
     STOP = "stop"
+    HOLD = "stop and hold"
     NEWLINE = "new line"
     COMMANDS = "commands"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."

@@ -26,7 +26,6 @@ class Listed:
     }
     UNTITLED = "New conversation"
     LOADING = "Loading conversations …"
-    FAILED = "The list could not be loaded."
     EMPTY = (
         "Nothing here yet. Press N and write a message to begin. Every conversation stays here, on every device, "
         "whatever happens to this window."
@@ -89,7 +88,6 @@ class Search:
     SWITCH = "here or everywhere"
     TYPE = "Type words to look for. They are looked for in every message, also in those not loaded yet."
     SEARCHING = "Searching …"
-    FAILED = "The search did not work."
     YOU = "You"
     AGENT = "Agent"
     OTHER = "Event"
@@ -138,7 +136,6 @@ class Files:
     EMPTY = "No files were changed in this conversation. When an agent edits one, it is listed here with its changes."
     NONE = "The lines of this change are not at hand. Scroll up to the call that made it, then come back."
     TOO_LARGE = "This change is too large to be shown here. The page of the server shows it."
-    KINDS: Final = {"created": "new", "modified": "", "deleted": "deleted", "renamed": "renamed"}
     COPY = "copy as patch"
     DIFF = "show its changes"
     NEXT = "next change"
@@ -180,6 +177,8 @@ class Actions:
         "new": "New conversation",
         "list": "Show or hide the list",
         "stop": "Stop the agent",
+        "hold": "Stop and hold the queue",
+        "release": "Let all held messages go",
         "continue": "Continue",
         "regenerate": "Answer again",
         "edit": "Edit and resend",
@@ -223,6 +222,7 @@ class Keys:
     STEER = "Steer the running turn"
     EDIT_QUEUED = "Edit the last queued message, in an empty box"
     ESCAPE = "Close what is on top, else stop the agent"
+    HOLD = "Stop the agent and hold the queue"
     COMPLETE = "Take the suggested /command or @file"
     ALLOW_ONCE = "Allow once, approve, go on"
     ALLOW_SCOPE = "Allow for longer, revise"
@@ -291,10 +291,6 @@ class Backends:
         return f"used by {names}"
 
     @staticmethod
-    def testing(agent: str) -> str:
-        return f"Testing {agent} …"
-
-    @staticmethod
     def answered(time: str) -> str:
         return f"Answered in {time}"
 
@@ -309,7 +305,6 @@ class Backends:
 
 class Choose:
     MODE = "Mode of this conversation"
-    AGENT = "Who answers from now on"
     TAKE = "choose"
     FULL = "Give full access?"
     FULL_BODY = (

@@ -84,6 +84,12 @@ def every_row(text: str) -> list[Row]:
     ]
 
 
+def test_message_that_steered_says_so_beside_who_said_it() -> None:
+    row = UserRow(**PLACED, message=message("And this"), text="And this", images=(), is_steered=True)  # type: ignore[arg-type]
+    head = Drawing(80, DARK, NOW_MS).draw(row, is_open=False, heads=True)[0]
+    assert "".join(segment.text for segment in head).strip().startswith("You · steered the running turn")
+
+
 def streaming(text: str) -> TextRow:
     block = TextBlock(index=0, text=text, status="streaming")
     return TextRow(**OF_AGENT, block=block, finish_reason=None)  # type: ignore[arg-type]

@@ -53,8 +53,8 @@ def said(id: str, *blocks: Block, role: str = "assistant", turn: str | None = "t
     return Message(**{**given, **fields})  # type: ignore[arg-type]
 
 
-def asked(id: str, words: str = "hi", **fields: object) -> Message:
-    return said(id, TextBlock(index=0, text=words), role="user", turn=None, **fields)
+def asked(id: str, words: str = "hi", turn: str | None = None, **fields: object) -> Message:
+    return said(id, TextBlock(index=0, text=words), role="user", turn=turn, **fields)
 
 
 def state(*messages: Message, **fields: object) -> State:
@@ -100,6 +100,30 @@ def test_hidden_messages_are_not_shown_unless_they_tell_of_a_process_or_a_plan()
 def test_idle_prompt_is_nobody_s_words() -> None:
     rows = book().rows(state(asked("m1", event_kind="idle_prompt")))
     assert isinstance(rows[-1], NoteRow)
+
+
+def steered(*messages: Message, offset: int = 0, known: RowBook | None = None) -> list[bool]:
+    rows = (known or book()).rows(state(*messages, offset=offset))
+    return [row.is_steered for row in rows if isinstance(row, UserRow)]
+
+
+def test_message_steered_where_the_turn_it_belongs_to_had_spoken_before_it() -> None:
+    said_before = said("m1", TextBlock(index=0, text="so"), turn="t0")
+    answers = [said(id, TextBlock(index=0, text="so")) for id in ("m4", "m7")]
+    first, second, third, fourth = (asked(id, turn="t1") for id in ("m2", "m3", "m5", "m6"))
+    messages = (said_before, first, second, answers[0], third, fourth, answers[1], asked("m8", turn="t2"))
+    assert steered(*messages) == [False, False, True, True, False]
+
+
+def test_message_whose_turn_began_further_up_is_said_to_steer_once_that_is_at_hand() -> None:
+    answer, steering = said("m2", TextBlock(index=0, text="so")), asked("m3", turn="t1")
+    known = book()
+    assert steered(steering, offset=2, known=known) == [False]
+    assert steered(asked("m1", turn="t1"), answer, steering, known=known) == [False, True]
+
+
+def test_message_that_began_no_turn_steers_nothing() -> None:
+    assert steered(said("m1", TextBlock(index=0, text="so"), turn=None), asked("m2")) == [False]
 
 
 def test_interruption_is_marked_once_and_only_the_last_offers_to_continue() -> None:

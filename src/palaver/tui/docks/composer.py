@@ -28,6 +28,7 @@ from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.draft import Draft
 from palaver.tui.docks.editing import Edited, OfQueue
 from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.docks.paused import is_paused
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.intents import Act, ActionName, Order, Send
 from palaver.tui.safe import prose, visible
@@ -73,6 +74,8 @@ class Composer(Vertical):
         )
         self._completing = Completing(self.prompt, commands, files)
         self._attached = Attached()
+        self._left_images: dict[str, tuple[Attachment, ...]] = {}
+        """Of conversations that were left: an image is of this machine, so it waits here, not with the draft."""
         self._state = State()
         self._connection = Connection("open")
         self._draft = Draft()
@@ -101,6 +104,11 @@ class Composer(Vertical):
     def images(self) -> tuple[Attachment, ...]:
         return self._attached.images
 
+    @property
+    def edited_item(self) -> str | None:
+        """The message of the queue that is edited here."""
+        return self._editing.item.id if isinstance(self._editing, OfQueue) else None
+
     def take_focus(self) -> None:
         self.prompt.focus()
 
@@ -111,7 +119,7 @@ class Composer(Vertical):
         is_same = _told(state) == _told(self._state) and state.queue is self._state.queue
         before, self._state = self._state, state
         if state.conversation != before.conversation:
-            self._enter(state, was_nowhere=not before.conversation)
+            self._enter(state, before.conversation)
         elif state.draft != before.draft and self._draft.heard(state.draft, self._written):
             self._load(state.draft)
         if self._editing is not None and not self._editing.is_in(state):
@@ -138,13 +146,16 @@ class Composer(Vertical):
         self.prompt.read_only = bool(because)
         self.retell()
 
-    def _enter(self, state: State, *, was_nowhere: bool) -> None:
+    def _enter(self, state: State, left: str) -> None:
         self._editing, self._set_aside, self._notice, self._refusal = None, "", "", ""
         self._completing.forget()
         self._draft = Draft(state.draft)
         # Written before the conversation was there: it came with the person.
-        if not (was_nowhere and (self.prompt.text or self.images) and not state.draft):
-            self._attached.hold(())
+        if left or not (self.prompt.text or self.images) or state.draft:
+            # Of nowhere nothing is kept: one is there also for a moment on the way to another conversation.
+            if left and self.images:
+                self._left_images[left] = self.images
+            self._attached.hold(self._left_images.pop(state.conversation, ()))
             self._load(state.draft)
 
     def leave(self) -> None:
@@ -209,11 +220,13 @@ class Composer(Vertical):
         if self._editing is not None:
             save = Key("Enter", self._editing.save_label, self._submit)
             return [save, Key("Esc", words_docks.Queue.CANCEL, self._cancel_edit)]
+        waits = any(not item.held for item in self._state.queue)
         steer = busy and self._state.turn is not None and self._state.turn.steerable
         return [
             Key("Enter", said.QUEUE if busy else said.SEND, self._submit),
             *([Key("Ctrl+S", said.STEER, lambda: self._submit("boundary"))] if steer else []),
             *([Key("Esc", said.STOP, partial(self._act, "stop"))] if busy else []),
+            *([Key("Ctrl+G", said.HOLD, partial(self._act, "hold"))] if busy and waits else []),
             *([Key("Backspace", said.REMOVE_IMAGE, self._remove_image)] if self.images else []),
             Key("Ctrl+J", said.NEWLINE, lambda: self.prompt.insert("\n")),
             Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette")),
@@ -332,7 +345,7 @@ class Composer(Vertical):
 
     def begin_edit(self, what: Edited | QueueItem) -> None:
         """Let the person change it here; one of the queue is held back on the server meanwhile."""
-        edited = OfQueue(what) if isinstance(what, QueueItem) else what
+        edited = OfQueue(what, what.held and is_paused(self._state)) if isinstance(what, QueueItem) else what
         if self._editing is not None:
             self._cancel_edit()
         self._save_draft()

@@ -21,6 +21,8 @@ class OfQueue:
     """Held back on the server while it is edited, so that it cannot leave half-changed."""
 
     item: QueueItem
+    stays_held: bool = False
+    """Of a queue that is paused: editing one does not send it."""
 
     hint = words_docks.Queue.EDITING
     save_label = words_docks.Queue.SAVE
@@ -34,11 +36,11 @@ class OfQueue:
         return EditQueued(item=self.item.id, held=True)
 
     def cancel(self) -> EditQueued | None:
-        return EditQueued(item=self.item.id, held=False)
+        return EditQueued(item=self.item.id, held=self.stays_held)
 
     def save(self, text: str) -> EditQueued:
         images = tuple(part for part in self.item.content if isinstance(part, ImagePart))
-        return EditQueued(item=self.item.id, held=False, content=_content(text, images))
+        return EditQueued(item=self.item.id, held=self.stays_held, content=_content(text, images))
 
     def is_in(self, state: State) -> bool:
         return any(item.id == self.item.id for item in state.queue)

@@ -75,7 +75,7 @@ class Docks(Vertical):
             state, below = replace(state, requests=(), queue=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
         self.query_one(PlanLine).show(state)
-        self.query_one(QueueStrip).show(state)
+        self.query_one(QueueStrip).show(state, self.composer.edited_item)
         self.query_one(ActivityLine).show(state, waits_below=bool(below))
         self.composer.show(state)
 
@@ -87,6 +87,7 @@ class Docks(Vertical):
 
     def introduce(self, people: People) -> None:
         self.query_one(RequestDock).people = people
+        self.query_one(QueueStrip).people = people
         if self._told is not None:
             self.show(*self._told)
 

@@ -23,8 +23,9 @@ from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
 from palaver.tui import words, words_docks
 from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.docks.paused import is_paused, say_paused
 from palaver.tui.intents import Order, Send
-from palaver.tui.people import face_of
+from palaver.tui.people import People, face_of
 from palaver.tui.safe import one_line, visible
 
 UNDO_S = 5.0
@@ -50,6 +51,7 @@ class QueueStrip(Vertical, can_focus=True):
     QueueStrip {
         height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong;
         &:focus { border-left: thick $live; }
+        .paused { height: auto; color: $wait; }
         .items { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
         .undo { height: auto; }
     }
@@ -62,6 +64,8 @@ class QueueStrip(Vertical, can_focus=True):
         Binding("enter,e", "edit", show=False),
         Binding("d,delete,backspace", "remove", show=False),
         Binding("s", "steer", show=False),
+        Binding("l", "let_go", show=False),
+        Binding("a", "let_all_go", show=False),
         Binding("u", "put_back", show=False),
         Binding("escape", "leave", show=False),
     ]
@@ -85,25 +89,32 @@ class QueueStrip(Vertical, can_focus=True):
         self._can_steer = False
         self._removed: QueueItem | None = None
         self._undo_until_s = 0.0
+        self._paused = ""
+        self.people = People()
         self.display = False
 
     def compose(self) -> ComposeResult:
+        yield Static(classes="paused")
         yield Static(classes="items")
         yield KeyLine(classes="undo")
 
     def on_mount(self) -> None:
         self.set_interval(0.5, self.tick)
 
-    def show(self, state: State) -> None:
+    def show(self, state: State, edited: str | None = None) -> None:
+        """`edited`: the message that is in the composer now."""
         can_steer = state.turn is not None and state.turn.steerable
         # Told with every token; drawn only when something of it changed.
-        if (state.conversation, can_steer) == (self._conversation, self._can_steer) and state.queue is self._queue:
+        paused = say_paused(state, self.people) if is_paused(state, edited) else ""
+        told = (state.conversation, can_steer, paused)
+        if told == (self._conversation, self._can_steer, self._paused) and state.queue is self._queue:
             return
         if state.conversation != self._conversation:
             self._conversation, self._removed, self._at = state.conversation, None, 0
         chosen = self.item
         self._queue = state.queue
         self._can_steer = can_steer
+        self._paused = paused
         # The cursor stays with its message, wherever that moved.
         if chosen is not None:
             self._at = next((at for at, item in enumerate(self._queue) if item.id == chosen.id), self._at)
@@ -126,6 +137,9 @@ class QueueStrip(Vertical, can_focus=True):
             self.post_message(self.Left())
         if not self.query(KeyLine):
             return
+        paused = self.query_one(".paused", Static)
+        paused.update(Content(self._paused))
+        paused.display = bool(self._paused)
         self.query_one(".items", Static).update(self._lines())
         self.query_one(".items").display = bool(self._queue)
         keys = self.query_one(".undo", KeyLine)
@@ -171,20 +185,23 @@ class QueueStrip(Vertical, can_focus=True):
         if not self.has_focus or not self._queue:
             # Away from the strip a letter belongs to the message that is written.
             key = "U" if self.has_focus else "F6 U"
-            return [Key(key, said.PUT_BACK, self.action_put_back)] if self._removed else []
+            put_back = [Key(key, said.PUT_BACK, self.action_put_back)] if self._removed else []
+            return [*put_back, *([Key("F6 A", said.LET_ALL_GO, self.action_let_all_go)] if self._paused else [])]
+        held = sum(item.held for item in self._queue)
         own = self.item is not None and whose(self.item) is None
         return [
             *undo,
+            *([Key("L", said.LET_GO, self.action_let_go)] if self.item is not None and self.item.held else []),
+            *([Key("A", said.LET_ALL_GO, self.action_let_all_go)] if held > 1 else []),
             *([Key("E", said.EDIT, self.action_edit)] if own else []),
             Key("D", said.REMOVE, self.action_remove),
             *([Key("S", said.STEER, self.action_steer)] if own and self._can_steer else []),
             *([Key("Shift+↑↓", said.MOVE)] if len(self._queue) > 1 else []),
         ]
 
-    def on_focus(self) -> None:
-        self.draw()
-
-    def on_blur(self) -> None:
+    def watch_has_focus(self, has_focus: bool) -> None:
+        # Not `on_focus`: that is called before the focus counts as here, and would draw what was.
+        super().watch_has_focus(has_focus)
         self.draw()
 
     def on_click(self, event: events.Click) -> None:
@@ -251,6 +268,15 @@ class QueueStrip(Vertical, can_focus=True):
                 self.post_message(Send(self._conversation, item.content, "boundary"))
 
         self._order(RemoveQueued(item=item.id), removed)
+
+    def action_let_go(self) -> None:
+        if self.item is not None and self.item.held:
+            self._order(EditQueued(item=self.item.id, held=False))
+
+    def action_let_all_go(self) -> None:
+        """In their order, in one step: those that share a turn still do."""
+        if any(item.held for item in self._queue):
+            self._order(EditQueued(held=False))
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

@@ -16,6 +16,7 @@ KEYS: Final[Mapping[ActionName, str]] = {
     "new": "Ctrl+N",
     "list": "Ctrl+L",
     "stop": "Esc",
+    "hold": "Ctrl+G",
     "continue": "Ctrl+R",
     "find": "Ctrl+F",
     "end": "G",
@@ -84,7 +85,7 @@ def _now(state: State) -> list[ActionName]:
     names: list[ActionName] = []
     outcome = state.last_turn.outcome if state.last_turn else None
     if state.turn is not None:
-        names.append("stop")
+        names += ["stop", *(("hold",) if any(not item.held for item in state.queue) else ())]
     elif outcome in ("interrupted", "limited"):
         names.append("continue")
     if state.turn is None and state.messages:
@@ -92,7 +93,7 @@ def _now(state: State) -> list[ActionName]:
     if state.plan is not None and state.plan.items:
         names.append("plan")
     if state.queue:
-        names.append("queue")
+        names += ["queue", *(("release",) if any(item.held for item in state.queue) else ())]
     return [*names, "unarchive" if state.archived else "archive"]
 
 

@@ -12,7 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from palaver.schema.view import FileChange, State, ToolBlock
-from palaver.tui import words
+from palaver.tui import row_words, words
 from palaver.tui.diffs import ChangedFile, DiffLine, by_file, parse_unified
 from palaver.tui.docks.difftext import diff_content
 from palaver.tui.docks.keyline import Key
@@ -49,7 +49,7 @@ def patch_of(file: ChangedFile) -> str:
 def file_row(file: ChangedFile) -> Content:
     return Content.assemble(
         (visible(file.path), "bold"),
-        (f"  {Files.KINDS[file.kind]}" if Files.KINDS[file.kind] else "", "$ink-faint"),
+        (f"  {kind}" if (kind := row_words.CHANGE_KINDS[file.kind]) else "", "$ink-faint"),
         (f"  {words.Tool.stat(file.additions, 0)}" if file.additions else "", "$good"),
         (f"  {words.Tool.stat(0, file.deletions)}" if file.deletions else "", "$bad"),
     )

@@ -24,6 +24,7 @@ GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
             ("Tab", Keys.COMPLETE),
             ("Ctrl+V", Keys.PASTE),
             ("Esc", Keys.ESCAPE),
+            (KEYS["hold"], Keys.HOLD),
         ),
     ),
     (

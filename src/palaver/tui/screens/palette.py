@@ -4,11 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from palaver.client.client import Client
@@ -16,7 +13,8 @@ from palaver.schema.view import Listing, State
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Act, OpenConversation
 from palaver.tui.screens.actions import Action, actions_for
-from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
+from palaver.tui.screens.field import FieldSheet
+from palaver.tui.screens.frame import fill, heading
 from palaver.tui.screens.listing import title_of
 from palaver.tui.words_screens import OPEN, Palette
 
@@ -32,8 +30,9 @@ def matching(query: str, text: str) -> bool:
     return all(word in held for word in query.lower().split())
 
 
-class CommandPalette(Sheet):
+class CommandPalette(FieldSheet):
     LABEL = Palette.LABEL
+    PLACEHOLDER = Palette.PLACEHOLDER
     SHAPE = "is-box"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+k", "close", show=False)]
 
@@ -45,32 +44,25 @@ class CommandPalette(Sheet):
         self._names = names or {}
         self._listings: list[Listing] = []
 
-    def compose_body(self) -> ComposeResult:
-        yield Input(placeholder=Palette.PLACEHOLDER)
-        yield OptionList()
-
     def on_mount(self) -> None:
-        self.query_one(OptionList).can_focus = False
-        self.query_one(Input).focus()
-        self.draw()
+        self.look()
         if self._client is not None:
             self.read(partial(self._load, self._client))
 
     async def _load(self, client: Client) -> None:
         self._listings = [one for one in await client.conversations(CONVERSATIONS) if one.id != self._here]
-        self.draw()
+        self.look()
 
-    def draw(self) -> None:
-        query = self.query_one(Input).value.strip()
+    def look(self) -> None:
+        query = self.typed
         actions = [one for one in self._actions if matching(query, f"{one.label} {one.word} {one.key}")]
         found = [one for one in self._listings if matching(query, title_of(one))][:SHOWN_CONVERSATIONS]
         options = [Option(_action_row(one), id=f"action:{one.name}") for one in actions]
         if found and (query or not options):
             options += [heading(Palette.CONVERSATIONS)]
             options += [Option(self._conversation_row(one), id=f"conversation:{one.id}") for one in found]
-        rows = self.query_one(OptionList)
-        rows.highlighted = None
-        fill(rows, options)
+        self.listed.highlighted = None
+        fill(self.listed, options)
         self.say("" if options else Palette.NONE)
 
     def _conversation_row(self, listing: Listing) -> Content:
@@ -78,37 +70,15 @@ class CommandPalette(Sheet):
         return Content.assemble((title_of(listing)[: WIDTH - 20], ""), (f"  {agent}", "$ink-faint"))
 
     def keys(self) -> list[Key]:
-        return [Key("Enter", OPEN, self._take)]
+        return [Key("Enter", OPEN, self.take_chosen)]
 
-    def on_key(self, event: events.Key) -> None:
-        moves = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
-        if event.key in moves:
-            event.stop()
-            event.prevent_default()
-            getattr(self.query_one(OptionList), f"action_{moves[event.key]}")()
-
-    @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        event.stop()
-        self.draw()
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._take()
-
-    @on(OptionList.OptionSelected)
-    def _clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self._take()
-
-    def _take(self) -> None:
-        kind, _, name = (chosen_id(self.query_one(OptionList)) or "").partition(":")
-        chosen = next((one for one in self._actions if one.name == name), None)
+    def take(self, chosen: str) -> None:
+        kind, _, name = chosen.partition(":")
+        action = next((one for one in self._actions if one.name == name), None)
         if kind == "conversation":
             self.post_message(OpenConversation(name))
-        elif chosen is not None:
-            self.post_message(Act(chosen.name))
+        elif action is not None:
+            self.post_message(Act(action.name))
         else:
             return
         self.action_close()

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from palaver.client.client import Client
@@ -22,7 +19,8 @@ from palaver.schema.view import Message, State, TextBlock, ThinkingBlock, ToolBl
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import JumpTo, OpenConversation
 from palaver.tui.safe import visible
-from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.screens.field import FieldSheet
+from palaver.tui.screens.frame import fill
 from palaver.tui.words_screens import OPEN, Listed, Search
 
 TYPING_S = 0.2
@@ -73,8 +71,9 @@ def _text_of(message: Message) -> str:
     return "\n".join(said)
 
 
-class SearchScreen(Sheet):
+class SearchScreen(FieldSheet):
     LABEL = Search.LABEL
+    PLACEHOLDER = Search.PLACEHOLDER
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", show=False, priority=True)]
 
     def __init__(self, client: Client, clock: Clock, state: State | None, *, everywhere: bool = False) -> None:
@@ -85,13 +84,7 @@ class SearchScreen(Sheet):
         self._everywhere = everywhere or self._state is None
         self._hits: list[Found] = []
 
-    def compose_body(self) -> ComposeResult:
-        yield Input(placeholder=Search.PLACEHOLDER)
-        yield OptionList()
-
     def on_mount(self) -> None:
-        self.query_one(OptionList).can_focus = False
-        self.query_one(Input).focus()
         self._say_where()
         self.say(Search.TYPE)
 
@@ -100,16 +93,7 @@ class SearchScreen(Sheet):
 
     def keys(self) -> list[Key]:
         switch = [Key("Tab", Search.SWITCH, self.action_switch)] if self._state is not None else []
-        return [Key("Enter", OPEN, self._take), *switch]
-
-    @property
-    def _query(self) -> str:
-        return self.query_one(Input).value.strip()
-
-    @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        event.stop()
-        self.look()
+        return [Key("Enter", OPEN, self.take_chosen), *switch]
 
     def action_switch(self) -> None:
         if self._state is not None:
@@ -118,7 +102,7 @@ class SearchScreen(Sheet):
             self.look()
 
     def look(self) -> None:
-        self.read(partial(self._look, self._query))
+        self.read(partial(self._look, self.typed))
 
     async def _look(self, query: str) -> None:
         if not query:
@@ -156,7 +140,7 @@ class SearchScreen(Sheet):
 
     def _show(self, hits: list[Found], said: str) -> None:
         self._hits = hits
-        fill(self.query_one(OptionList), [Option(self._row(hit), id=str(at)) for at, hit in enumerate(hits)])
+        fill(self.listed, [Option(self._row(hit), id=str(at)) for at, hit in enumerate(hits)])
         self.say(said)
 
     def _row(self, hit: Found) -> Content:
@@ -170,28 +154,12 @@ class SearchScreen(Sheet):
             (_flat(hit.after), "$ink-soft"),
         )
 
-    def on_key(self, event: events.Key) -> None:
-        moves = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
-        if event.key in moves:
-            event.stop()
-            event.prevent_default()
-            getattr(self.query_one(OptionList), f"action_{moves[event.key]}")()
-
-    @on(Input.Submitted)
-    @on(OptionList.OptionSelected)
-    def _submitted(self, event: Input.Submitted | OptionList.OptionSelected) -> None:
-        event.stop()
-        self._take()
-
-    def _take(self) -> None:
-        at = chosen_id(self.query_one(OptionList))
-        if at is None:
-            return
-        hit = self._hits[int(at)]
+    def take(self, chosen: str) -> None:
+        hit = self._hits[int(chosen)]
         if self._state is not None and hit.conversation == self._state.conversation:
-            self.post_message(JumpTo(hit.message, hit.seq, words=self._query))
+            self.post_message(JumpTo(hit.message, hit.seq, words=self.typed))
         else:
-            self.post_message(OpenConversation(hit.conversation, message=hit.message, seq=hit.seq, words=self._query))
+            self.post_message(OpenConversation(hit.conversation, message=hit.message, seq=hit.seq, words=self.typed))
         self.action_close()
 
 
