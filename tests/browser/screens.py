@@ -81,6 +81,13 @@ async def running(stage: Stage) -> Visitor:
     return visitor
 
 
+async def paused(stage: Stage) -> Visitor:
+    """The agent was stopped, and what waits is held."""
+    visitor = await stage.golden("paused", 14)
+    await expect(visitor.queue.get_by_role("status")).to_contain_text("Paused")
+    return visitor
+
+
 async def approval(stage: Stage) -> Visitor:
     visitor = await stage.golden("long", 126)
     await expect(visitor.approval).to_be_visible()
@@ -174,7 +181,7 @@ async def find(stage: Stage) -> Visitor:
 async def palette(stage: Stage) -> Visitor:
     visitor = await stage.golden("long")
     await visitor.press("Control+k")
-    await expect(visitor.page.get_by_role("dialog")).to_be_visible()
+    await expect(visitor.page.get_by_role("option").first).to_be_visible()
     return visitor
 
 
@@ -204,6 +211,7 @@ SCREENS: dict[str, Screen] = {
         work,
         failure,
         running,
+        paused,
         approval,
         many_requests,
         plan,

@@ -423,7 +423,7 @@ async def test_import_under_way_tells_how_far_it_is_and_can_be_stopped(ada: Visi
     await answering(ada.page, "/api/import/found", {"items": [*found, {**found[0], "program": "pi", "count": 37}]})
     await ada.page.add_init_script(IMPORT_BY_HAND)
     await ada.go("/import")
-    region = ada.page.get_by_role("region", name="Earlier conversations")
+    region = ada.page.get_by_role("region", name="Import earlier conversations")
     claude = region.get_by_role("listitem").filter(has_text="Claude Code")
 
     await claude.get_by_role("button", name="Look at Claude Code").click()
@@ -457,5 +457,5 @@ async def test_offer_is_dismissed_for_ever_and_still_in_the_palette(ada: Visitor
     await expect(ada.page.get_by_role("heading", name="What shall we work on?")).to_be_visible()
     await expect(offer).to_have_count(0)
 
-    await ada.command("earlier")
-    await expect(ada.page.get_by_role("region", name="Earlier conversations")).to_contain_text("Codex")
+    await ada.command("import")
+    await expect(ada.page.get_by_role("region", name="Import earlier conversations")).to_contain_text("Codex")

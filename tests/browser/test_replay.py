@@ -21,10 +21,12 @@ SIZE = (1100, 9000)
 
 # A network that comes back at once: the page waits longer and longer between its tries, and 300 cuts would take an hour.
 COME_BACK = """
-window.WebSocket = class extends WebSocket {
-  constructor(address) {
-    super(address);
-    this.addEventListener("close", () => setTimeout(() => window.dispatchEvent(new Event("online"))));
+window.Worker = class extends Worker {
+  constructor(address, options) {
+    super(address, options);
+    this.addEventListener("message", ({ data }) => {
+      if (data.kind === "closed") setTimeout(() => window.dispatchEvent(new Event("online")));
+    });
   }
 };
 """

@@ -4,6 +4,7 @@ import { count, money, percent, tokens } from "./text";
 
 export const later = {
   fresh: {
+    placeholder: "Describe the task",
     heading: "What shall we work on?",
     agent: "Agent",
     folder: "Folder",
@@ -22,6 +23,52 @@ export const later = {
       "Close this page whenever you like. The agent goes on, and everything is here when you return.",
       "Approvals and questions appear above the message box, on every device at once.",
     ],
+  },
+
+  knowledge: { note: "Note", conversation: "Conversation", file: "File" },
+
+  plan: {
+    changed: "changed",
+    stopped: "stopped",
+    item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped", stopped: "stopped here" },
+  },
+
+  palette: {
+    none: "Nothing matches.",
+    commands: "Commands",
+    conversations: "Conversations",
+  },
+
+  commands: {
+    fresh: "New conversation",
+    find: "Find in conversation",
+    searchAll: "Search all conversations",
+    stop: "Stop the agent",
+    stopAndHold: "Stop and hold the queue",
+    release: "Let all held messages go",
+    rename: "Rename conversation",
+    archive: "Archive conversation",
+    unarchive: "Bring conversation back",
+    regenerate: "Answer again",
+    end: "Go to the end",
+    start: "Go to the start",
+    theme: (theme: "system" | "light" | "dark") =>
+      ({ system: "Theme: follow the system", light: "Theme: light", dark: "Theme: dark" })[theme],
+    keys: "Show keys",
+    announcements: (on: boolean) => (on ? "Announce only the end of a turn" : "Announce finished sentences"),
+    aloud: (on: boolean) => (on ? "Stop reading answers aloud" : "Read answers aloud"),
+    signOut: "Sign out",
+    list: "Show or hide the list",
+    copyId: "Copy conversation id",
+    settings: "Conversation settings",
+  },
+
+  processes: {
+    label: "Background processes",
+    running: "running",
+    stop: (command: string) => `Stop ${command}`,
+    stopShort: "Stop",
+    stopping: "Stopping …",
   },
 
   complete: {
@@ -132,6 +179,9 @@ export const later = {
   },
 
   meter: {
+    contextUnknown: "This agent does not say how full its context is.",
+    files: (n: number) => `${count(n, "file")} changed`,
+    showFiles: "Show the changes",
     contextShare: (share: number) => `${percent(share)} full`,
     contextTokens: (used: number, window: number | null) => `${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens`,
     estimated: "estimated",
@@ -154,6 +204,9 @@ export const later = {
   },
 
   edit: {
+    label: "Edit your message",
+    hint: "What follows this message is dropped, and the agent answers again.",
+    send: "Resend",
     loading: "Fetching all of the message …",
     failed: "The whole message could not be loaded. Close this and try again.",
   },
@@ -256,6 +309,7 @@ export const later = {
   },
 
   diff: {
+    linesMore: (n: number) => `Show ${count(n, "more line")}`,
     label: (path: string) => `Changes to ${path}`,
     sideBySide: "Side by side",
     unchanged: (n: number) => `${count(n, "unchanged line")}`,
@@ -355,7 +409,15 @@ export const later = {
     steer: "steers the running turn",
     held: "held back",
     release: "Let it go",
-    releaseHint: "It was being edited, here or elsewhere. It goes on as it is now.",
+    releaseHint: "It was being edited, here or elsewhere, or the agent was stopped. It goes on as it is now.",
+    paused: "Paused: you stopped the agent.",
+    pausedBy: (name: string) => `Paused: ${name} stopped the agent.`,
+    pausedElsewhere: "Paused: the agent was stopped from another client.",
+    heldAll: "Held back until you let them go.",
+    releaseAll: "Let all go",
+    releaseAllHint: "In their order, each as it is now",
+    stopAndHold: "Stop and hold",
+    stopAndHoldHint: "Stop and hold the queue",
     edit: "Edit queued message",
     remove: "Remove from queue",
     removed: "Removed from the queue.",

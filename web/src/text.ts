@@ -176,6 +176,7 @@ export const text = {
   },
 
   header: {
+    branch: "Branch this conversation",
     rename: "Rename conversation",
     titleLabel: "Title",
     stop: "Stop",
@@ -195,9 +196,6 @@ export const text = {
       error: "Failed",
     },
     context: "Context and cost",
-    contextUnknown: "This agent does not say how full its context is.",
-    files: (n: number) => `${count(n, "file")} changed`,
-    showFiles: "Show the changes",
     settings: "Conversation settings",
     mission: "Mission of this folder",
     parent: {
@@ -210,13 +208,8 @@ export const text = {
   },
 
   processes: {
-    label: "Background processes",
-    running: "running",
     exited: (code: number | null) => (code === null ? "ended" : `exit ${code}`),
     restart: "ended with the server",
-    stop: (command: string) => `Stop ${command}`,
-    stopShort: "Stop",
-    stopping: "Stopping …",
     ended: "Process ended",
     wasStopped: "Process stopped",
   },
@@ -239,7 +232,6 @@ export const text = {
         files > 0 && count(files, "file"),
       )}`,
     tokens: (n: number) => `${tokens(n)} tokens`,
-    kind: { note: "Note", conversation: "Conversation", file: "File" },
   },
 
   modelSwitch: {
@@ -324,9 +316,6 @@ export const text = {
     copy: "Copy",
     copied: "Copied",
     edit: "Edit and resend",
-    editLabel: "Edit your message",
-    editHint: "What follows this message is dropped, and the agent answers again.",
-    editSend: "Resend",
     regenerate: "Answer again",
     regenerateFrom: "Answer again from here",
     branch: "Branch from here",
@@ -357,7 +346,6 @@ export const text = {
     wrap: "Wrap long lines",
     unwrap: "Do not wrap",
     plain: "text",
-    linesMore: (n: number) => `Show ${count(n, "more line")}`,
     label: (language: string) => `Code, ${language}`,
   },
 
@@ -440,16 +428,12 @@ export const text = {
   plan: {
     heading: "Plan",
     progress: (done: number, all: number, skipped: number) => `${done} of ${all} done${skipped > 0 ? `, ${skipped} skipped` : ""}`,
-    changed: "changed",
-    stopped: "stopped",
-    item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped", stopped: "stopped here" },
   },
 
   composer: {
     label: "Message",
     placeholder: "Message",
     placeholderBusy: "Add to the queue",
-    placeholderFresh: "Describe the task",
     send: "Send",
     queue: "Queue",
     steer: "Steer now",
@@ -510,7 +494,7 @@ export const text = {
   screens: {
     backends: "Backends",
     processes: "Running processes",
-    import: "Earlier conversations",
+    import: "Import earlier conversations",
     waiting: "Waiting for you",
     agents: "Agents",
     missions: "Missions",
@@ -524,35 +508,9 @@ export const text = {
   palette: {
     label: "Commands",
     placeholder: "Type a command or a conversation",
-    none: "Nothing matches.",
-    commands: "Commands",
-    conversations: "Conversations",
   },
 
   keys: { palette: "All commands" },
-
-  commands: {
-    fresh: "New conversation",
-    find: "Find in conversation",
-    searchAll: "Search all conversations",
-    stop: "Stop the agent",
-    rename: "Rename conversation",
-    archive: "Archive conversation",
-    unarchive: "Bring conversation back",
-    regenerate: "Answer again",
-    end: "Go to the end",
-    start: "Go to the start",
-    theme: (theme: "system" | "light" | "dark") =>
-      ({ system: "Theme: follow the system", light: "Theme: light", dark: "Theme: dark" })[theme],
-    keys: "Show keys",
-    announcements: (on: boolean) => (on ? "Announce only the end of a turn" : "Announce finished sentences"),
-    aloud: (on: boolean) => (on ? "Stop reading answers aloud" : "Read answers aloud"),
-    signOut: "Sign out",
-    list: "Show or hide the list",
-    copyId: "Copy conversation id",
-    settings: "Conversation settings",
-    branch: "Branch this conversation",
-  },
 
   theme: {
     label: (theme: "system" | "light" | "dark") =>

@@ -141,6 +141,14 @@ async def queue_editing(harbour: Harbour) -> Visitor:
     return visitor
 
 
+@shot(QUEUE, "Stopped, and the queue held: it goes on when you let it.", ALL)
+async def queue_paused(harbour: Harbour) -> Visitor:
+    visitor = await queue(harbour)
+    await visitor.page.get_by_role("button", name="Stop and hold the queue").click()
+    await expect(visitor.queue.get_by_role("button", name="Let all go")).to_be_visible()
+    return visitor
+
+
 # -- agents
 
 

@@ -153,7 +153,7 @@ async def find(harbour: Harbour) -> Visitor:
 async def palette(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.press("Control+k")
-    await expect(visitor.page.get_by_role("dialog")).to_be_visible()
+    await expect(visitor.page.get_by_role("option").first).to_be_visible()
     return visitor
 
 

@@ -154,6 +154,15 @@ async def queue(harbour: Harbour, terminal: Terminal) -> None:
     await terminal.shows("Leave the archive alone")
 
 
+@shot("Stopped, and the queue held (Ctrl+G).")
+async def queue_paused(harbour: Harbour, terminal: Terminal) -> None:
+    await queue(harbour, terminal)
+    await terminal.pilot.press("ctrl+g")
+    await terminal.shows("Paused: you stopped the agent.")
+    await terminal.pilot.press("f6")
+    await terminal.shows("let it go")
+
+
 @shot("Markdown, code and tables.")
 async def markdown(harbour: Harbour, terminal: Terminal) -> None:
     here = await harbour.begin("Show me a table", agent="demo")

@@ -5,11 +5,11 @@ import type { Ports, Timers } from "../transport/ports";
 /** 30 times a second: the eye sees a stream. */
 const FLUSH_MS = 33;
 
-/** Of its time the page draws at most a third: on a slow device it shows a stream less often, and still scrolls and answers. */
-const REST = 3;
+/** Of its time the page draws at most a fourth: on a slow device it shows a stream less often, and still scrolls and answers. */
+const REST = 4;
 
-/** Timers of a hidden page are late, which is no slow device. */
-const SLOWEST_FLUSH_MS = 250;
+/** However slow the device: later than this, with the drawing, text would be seen to lag. Timers of a hidden page are late too. */
+const SLOWEST_FLUSH_MS = 200;
 
 /** Runs a flush soon, with whatever else comes until then, and never more often than the pace. */
 export class Pace {
@@ -18,6 +18,9 @@ export class Pace {
   private nextAt = -Infinity;
   private drawnMs = 0;
   private cancelPending: (() => void) | null = null;
+  /** Set while a flush is being drawn: what it takes decides when the next may begin. */
+  private cancelMeasuring: (() => void) | null = null;
+  private wanted = false;
 
   constructor(ports: Ports, flush: () => void) {
     this.ports = ports;
@@ -25,18 +28,16 @@ export class Pace {
   }
 
   soon(): void {
-    if (this.cancelPending === null) this.wait();
+    if (this.cancelMeasuring !== null) this.wanted = true;
+    else if (this.cancelPending === null) this.wait();
   }
 
   private wait(): void {
-    const { nextAt } = this;
-    // A clock may be put back, or stand still: no wait is longer than the longest, nor done twice for the same moment.
-    const waitMs = Math.min(nextAt - this.ports.now(), SLOWEST_FLUSH_MS);
     const next = () => {
-      // By now it is known what the last flush took.
-      if (this.nextAt > nextAt) this.wait();
-      else this.cancelPending = this.ports.frame(this.flush);
+      this.cancelPending = this.ports.frame(this.flush);
     };
+    // A clock may be put back, or stand still: no wait is longer than the longest.
+    const waitMs = Math.min(this.nextAt - this.ports.now(), SLOWEST_FLUSH_MS);
     if (waitMs > 0) this.cancelPending = this.ports.after(waitMs, next);
     else next();
   }
@@ -45,20 +46,26 @@ export class Pace {
   begin(): void {
     this.cancel();
     const begunAt = this.ports.now();
-    this.nextAt = begunAt + FLUSH_MS;
-    // Timers come after the flush was drawn.
-    this.ports.after(0, () => {
+    // Timers come after the flush was drawn, but other messages may come before them.
+    this.cancelMeasuring = this.ports.after(0, () => {
+      this.cancelMeasuring = null;
       const drawnMs = this.ports.now() - begunAt;
       // One that takes long is a new picture and nothing to rest from; two are a slow device.
       const restMs = REST * Math.min(drawnMs, this.drawnMs);
       this.drawnMs = drawnMs;
       this.nextAt = begunAt + Math.min(Math.max(FLUSH_MS, restMs), SLOWEST_FLUSH_MS);
+      if (!this.wanted) return;
+      this.wanted = false;
+      this.wait();
     });
   }
 
   cancel(): void {
+    this.wanted = false;
     this.cancelPending?.();
     this.cancelPending = null;
+    this.cancelMeasuring?.();
+    this.cancelMeasuring = null;
   }
 }
 

@@ -4,7 +4,9 @@ import { listing, refusal, World } from "../../tests/world";
 import type { Message, Request } from "../protocol/events.gen";
 import type { WaitingRequest } from "../protocol/wire";
 import { ApiError } from "../transport/api";
-// Loaded here so that the store finds it at once: tests do not wait for a bundler.
+// Loaded here so that the store finds them at once: tests do not wait for a bundler.
+import "./announce";
+import "./lines";
 import "./markdown";
 import { openStore, type OpenConversation, type Store } from "./store";
 

@@ -15,7 +15,7 @@ import { type CommandBody, Outbox, type OutboxEntry, type OutboxListener } from 
 import type { Connection } from "../transport/connection";
 import { Feed, type FeedListener } from "../transport/feed";
 import type { OfflineCopy, Ports } from "../transport/ports";
-import { Announcer } from "./announce";
+import type { Announcer } from "./announce";
 import { Conversation } from "./conversation";
 import { Drafts } from "./drafts";
 import { History } from "./history";
@@ -27,6 +27,7 @@ import { Alarms, Pace } from "./pace";
 import { PlainBook } from "./plain";
 import { NO_SEARCH } from "./search";
 import type { OpenConversation, SendOptions, SessionState, Snapshot, Store, TextBook } from "./snapshot";
+import { compareWith } from "./stat";
 import { Seen } from "./unread";
 
 export type { CommandBody } from "../transport/commands";
@@ -76,7 +77,9 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private readonly listeners = new Set<() => void>();
   private selected: ReadonlyMap<string, string | null> = new Map();
   private visible: string | null = null;
-  private announcer = new Announcer();
+  /** Null until it is loaded, which the first picture does not wait for. */
+  private announcer: Announcer | null = null;
+  private newAnnouncer: (() => Announcer) | null = null;
   private saysSentences = true;
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
@@ -101,6 +104,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.lookups = new Lookups(ports, this.list, this.alarms, this);
     this.history = new History(ports, this);
     void this.loadRenderer();
+    void this.loadAnnouncer();
     this.snapshot = {
       connection: { kind: "connecting" },
       session: { phase: "checking", session: null, error: null },
@@ -190,7 +194,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   private announced(): Partial<Snapshot> {
     const conversation = this.visible === null ? undefined : this.conversations.get(this.visible);
-    if (conversation?.isReady !== true) return {};
+    if (conversation?.isReady !== true || this.announcer === null) return {};
     const items = this.announcer.say(conversation.current, this.ports.now());
     const next = this.announcer.nextAt;
     if (next !== null) this.alarms.set("announce", Math.max(0, next - this.ports.now()), () => this.pace.soon());
@@ -405,10 +409,24 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   /** Rendering is a third of the page's code, so it comes beside the first data and not before the first paint. */
   private async loadRenderer(): Promise<void> {
-    const loaded = await import("./markdown").catch(() => null);
-    this.newTexts = () => (loaded === null ? new PlainBook() : new loaded.MarkdownBook());
+    const [markdown, lines] = await Promise.all([import("./markdown").catch(() => null), import("./lines").catch(() => null)]);
+    if (lines !== null) compareWith(lines);
+    this.newTexts = () => (markdown === null ? new PlainBook() : new markdown.MarkdownBook());
     for (const conversation of this.conversations.values()) conversation.useTexts(this.newTexts());
     this.pace.soon();
+  }
+
+  private async loadAnnouncer(): Promise<void> {
+    const loaded = await import("./announce").catch(() => null);
+    if (loaded === null) return;
+    this.newAnnouncer = () => new loaded.Announcer({ sentences: this.saysSentences });
+    this.announceAnew();
+    this.pace.soon();
+  }
+
+  /** What is there by now is read, not announced. */
+  private announceAnew(): void {
+    this.announcer = this.newAnnouncer?.() ?? null;
   }
 
   openConversation(id: string): void {
@@ -450,7 +468,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.visible = id;
     this.awaySeq = null;
     this.left.arrive(id, id === null ? null : this.list.seenSeq(id));
-    this.announcer = new Announcer({ sentences: this.saysSentences });
+    this.announceAnew();
     this.markSeen();
     this.showList();
   }
@@ -585,6 +603,6 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   setAnnouncements(sentences: boolean): void {
     this.saysSentences = sentences;
-    this.announcer = new Announcer({ sentences });
+    this.announceAnew();
   }
 }

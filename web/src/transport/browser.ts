@@ -3,6 +3,7 @@
 import { version as built } from "../../package.json";
 import { HttpApi } from "./api";
 import type { KeyValue, Ports, SocketLike } from "./ports";
+import { Relay, type WorkerLike } from "./relay";
 
 const NAME_UNDER = "palaver.client";
 
@@ -10,11 +11,15 @@ const NAME_UNDER = "palaver.client";
 export function browserPorts(options: { version?: string } = {}): Ports {
   const device = keyValue(() => localStorage);
   const client = nameOf(device);
+  const relay = new Relay(
+    () => new Worker(new URL("../worker/socket.ts", import.meta.url), { type: "module" }) as WorkerLike,
+    (address) => new WebSocket(address) as SocketLike,
+  );
   return {
     api: new HttpApi(window.fetch.bind(window), { client }),
     client,
     version: options.version ?? built,
-    openSocket: () => new WebSocket(new URL("/api/socket", location.href.replace(/^http/, "ws"))) as SocketLike,
+    openSocket: () => relay.open(new URL("/api/socket", location.href.replace(/^http/, "ws")).href),
     now: () => Date.now(),
     after(delayMs, run) {
       const timer = setTimeout(run, delayMs);

@@ -9,6 +9,7 @@ import { screens } from "./screens";
 const parts = {
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
+  plan: () => import("./dock/PlanLine"),
   processes: () => import("./dock/ProcessStrip"),
   subagents: () => import("./subagents/SubagentStrip"),
   work: () => import("./subagents/WorkRow"),
@@ -19,6 +20,7 @@ const parts = {
   notifier: () => import("./waiting/Notifier"),
   changes: () => import("./diff/Changes"),
   compressed: () => import("./transcript/CompressedBody"),
+  sources: () => import("./transcript/Sources"),
   meter: () => import("./header/MeterBox"),
   files: () => import("./diff/FilesDialog"),
   settings: () => import("./settings/Settings"),
@@ -27,6 +29,7 @@ const parts = {
   toolBody: () => import("./tools/ToolBody"),
   editMessage: () => import("./transcript/EditMessage"),
   keys: () => import("./palette/KeyHelp"),
+  palette: () => import("./palette/PaletteList"),
   home: () => import("./home/Home"),
   mission: () => import("./missions/MissionDialog"),
   tree: () => import("./files/TreeDialog"),
@@ -39,6 +42,8 @@ const parts = {
 
 export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
+export const PlanLine = lazy(parts.plan);
+export const StopAndHold = lazy(() => parts.queue().then((part) => ({ default: part.StopAndHold })));
 export const ProcessStrip = lazy(parts.processes);
 export const SubagentStrip = lazy(parts.subagents);
 export const WorkRow = lazy(parts.work);
@@ -50,6 +55,7 @@ export const Notifier = lazy(parts.notifier);
 export const Changes = lazy(() => parts.changes().then((part) => ({ default: part.Changes })));
 export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.Stat })));
 export const CompressedBody = lazy(parts.compressed);
+export const Sources = lazy(parts.sources);
 export const MeterBox = lazy(parts.meter);
 export const FilesDialog = lazy(parts.files);
 export const Settings = lazy(parts.settings);
@@ -58,6 +64,7 @@ export const ConfirmFull = lazy(parts.confirmFull);
 export const ToolBody = lazy(parts.toolBody);
 export const EditMessage = lazy(parts.editMessage);
 export const KeyHelp = lazy(parts.keys);
+export const PaletteList = lazy(parts.palette);
 export const Home = lazy(parts.home);
 export const MissionDialog = lazy(parts.mission);
 export const TreeDialog = lazy(parts.tree);

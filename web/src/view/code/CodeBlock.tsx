@@ -7,6 +7,9 @@ import { Icon } from "../controls/Icon";
 import { useDisclosed } from "../store";
 import { knownHighlight, requestHighlight } from "./highlighter";
 
+// Fewer than its greatest height in style/markdown.css holds.
+const LINES_THAT_FIT = 20;
+
 interface CodeBlockProps {
   /** Where it stands, so that wrapping is remembered. */
   place: string;
@@ -21,10 +24,12 @@ export const CodeBlock = memo(function CodeBlock({ place, language, code, open }
   const box = useRef<HTMLPreElement>(null);
   const html = useHighlight(language, code, open);
 
+  // Asking for its height makes the browser lay out at once, so not for what cannot be higher than its box.
+  const mayOverflow = open && (wrapped || lineCount(code) > LINES_THAT_FIT);
   useLayoutEffect(() => {
     const element = box.current;
-    if (element && open) element.scrollTop = element.scrollHeight;
-  }, [code, open]);
+    if (element && mayOverflow) element.scrollTop = element.scrollHeight;
+  }, [code, mayOverflow]);
 
   return (
     <figure className="code" aria-label={text.code.label(language || text.code.plain)}>
@@ -48,6 +53,12 @@ export const CodeBlock = memo(function CodeBlock({ place, language, code, open }
     </figure>
   );
 });
+
+function lineCount(code: string): number {
+  let count = 1;
+  for (let at = code.indexOf("\n"); at >= 0; at = code.indexOf("\n", at + 1)) count++;
+  return count;
+}
 
 /** Colours for code that is complete; null while there are none. */
 export function useHighlight(language: string, code: string, open = false): string | null {

@@ -1,10 +1,11 @@
 /** Writing into a conversation: send at rest, queue while the agent works, steer where it can be steered, stop always. */
 
-import { memo, useEffect, useRef, type KeyboardEvent } from "react";
+import { memo, Suspense, useEffect, useRef, type KeyboardEvent } from "react";
 import { text } from "../../text";
 import { useScope } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
 import { commandKey, onAsked } from "../keys";
+import { StopAndHold } from "../later";
 import { usePick, usePicked, useStore } from "../store";
 import { contentOf, useAttachments } from "./attachments";
 import { ComposerBox, type ComposerHandle } from "./ComposerBox";
@@ -86,6 +87,11 @@ export const Composer = memo(function Composer({ id, onStop }: ComposerProps) {
                 <Icon name="steer" />
                 {text.composer.steer} <kbd>{commandKey}↵</kbd>
               </button>
+            )}
+            {busy && (
+              <Suspense fallback={null}>
+                <StopAndHold id={id} />
+              </Suspense>
             )}
             {busy && (
               <button type="button" className="round-button stop" aria-label={text.header.stop} title={text.header.stop} onClick={onStop}>

@@ -6,10 +6,9 @@ import { usePageActions } from "../actions";
 import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
 import { Activity } from "../dock/Activity";
-import { PlanLine } from "../dock/PlanLine";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { Find, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
+import { Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
 import type { Place } from "../route";
 import { useReadsAloud } from "../speech/setting";
 import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
@@ -73,6 +72,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
   const scope = useMemo(() => ({ id, editing, setEditing, editingQueued, setEditingQueued }), [id, editing, editingQueued]);
   const asks = usePicked(id, ({ state }) => state.requests.some((request) => request.status === "open"));
   const hasRequests = useWaitsBelow(id) || asks;
+  const hasPlan = usePicked(id, ({ state: { plan } }) => plan !== null && plan.status !== "planned" && plan.items.length > 0);
   const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
@@ -111,8 +111,8 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
           <div className="dock" hidden={isCopy}>
             <div className="dock-column">
               <Activity id={id} />
-              <PlanLine id={id} />
               <Suspense fallback={null}>
+                {hasPlan && <PlanLine id={id} />}
                 {hasRequests && <RequestDock id={id} />}
                 {hasTree && <SubagentStrip id={id} />}
                 {hasProcesses && <ProcessStrip id={id} />}

@@ -13,7 +13,7 @@ import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { DiffView } from "./DiffView";
-import { parseUnified } from "./lines";
+import { parseUnified } from "../../model/lines";
 
 interface ChangesProps {
   /** Where it stands: what is open is remembered by it. */

@@ -4,11 +4,10 @@
  */
 
 import { memo, useState, useSyncExternalStore } from "react";
-import { text } from "../../text";
 import { later } from "../../text.later";
 import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
-import type { DiffLine } from "./lines";
+import type { DiffLine } from "../../model/lines";
 import { pairs, stretches } from "./shape";
 
 // A change longer than a screen is opened on demand, and a huge one in pieces that a browser can draw at once.
@@ -53,7 +52,7 @@ export const DiffView = memo(function DiffView({ label, lines, roomy = false }: 
       </pre>
       {more > 0 && (
         <button type="button" className="button quiet small" onClick={() => setLimit(limit + MORE_LINES)}>
-          {text.code.linesMore(more)}
+          {later.diff.linesMore(more)}
         </button>
       )}
     </div>

@@ -3,7 +3,6 @@
 import { useMemo } from "react";
 import { byFile, total } from "../../model/changes";
 import type { FileChange, State } from "../../protocol/events.gen";
-import { text } from "../../text";
 import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
@@ -18,7 +17,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
   return (
     <Dialog label={later.changes.heading} className="sheet wide" onClose={onClose}>
       <div className="sheet-head">
-        <h2>{text.header.files(files?.length ?? 0)}</h2>
+        <h2>{later.meter.files(files?.length ?? 0)}</h2>
         <Stat added={added} removed={removed} />
         <button type="button" className="icon-button" aria-label={later.changes.close} onClick={onClose}>
           <Icon name="close" />

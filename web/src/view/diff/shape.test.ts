@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseUnified, type DiffLine } from "./lines";
+import { parseUnified, type DiffLine } from "../../model/lines";
 import { pairs, stretches } from "./shape";
 
 function lines(signs: string): DiffLine[] {

@@ -1,6 +1,6 @@
 /** How the lines of a change are laid out: unchanged stretches folded, or old and new side by side. Pure. */
 
-import type { DiffLine } from "./lines";
+import type { DiffLine } from "../../model/lines";
 
 /** Unchanged lines kept on either side of a change. */
 const AROUND = 3;

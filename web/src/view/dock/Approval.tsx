@@ -9,7 +9,7 @@ import { Menu, type MenuAction } from "../controls/Menu";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
 import { DiffView } from "../diff/DiffView";
-import { diffOfCall, isUnified, parseUnified } from "../diff/lines";
+import { diffOfCall, isUnified, parseUnified } from "../../model/lines";
 import { argument } from "../tools/say";
 import { AnswerButton } from "./AnswerButton";
 import { NoteForm } from "./NoteForm";

@@ -2,15 +2,16 @@
 
 import type { PlanItem, State } from "../../protocol/events.gen";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { Icon, type IconName } from "../controls/Icon";
 import { plainly } from "../controls/visible";
 import { useDisclosed, usePicked } from "../store";
 
-export function PlanLine({ id }: { id: string }) {
+export default function PlanLine({ id }: { id: string }) {
   const plan = usePicked(id, ({ state }) => state.plan) ?? null;
   const stopped = usePicked(id, ({ state }) => isPutDown(state)) ?? false;
   const [open, setOpen] = useDisclosed(`plan:${id}`);
-  if (plan === null || plan.status === "planned" || plan.items.length === 0) return null;
+  if (plan === null) return null;
   const count = (status: PlanItem["status"]): number => plan.items.filter((item) => item.status === status).length;
   const current = plan.items.find((item) => item.status === "in_progress");
   const progress = text.plan.progress(count("done"), plan.items.length, count("skipped"));
@@ -30,7 +31,7 @@ export function PlanLine({ id }: { id: string }) {
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
-        <span className={stopped ? "tool-result tabular is-wait" : "tool-result tabular"}>{text.join(stopped && text.plan.stopped, progress)}</span>
+        <span className={stopped ? "tool-result tabular is-wait" : "tool-result tabular"}>{text.join(stopped && later.plan.stopped, progress)}</span>
       </button>
       {open && <PlanItems items={plan.items} stopped={stopped} />}
     </section>
@@ -67,9 +68,9 @@ export function PlanItems({ items, changed, stopped = false }: PlanItemsProps) {
             <span className="plan-title">{plainly(item.title)}</span>
             <span className={shown(item) === "stopped" ? "plan-changed" : "sr-only"}>
               <span className="sr-only">, </span>
-              {text.plan.item[shown(item)]}
+              {later.plan.item[shown(item)]}
             </span>
-            {changed?.has(item.title) && <span className="plan-changed">{text.plan.changed}</span>}
+            {changed?.has(item.title) && <span className="plan-changed">{later.plan.changed}</span>}
             {item.description && <span className="plan-more">{plainly(item.description)}</span>}
           </span>
         </li>

@@ -2,7 +2,8 @@
 
 import { useState } from "react";
 import type { Process } from "../../protocol/events.gen";
-import { elapsed, text } from "../../text";
+import { elapsed } from "../../text";
+import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
@@ -15,7 +16,7 @@ export default function ProcessStrip({ id }: { id: string }) {
   const running = processes.filter((process) => process.running);
   if (running.length === 0) return null;
   return (
-    <section className="queue processes" aria-label={text.processes.label} data-region tabIndex={-1}>
+    <section className="queue processes" aria-label={later.processes.label} data-region tabIndex={-1}>
       <ul className="queue-list">
         {running.map((process) => (
           <Running key={process.id} id={id} process={process} />
@@ -47,12 +48,12 @@ function Running({ id, process }: { id: string; process: Process }) {
         {command}
       </span>
       <span className="queue-state tabular">
-        <span className="sr-only">{text.processes.running} </span>
+        <span className="sr-only">{later.processes.running} </span>
         {process.started_at !== null && elapsed(now - process.started_at)}
       </span>
-      <button type="button" className="button quiet small" aria-label={text.processes.stop(command)} disabled={stopping} onClick={stop}>
+      <button type="button" className="button quiet small" aria-label={later.processes.stop(command)} disabled={stopping} onClick={stop}>
         <Icon name="stop" />
-        {stopping ? text.processes.stopping : text.processes.stopShort}
+        {stopping ? later.processes.stopping : later.processes.stopShort}
       </button>
     </li>
   );

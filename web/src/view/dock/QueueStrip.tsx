@@ -14,8 +14,9 @@ import { Icon } from "../controls/Icon";
 import { answerIn, sayQueued } from "../exchanges/say";
 import { usePick, usePicked, useStore } from "../store";
 import { PendingState } from "../transcript/UserMessage";
-import { faceOf } from "../me";
+import { faceOf, useMe } from "../me";
 import { sayCommand } from "./patience";
+import { heldOf, isPaused, sayPaused, stoppedTurn } from "./paused";
 
 // Time to change one's mind.
 const UNDO_MS = 5000;
@@ -31,9 +32,13 @@ export default function QueueStrip({ id }: { id: string }) {
   const queue = usePicked(id, ({ state }) => state.queue) ?? NONE;
   const outbox = usePicked(id, (known) => known.outbox) ?? NOTHING_SENT;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
+  const stopped = usePicked(id, ({ state }) => stoppedTurn(state)) ?? null;
+  const me = useMe();
   const { editingQueued, setEditingQueued } = useScope();
   const [removed, setRemoved] = useState<QueueItem | null>(null);
   const store = useStore();
+  // What is edited here is held by the edit, and says so itself.
+  const held = heldOf(queue.filter((item) => item.id !== editingQueued));
   const pending = busy
     ? outbox.filter(({ command, accepted }) => command.type === "send_message" && !queue.some((item) => item.id === accepted?.id))
     : [];
@@ -46,15 +51,29 @@ export default function QueueStrip({ id }: { id: string }) {
   if (queue.length === 0 && pending.length === 0 && removed === null) return null;
   return (
     <section className="queue" aria-label={later.queue.label} data-region tabIndex={-1}>
+      {isPaused(held, stopped) && (
+        <p className="queue-paused" role="status">
+          <span className="queue-icon">
+            <Icon name="hold" />
+          </span>
+          <span className="queue-text">{sayPaused(stopped, me)}</span>
+          {editingQueued === null && held > 1 && (
+            <button type="button" className="button small" title={later.queue.releaseAllHint} onClick={() => store.command(id, { type: "edit_queued", held: false })}>
+              {later.queue.releaseAll}
+            </button>
+          )}
+        </p>
+      )}
       <ol className="queue-list">
         {queue.map((item, at) => (
           <li key={item.id} className={item.held ? "queue-item is-held" : "queue-item"}>
             {editingQueued === item.id && item.command === null ? (
-              <EditQueued id={id} item={item} onDone={() => setEditingQueued(null)} />
+              <EditQueued id={id} item={item} staysHeld={item.held && isPaused(heldOf(queue), stopped)} onDone={() => setEditingQueued(null)} />
             ) : (
               <Queued
                 item={item}
                 first={at === 0}
+                among={held > 1}
                 onEdit={() => setEditingQueued(item.id)}
                 onRelease={() => store.command(id, { type: "edit_queued", item: item.id, held: false })}
                 onRemove={() => {
@@ -93,6 +112,25 @@ export default function QueueStrip({ id }: { id: string }) {
   );
 }
 
+/** Beside Stop, while something waits: the turn ends and the queue does not go on. */
+export function StopAndHold({ id }: { id: string }) {
+  const turn = usePicked(id, ({ state }) => (state.queue.some((item) => !item.held) ? state.turn?.id : undefined));
+  const store = useStore();
+  if (turn === undefined) return null;
+  return (
+    <button
+      type="button"
+      className="button quiet small stop-and-hold"
+      aria-label={later.queue.stopAndHoldHint}
+      title={later.queue.stopAndHoldHint}
+      onClick={() => store.command(id, { type: "interrupt", turn, hold_queue: true })}
+    >
+      <Icon name="hold" />
+      <span>{later.queue.stopAndHold}</span>
+    </button>
+  );
+}
+
 function wordsOfContent(content: string | Part[]): string {
   return typeof content === "string" ? content : wordsOf(content);
 }
@@ -100,12 +138,14 @@ function wordsOfContent(content: string | Part[]): string {
 interface QueuedProps {
   item: QueueItem;
   first: boolean;
+  /** One of several that were held together: its own button stands back behind the one for all. */
+  among: boolean;
   onEdit: () => void;
   onRelease: () => void;
   onRemove: () => void;
 }
 
-function Queued({ item, first, onEdit, onRelease, onRemove }: QueuedProps) {
+function Queued({ item, first, among, onEdit, onRelease, onRemove }: QueuedProps) {
   const images = item.content.filter((part) => part.type === "image_url").length;
   const face = faceOf(item.origin);
   const agents = usePick((snapshot) => snapshot.agents.items);
@@ -125,7 +165,7 @@ function Queued({ item, first, onEdit, onRelease, onRemove }: QueuedProps) {
       <span className="queue-text ellipsis">{command ?? (item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content))}</span>
       <span className="queue-state">{words}</span>
       {item.held && (
-        <button type="button" className="button small" title={later.queue.releaseHint} onClick={onRelease}>
+        <button type="button" className={among ? "button quiet small" : "button small"} title={later.queue.releaseHint} onClick={onRelease}>
           {later.queue.release}
         </button>
       )}
@@ -144,11 +184,14 @@ function Queued({ item, first, onEdit, onRelease, onRemove }: QueuedProps) {
 interface EditQueuedProps {
   id: string;
   item: QueueItem;
+  /** Of a queue that is paused: editing one does not send it. Read once, before the edit itself holds it. */
+  staysHeld: boolean;
   onDone: () => void;
 }
 
-function EditQueued({ id, item, onDone }: EditQueuedProps) {
+function EditQueued({ id, item, staysHeld, onDone }: EditQueuedProps) {
   const store = useStore();
+  const [after] = useState(staysHeld);
   const [value, setValue] = useState(() => wordsOf(item.content));
   const field = useRef<HTMLTextAreaElement>(null);
   const settled = useRef(false);
@@ -169,16 +212,16 @@ function EditQueued({ id, item, onDone }: EditQueuedProps) {
       const waits = store.getSnapshot().open.get(id)?.state.queue.some((known) => known.id === item.id);
       // Left without an answer (another conversation was opened): it must not stay held for ever. And if it left the queue
       // under the editor, what was written is not lost.
-      if (waits) hold(false);
+      if (waits) hold(after);
       else if (store.getSnapshot().open.get(id)?.draft === "") store.setDraft(id, latest.current);
     };
-  }, [store, id, item.id]);
+  }, [store, id, item.id, after]);
 
   const finish = (content: string | null): void => {
     settled.current = true;
     const images = item.content.filter((part) => part.type === "image_url");
     const changed = content === null ? {} : { content: images.length === 0 ? content : [{ type: "text" as const, text: content }, ...images] };
-    const command = store.command(id, { type: "edit_queued", item: item.id, held: false, ...changed });
+    const command = store.command(id, { type: "edit_queued", item: item.id, held: after, ...changed });
     // Refused: it left before the change arrived. What was written is not lost with it.
     store.answered(command).catch(() => {
       if (content === null) store.discard(command);

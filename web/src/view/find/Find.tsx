@@ -4,7 +4,7 @@
  */
 
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { findInMessages } from "../../model/search";
+import { findInMessages } from "../../model/find";
 import type { Message } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { usePageActions } from "../actions";

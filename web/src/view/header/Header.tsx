@@ -67,7 +67,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const actions: MenuAction[] = [
     { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
     { label: text.header.settings, icon: "sliders", onSelect: () => setSettings("all") },
-    { label: text.commands.branch, icon: "branch", onSelect: () => page.branch(id) },
+    { label: text.header.branch, icon: "branch", onSelect: () => page.branch(id) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
     ...(project === null
       ? []

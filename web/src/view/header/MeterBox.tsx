@@ -41,7 +41,7 @@ export default function MeterBox({ id, onShowFiles }: { id: string; onShowFiles:
       </dl>
       {files.length > 0 && (
         <>
-          <h2>{text.header.files(files.length)}</h2>
+          <h2>{later.meter.files(files.length)}</h2>
           <ul className="file-list">
             {files.slice(0, FILES_SHOWN).map((file) => (
               <li key={file.path}>
@@ -56,7 +56,7 @@ export default function MeterBox({ id, onShowFiles }: { id: string; onShowFiles:
             className="button small meter-files"
             onClick={onShowFiles}
           >
-            {text.header.showFiles}
+            {later.meter.showFiles}
           </button>
         </>
       )}
@@ -77,7 +77,7 @@ function Context({ context }: { context: ContextMeter | null }) {
     return (
       <>
         <h2>{text.header.context}</h2>
-        <p>{text.header.contextUnknown}</p>
+        <p>{later.meter.contextUnknown}</p>
       </>
     );
   }

@@ -111,7 +111,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
               ref={box}
               value={value}
               onChange={setValue}
-              placeholder={text.composer.placeholderFresh}
+              placeholder={later.fresh.placeholder}
               attachments={attachments}
               autoFocus={!matchMedia("(pointer: coarse)").matches}
               completes={{ project: place.refusal === null && folder.trim() ? folder.trim() : null, conversation: null }}

@@ -2,6 +2,7 @@
 
 import { useMemo } from "react";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { announcesSentences, announceSentences } from "../announcer/setting";
 import { copyText } from "../controls/Copy";
@@ -23,6 +24,8 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
   const store = useStore();
   const actions = usePageActions();
   const turn = usePicked(conversation ?? "", ({ state }) => state.turn?.id ?? null) ?? null;
+  const waits = usePicked(conversation ?? "", ({ state }) => state.queue.some((item) => !item.held)) ?? false;
+  const holds = usePicked(conversation ?? "", ({ state }) => state.queue.some((item) => item.held)) ?? false;
   const archived = usePicked(conversation ?? "", ({ state }) => state.archived) ?? false;
   const hasMessages = usePicked(conversation ?? "", ({ state }) => state.messages.length > 0) ?? false;
   const signedIn = usePick((snapshot) => snapshot.session.phase === "signed_in");
@@ -30,16 +33,16 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
   return useMemo(() => {
     const here = conversation === null ? [] : conversationCommands(conversation);
     return [
-      { name: text.commands.fresh, run: actions.goHome },
+      { name: later.commands.fresh, run: actions.goHome },
       ...here,
-      { name: text.commands.searchAll, run: () => ask("search") },
-      { name: text.commands.list, run: () => ask("list") },
+      { name: later.commands.searchAll, run: () => ask("search") },
+      { name: later.commands.list, run: () => ask("list") },
       ...Object.entries(screens).filter(([word]) => word !== "inspect").map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
-      ...THEMES.map((theme) => ({ name: text.commands.theme(theme), run: () => chooseTheme(theme) })),
-      { name: text.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
-      { name: text.commands.aloud(readsAloud()), run: () => readAloud(!readsAloud()) },
-      { name: text.commands.keys, key: "?", run: actions.showKeys },
-      ...(signedIn ? [{ name: text.commands.signOut, run: () => void store.signOut() }] : []),
+      ...THEMES.map((theme) => ({ name: later.commands.theme(theme), run: () => chooseTheme(theme) })),
+      { name: later.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
+      { name: later.commands.aloud(readsAloud()), run: () => readAloud(!readsAloud()) },
+      { name: later.commands.keys, key: "?", run: actions.showKeys },
+      ...(signedIn ? [{ name: later.commands.signOut, run: () => void store.signOut() }] : []),
     ];
 
     function toggleAnnouncements(): void {
@@ -52,29 +55,34 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
       const running: PaletteCommand[] =
         turn === null
           ? []
-          : [{ name: text.commands.stop, key: "Esc", run: () => store.command(id, { type: "interrupt", turn }) }];
+          : [
+              { name: later.commands.stop, key: "Esc", run: () => store.command(id, { type: "interrupt", turn }) },
+              ...(waits ? [{ name: later.commands.stopAndHold, run: () => store.command(id, { type: "interrupt", turn, hold_queue: true }) }] : []),
+            ];
+      const held: PaletteCommand[] = holds ? [{ name: later.commands.release, run: () => store.command(id, { type: "edit_queued", held: false }) }] : [];
       const resting: PaletteCommand[] =
         turn === null && hasMessages
-          ? [{ name: text.commands.regenerate, run: () => store.command(id, { type: "regenerate" }) }]
+          ? [{ name: later.commands.regenerate, run: () => store.command(id, { type: "regenerate" }) }]
           : [];
       return [
         ...running,
+        ...held,
         ...resting,
-        { name: text.commands.find, key: `${commandKey}F`, run: () => ask("find") },
-        { name: text.commands.end, key: "G", run: () => ask("end") },
-        { name: text.commands.start, key: "Shift+G", run: () => ask("start") },
-        { name: text.commands.settings, run: () => ask("settings") },
-        { name: text.commands.branch, run: () => actions.branch(id) },
-        { name: text.commands.rename, run: () => ask("rename") },
+        { name: later.commands.find, key: `${commandKey}F`, run: () => ask("find") },
+        { name: later.commands.end, key: "G", run: () => ask("end") },
+        { name: later.commands.start, key: "Shift+G", run: () => ask("start") },
+        { name: later.commands.settings, run: () => ask("settings") },
+        { name: text.header.branch, run: () => actions.branch(id) },
+        { name: later.commands.rename, run: () => ask("rename") },
         {
-          name: archived ? text.commands.unarchive : text.commands.archive,
+          name: archived ? later.commands.unarchive : later.commands.archive,
           run: () => store.command(id, { type: "update_conversation", archived: !archived }),
         },
         { name: text.list.share, run: () => actions.share(id) },
         { name: text.list.inspect, run: () => goTo(`/inspect/${id}`) },
-        { name: text.commands.copyId, run: () => void copyText(id) },
+        { name: later.commands.copyId, run: () => void copyText(id) },
       ];
     }
-  }, [conversation, store, actions, turn, archived, hasMessages, signedIn]);
+  }, [conversation, store, actions, turn, waits, holds, archived, hasMessages, signedIn]);
 }
 

@@ -43,9 +43,10 @@ function Server() {
   const [about, setAbout] = useState<About | null>(null);
   useEffect(() => {
     const leave = new AbortController();
+    // Who is not signed in is refused, and told by whom.
     fetch("/api/about", { signal: leave.signal })
-      .then((response) => response.json())
-      .then(setAbout, () => undefined);
+      .then((response) => response.json() as Promise<{ details: About }>)
+      .then(({ details }) => setAbout(details), () => undefined);
     return () => leave.abort();
   }, []);
   return <p className="door-server">{about && later.signIn.server(about.name, about.version)}</p>;

@@ -10,7 +10,7 @@ import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
 import { Changes } from "../diff/Changes";
 import { DiffView } from "../diff/DiffView";
-import { diffOfCall } from "../diff/lines";
+import { diffOfCall } from "../../model/lines";
 import { isPutDown, PlanItems } from "../dock/PlanLine";
 import { sayResolution } from "../dock/resolution";
 import { useMe } from "../me";

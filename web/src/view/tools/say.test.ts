@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import type { ToolBlock } from "../../protocol/events.gen";
+import * as lines from "../../model/lines";
+import { compareWith } from "../../model/stat";
 import { isExploring, kindOf, objectOf, sayGroup, sayTool } from "./say";
 
 function call(name: string, input: unknown, fields: Partial<ToolBlock> = {}): ToolBlock {
@@ -61,7 +63,8 @@ test("hidden characters in a command are visible in its line", () => {
   expect(sayTool(call("shell", { command: "rm \u202etxt.exe" })).object).toBe("rm ⟨202E⟩txt.exe");
 });
 
-test("an edit counts its lines", () => {
+test("an edit counts its lines once comparing them is loaded", () => {
+  compareWith(lines);
   expect(sayTool(call("edit", { path: "a.py", old: "x\ny\n", new: "x\nz\nw\n" })).result).toBe("+2 −1");
 });
 

@@ -10,7 +10,7 @@ import { said, text } from "../../text";
 import type { IconName } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { total } from "../../model/changes";
-import { diffOfCall, statOf } from "../diff/lines";
+import { statOfCall } from "../../model/stat";
 
 export type ToolKind = keyof typeof text.tool.verbs;
 
@@ -212,10 +212,8 @@ function outcomeOf(block: ToolBlock, kind: ToolKind): string {
     case "write":
     case "patch": {
       if (block.changes.length > 0) return changesOf(block);
-      const diff = diffOfCall(block.name, block.input);
-      if (!diff) return "";
-      const { added, removed } = statOf(diff.lines);
-      return sayStat(added, removed);
+      const stat = statOfCall(block.name, block.input);
+      return stat ? sayStat(stat.added, stat.removed) : "";
     }
     case "plan":
       return sayPlan(block.input);

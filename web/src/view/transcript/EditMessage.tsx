@@ -43,7 +43,7 @@ export default function EditMessage({ row }: { row: UserRow }) {
       <textarea
         ref={field}
         className="bare-field user-edit"
-        aria-label={text.message.editLabel}
+        aria-label={later.edit.label}
         autoFocus
         rows={1}
         readOnly={!isWhole}
@@ -63,13 +63,13 @@ export default function EditMessage({ row }: { row: UserRow }) {
       <Images urls={row.images} />
       <div className="edit-bar">
         <span className="hint" role="status">
-          {isWhole ? text.message.editHint : failed ? later.edit.failed : later.edit.loading}
+          {isWhole ? later.edit.hint : failed ? later.edit.failed : later.edit.loading}
         </span>
         <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
           {text.message.cancel}
         </button>
         <button type="button" className="button primary small" onClick={send} disabled={!isWhole}>
-          {text.message.editSend}
+          {later.edit.send}
         </button>
       </div>
     </div>

@@ -1,6 +1,6 @@
 /** An agent's text. The model has parsed it into parts; a part that did not change is not touched again. */
 
-import { memo, useLayoutEffect, useRef } from "react";
+import { memo, useLayoutEffect, useRef, type ReactElement } from "react";
 import type { MarkdownPart } from "../../model/markdown";
 import { CodeBlock } from "../code/CodeBlock";
 import { graft } from "./graft";
@@ -13,14 +13,29 @@ interface MarkdownProps {
 export function Markdown({ place, parts }: MarkdownProps) {
   return (
     <div className="md">
-      {parts.map((part) => (
-        <Part key={part.key} place={`${place}:${part.key}`} part={part} />
-      ))}
+      {parts.map((part) => elementOf(part, place))}
     </div>
   );
 }
 
-const Part = memo(function Part({ place, part }: { place: string; part: MarkdownPart }) {
+/** React passes over an element it knows. A long answer has hundreds of parts, of which the last ones change with every token. */
+const elements = new WeakMap<MarkdownPart, ReactElement<PartProps>>();
+
+function elementOf(part: MarkdownPart, place: string): ReactElement {
+  const known = elements.get(part);
+  const here = `${place}:${part.key}`;
+  if (known?.props.place === here) return known;
+  const element = <Part key={part.key} place={here} part={part} />;
+  elements.set(part, element);
+  return element;
+}
+
+interface PartProps {
+  place: string;
+  part: MarkdownPart;
+}
+
+const Part = memo(function Part({ place, part }: PartProps) {
   if (part.kind === "code") {
     return <CodeBlock place={place} language={part.language} code={part.code} open={part.open} />;
   }

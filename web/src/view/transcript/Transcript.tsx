@@ -68,7 +68,8 @@ function Scroller({ conversation, place }: ScrollerProps) {
 
   const loadOlder = useCallback(() => {
     const element = scroller.current;
-    if (element && element.scrollTop < LOAD_OLDER_PX && older === "more") void store.loadOlder(id);
+    // First what costs nothing: asking where it stands makes the browser lay everything out, and following moves it often.
+    if (older === "more" && element && element.scrollTop < LOAD_OLDER_PX) void store.loadOlder(id);
   }, [store, id, older]);
   useEffect(loadOlder, [loadOlder, prependCount]);
 
@@ -287,12 +288,16 @@ function useFollow(scroller: { current: HTMLDivElement | null }, rowCount: numbe
   useEffect(() => {
     const element = scroller.current;
     if (!element) return;
-    let last = element.scrollTop;
+    let last: number | null = element.scrollTop;
     const onScroll = (): void => {
+      // Following moves it with every line: where it stands is asked only when the reader may have moved it.
+      if (performance.now() >= intentUntil.current) {
+        last = null;
+        return;
+      }
       const { scrollTop } = element;
       const atEnd = isAtEnd(element);
-      const readers = performance.now() < intentUntil.current;
-      if (readers && (atEnd || scrollTop !== last)) report({ type: "scrolled", atEnd });
+      if (atEnd || scrollTop !== last) report({ type: "scrolled", atEnd });
       last = scrollTop;
     };
     element.addEventListener("scroll", onScroll, { passive: true });

@@ -1,0 +1,103 @@
+import { expect, test } from "vitest";
+import type { SocketLike } from "./ports";
+import { Relay, type RelayNews, type RelayOrder, type WorkerLike } from "./relay";
+
+class FakeWorker implements WorkerLike {
+  readonly orders: RelayOrder[] = [];
+  onmessage: WorkerLike["onmessage"] = null;
+  onerror: WorkerLike["onerror"] = null;
+
+  postMessage(order: RelayOrder): void {
+    this.orders.push(order);
+  }
+
+  ended = false;
+
+  terminate(): void {
+    this.ended = true;
+  }
+
+  say(data: RelayNews): void {
+    this.onmessage?.({ data });
+  }
+}
+
+function setUp() {
+  const worker = new FakeWorker();
+  const direct: string[] = [];
+  const relay = new Relay(
+    () => worker,
+    (address) => {
+      direct.push(address);
+      return socketOf();
+    },
+  );
+  return { worker, direct, relay };
+}
+
+function socketOf(): SocketLike {
+  return { send: () => {}, close: () => {}, onopen: null, onmessage: null, onclose: null };
+}
+
+function heardBy(socket: SocketLike): unknown[] {
+  const heard: unknown[] = [];
+  socket.onopen = () => heard.push("open");
+  socket.onmessage = ({ data }) => heard.push(data);
+  socket.onclose = (closed) => heard.push(closed);
+  return heard;
+}
+
+test("a socket says and hears through the worker", () => {
+  const { worker, relay, direct } = setUp();
+  const socket = relay.open("ws://here/");
+  const heard = heardBy(socket);
+  socket.send("hello");
+  socket.close(1000);
+  expect(worker.orders).toEqual([
+    { kind: "open", number: 1, address: "ws://here/" },
+    { kind: "send", text: "hello" },
+    { kind: "close", code: 1000 },
+  ]);
+  worker.say({ kind: "opened", number: 1 });
+  worker.say({ kind: "message", number: 1, text: "a\nb" });
+  worker.say({ kind: "closed", number: 1, code: 4401, reason: "no" });
+  expect(heard).toEqual(["open", "a\nb", { code: 4401, reason: "no" }]);
+  expect(direct).toEqual([]);
+});
+
+test("what the socket of before still says is not taken for the new one's, and it closes no other", () => {
+  const { worker, relay } = setUp();
+  const first = relay.open("ws://here/");
+  const second = relay.open("ws://here/");
+  const heard = heardBy(second);
+  worker.say({ kind: "message", number: 1, text: "late" });
+  worker.say({ kind: "closed", number: 1, code: 1000, reason: "" });
+  first.close(1000);
+  expect(heard).toEqual([]);
+  expect(worker.orders.map(({ kind }) => kind)).toEqual(["open", "open"]);
+});
+
+test("a worker that cannot be started leaves the page a socket of its own", () => {
+  const direct: string[] = [];
+  const relay = new Relay(
+    () => {
+      throw new Error("no workers here");
+    },
+    (address) => {
+      direct.push(address);
+      return socketOf();
+    },
+  );
+  relay.open("ws://here/");
+  expect(direct).toEqual(["ws://here/"]);
+});
+
+test("a worker that falls over ends its socket, and the next is the page's own", () => {
+  const { worker, relay, direct } = setUp();
+  const heard = heardBy(relay.open("ws://here/"));
+  worker.onerror?.(undefined as never);
+  expect(heard).toEqual([{ code: 1006, reason: "" }]);
+  expect(worker.ended).toBe(true);
+  relay.open("ws://here/");
+  expect(direct).toEqual(["ws://here/"]);
+});
