@@ -258,7 +258,8 @@ async def test_stop_in_the_middle_of_a_batch_kills_what_ignores_signals_and_says
 
 # -- questions and plans wait in the same place
 
-QUESTION = Call(name="ask_user", input={"questions": [{"question": "Which store?", "options": [{"label": "SQLite"}]}]})
+STORES = [{"label": "SQLite"}, {"label": "PostgreSQL"}]
+QUESTION = Call(name="ask_user", input={"questions": [{"question": "Which store?", "options": STORES}]})
 PLAN = Call(name="plan", input={"summary": "Two steps", "items": [{"title": "Look"}, {"title": "Leap"}]})
 
 

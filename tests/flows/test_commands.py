@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from palaver.backends.script import Say, Tool, Wait
+from palaver.schema.commands import Command, Order
 from tests.flows.served import WAIT_S, Served, ended_turn, serving
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +101,74 @@ async def test_two_clients_race_for_a_request_and_one_decision_is_recorded(tmp_p
     resolved = [event for event in events if event["type"] == "request.resolved"]
     assert len(resolved) == 1
     assert state["requests"][0]["resolution"]["verdict"] == resolved[0]["verdict"]
+
+
+async def test_interrupt_that_holds_the_queue_keeps_it_over_a_restart_until_all_are_let_go(tmp_path: Path) -> None:
+    stop = {"type": "interrupt", "hold_queue": True, "client_request_id": "stop"}
+    async with serving(tmp_path, (Say("Half"), Wait("gate"))) as server:
+        conversation = await server.create()
+        await server.send(conversation, "go")
+        async with asyncio.timeout(WAIT_S):
+            await server.agent.reached("gate")
+        for text in ("one", "two"):
+            await server.send(conversation, text, merge=True)
+        stopped = await server.command(conversation, **stop)
+        events = await server.settled(conversation)
+        own = [event["type"] for event in events if event.get("client_request_id") == "stop"]
+        assert own[:2] == ["queue.edited", "queue.edited"]
+        assert own[-1] == "turn.interrupted"
+
+    async with serving(tmp_path, (Say("Done."),)) as server:
+        again = await server.command(conversation, **stop)
+        state = await server.state(conversation)
+        assert again.json() == stopped.json()
+        assert (state.get("turn"), [item["held"] for item in state["queue"]]) == (None, [True, True])
+        await server.send(conversation, "in between")
+        await server.settled(conversation, after=state["seq"])
+        state = await server.state(conversation)
+        assert [item["held"] for item in state["queue"]] == [True, True]
+
+        released = await server.command(conversation, type="edit_queued", held=False)
+        events = await server.settled(conversation, after=state["seq"])
+
+    assert released.status_code == 202
+    (turn,) = [event for event in events if event["type"] == "turn.started"]
+    said = {event["message"]: event["content"][0]["text"] for event in events if event["type"] == "message.added"}
+    assert [said[message] for message in turn["trigger"]["messages"]] == ["one", "two"]
+
+
+async def test_release_of_all_that_is_repeated_lets_nothing_go_that_was_held_since(tmp_path: Path) -> None:
+    release = {"type": "edit_queued", "held": False, "client_request_id": "release"}
+    async with serving(tmp_path, (Say("Half"), Wait("gate"))) as server:
+        conversation = await server.create()
+        await server.send(conversation, "go")
+        async with asyncio.timeout(WAIT_S):
+            await server.agent.reached("gate")
+        await server.send(conversation, "wait")
+        await server.command(conversation, type="edit_queued", held=True)
+        first = await server.command(conversation, **release)
+        released = await server.state(conversation)
+        await server.command(conversation, type="edit_queued", held=True)
+        again = await server.command(conversation, **release)
+        other = await server.command(conversation, **{**release, "held": True})
+        state = await server.state(conversation)
+    assert (first.status_code, again.json(), other.status_code) == (202, first.json(), 409)
+    assert [[queued["held"] for queued in known["queue"]] for known in (released, state)] == [[False], [True]]
+
+
+SERVERS_OWN = sorted(
+    str(order.__struct_config__.tag) for order in {*get_args(Order)} - {*get_args(Command)} if order is not Command
+)
+
+
+@pytest.mark.parametrize("type", SERVERS_OWN)
+async def test_order_that_only_the_server_gives_is_refused_from_a_client(shared: Served, type: str) -> None:
+    conversation = await shared.create()
+    before = (await shared.state(conversation))["seq"]
+    answer = await shared.command(conversation, type=type, content="Dig", trigger="task", turn="chosen", reason="user")
+    assert answer.status_code == 400
+    assert type in answer.json()["message"]
+    assert (await shared.state(conversation))["seq"] == before
 
 
 async def test_interrupt_ends_the_turn_keeps_its_text_and_may_be_repeated(tmp_path: Path) -> None:

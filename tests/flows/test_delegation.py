@@ -55,7 +55,7 @@ async def begin(work: Work, *orders: str, agent: str = "coordinator", **params: 
 
 
 async def children(work: Work, conversation: str, count: int = 1) -> list[str]:
-    """The subagents of a conversation in the order of their calls, once so many have begun."""
+    """The subagents of a conversation in the order of their calls, once so many are told of; they begin right after."""
     events = await work.until(conversation, nth(count, "subagent.started"))
     return [str(event["subagent"]) for event in in_order(events, "subagent.started")]
 

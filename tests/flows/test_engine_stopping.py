@@ -22,7 +22,8 @@ from tests.unit.tools.workshop import processes_with
 pytestmark = pytest.mark.anyio
 
 EDITORS = {"name": "rename", "description": "Renames.", "parameters": {"type": "object"}}
-QUESTION = Call(name="ask_user", input={"questions": [{"question": "Which store?", "options": [{"label": "SQLite"}]}]})
+STORES = [{"label": "SQLite"}, {"label": "PostgreSQL"}]
+QUESTION = Call(name="ask_user", input={"questions": [{"question": "Which store?", "options": STORES}]})
 
 
 @pytest.fixture(scope="module", params=WIRES)

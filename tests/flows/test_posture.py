@@ -70,17 +70,22 @@ async def test_without_a_token_everything_is_refused(stranger: httpx.AsyncClient
     assert answer.json()["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("path", ["/api/health", "/api/about", "/", "/c/anything"])
+@pytest.mark.parametrize("path", ["/api/health", "/", "/c/anything"])
 async def test_health_and_the_page_need_no_token(stranger: httpx.AsyncClient, path: str) -> None:
     answer = await stranger.get(path)
 
     assert answer.status_code == 200
 
 
-async def test_door_says_whose_it_is(stranger: httpx.AsyncClient) -> None:
+async def test_refusal_says_whose_door_it_is(stranger: httpx.AsyncClient) -> None:
     answer = await stranger.get("/api/about")
 
-    assert answer.json() == {"name": "Palaver", "version": "0.1.0"}
+    assert answer.status_code == 401
+    assert answer.json()["details"] == {"name": "Palaver", "version": "0.1.0"}
+
+
+async def test_whoever_is_let_in_is_told_whose_server_it_is(shared: Served) -> None:
+    assert (await shared.http.get("/api/about")).json() == {"name": "Palaver", "version": "0.1.0"}
 
 
 async def test_token_in_a_query_string_is_not_a_token(shared: Served, stranger: httpx.AsyncClient) -> None:
@@ -313,8 +318,8 @@ def tokens(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("kind", "allowed"),
     [
-        ("human", {"read", "send", "bold", "decide"}),
-        ("agent", {"read", "send"}),
+        ("human", {"read", "send", "hold", "release", "bold", "decide"}),
+        ("agent", {"read", "send", "hold", "release"}),
         ("observer", {"read"}),
     ],
 )
@@ -328,6 +333,8 @@ async def test_token_may_do_what_its_kind_may(
         answers = {
             "read": await server.http.get(f"/api/conversations/{conversation}/snapshot", headers=headers),
             "send": await server.http.post(commands, json={"type": "set_draft", "text": "x"}, headers=headers),
+            "hold": await server.http.post(commands, json={"type": "interrupt", "hold_queue": True}, headers=headers),
+            "release": await server.http.post(commands, json={"type": "edit_queued", "held": False}, headers=headers),
             "bold": await server.http.post(
                 commands, json={"type": "set_params", "patch": {"mode": "full"}}, headers=headers
             ),

@@ -69,7 +69,7 @@ class _Child:
     agent: str
     origin: Origin
     run: str | None = None
-    """The turn it was begun with; None: nobody knows yet whether it has begun."""
+    """The turn it is begun with; None: nobody need have been told of it yet."""
     turn: str | None = None
     """The turn it is in: another one, after it had yielded."""
 
@@ -114,11 +114,11 @@ class Delegation:
             state = await self._at_rest(child)
             await self._put_away(child, state)
         except PalaverError as failure:
-            await to_the_end(self._stop(child))
+            await to_the_end(self._stop(child, caller))
             return await self._told(caller, child, "failed", failure.message, None)
         except BaseException:
             # A stop: the parent's own settling has recorded the end, and waits for nothing but this.
-            await to_the_end(self._stop(child))
+            await to_the_end(self._stop(child, caller))
             raise
         ending, text = _outcome(state)
         return await self._told(caller, child, ending, text, _cost_of(state))
@@ -138,25 +138,28 @@ class Delegation:
             ),
         )
         await self._directory.begin_as(child.conversation, created, child.origin)
-        order = Deliver(
-            content=task.prompt,
-            trigger="task",
-            # A circle of agents is one, also where a part of it is a task.
-            hops=state.turn.trigger.hops if state.turn else 0,
-            parent=caller.id,
-            client_request_id=f"task-{child.conversation}",
-        )
-        accepted = await self._directory.command(child.conversation, order, child.origin)
-        child.run = child.turn = accepted.turn
+        run = self._ids.new()
+        # Told before it begins: whoever follows both hears of the child before the child speaks.
         await caller.tell(
             SubagentStarted(
                 subagent=child.conversation,
                 agent=record.id,
                 task=task.prompt[:TASK_CHARS],
                 call=task.call or None,
-                run=child.run,
+                run=run,
             )
         )
+        child.run = child.turn = run
+        order = Deliver(
+            content=task.prompt,
+            trigger="task",
+            # A circle of agents is one, also where a part of it is a task.
+            hops=state.turn.trigger.hops if state.turn else 0,
+            parent=caller.id,
+            turn=run,
+            client_request_id=f"task-{child.conversation}",
+        )
+        await self._directory.command(child.conversation, order, child.origin)
 
     async def _at_rest(self, child: _Child) -> State:
         """The view once it is done: an agent that yielded to wait for a process of its own goes on when that ends."""
@@ -189,10 +192,12 @@ class Delegation:
         if state.turn is None and open_requests(state):
             await self._directory.command(child.conversation, Interrupt(turn=child.turn), child.origin)
 
-    async def _stop(self, child: _Child) -> None:
+    async def _stop(self, child: _Child, caller: Caller) -> None:
+        # A stop may come when that it began is on record, and before we hear so.
+        is_told = any(known.conversation == child.conversation for known in caller.state.subagents)
         try:
             async with asyncio.timeout(STOP_S):
-                if child.run is None:
+                if child.run is None and not is_told:
                     # Cut off before anybody was told of it, whether or not it is there.
                     await self._directory.command(child.conversation, DeleteConversation(), child.origin)
                     return

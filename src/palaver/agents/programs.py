@@ -11,6 +11,7 @@ from palaver.backends.base import Backend, Readiness
 from palaver.clock import Clock
 from palaver.schema.records import AgentRecord
 from palaver.tools.agents_message import NAME as AGENTS_MESSAGE
+from palaver.tools.ask_user import SPEC as ASK_SPEC
 from palaver.tools.knowledge import SEARCH_SPEC
 from palaver.tools.task import NAME as TASK
 from palaver.tools.toolbox import Toolbox
@@ -31,6 +32,8 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     policy, standing = toolbox.policy, toolbox.standing
     others = toolbox.only(OTHERS)
     offered = toolbox.only((*OTHERS, SEARCH_SPEC.name))
+    # Codex has a question of its own; Claude Code is given ours with its turn.
+    asking = toolbox.only((*OTHERS, SEARCH_SPEC.name, ASK_SPEC.name))
 
     def claude() -> Backend:
         from palaver.backends.claude import ClaudeBackend
@@ -55,7 +58,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def pi() -> Backend:
         from palaver.backends.pi import PiBackend
 
-        return PiBackend(clock, environment, policy=policy, standing=standing, others=offered)
+        return PiBackend(clock, environment, policy=policy, standing=standing, others=asking)
 
     def pi_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.pi import readiness
@@ -65,7 +68,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def acp() -> Backend:
         from palaver.backends.acp import AcpBackend
 
-        return AcpBackend(clock, environment, policy=policy, standing=standing, others=offered)
+        return AcpBackend(clock, environment, policy=policy, standing=standing, others=asking)
 
     def acp_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.acp import readiness

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from palaver.cli.connection import complain
-from palaver.cli.output import Bar, print_json, progress
+from palaver.cli.output import Bar, counted, print_json, progress
 from palaver.client import Client
 from palaver.client.conversations import TakenOver
 from palaver.errors import CallerError, TooLarge
@@ -89,9 +89,9 @@ class Report:
             print(f"{self.done} of {self.of}", file=sys.stderr, flush=True)
 
     def tell(self, program: Program) -> None:
-        verb = "would be" if self.dry else "were"
+        verb = "would be" if self.dry else "was" if self.messages == 1 else "were"
         print(
-            f"{self.of} conversations of {program} looked at; {self.messages} messages {verb} added.",
+            f"{counted(self.of, 'conversation')} of {program} looked at; {counted(self.messages, 'message')} {verb} added.",
             file=sys.stderr,
         )
         for outcome, words in WORDS.items():

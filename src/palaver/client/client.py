@@ -48,7 +48,7 @@ class Client(Conversations, Following, Agents, Runs, Projects):
         return await self._get("/api/health", dict[str, Any])
 
     async def about(self) -> Mapping[str, Any]:
-        """The server's `name` and `version`. Needs no token."""
+        """The server's `name` and `version`."""
         return await self._get("/api/about", dict[str, Any])
 
     async def session(self) -> Mapping[str, Any]:

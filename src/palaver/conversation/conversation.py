@@ -270,7 +270,8 @@ class Conversation:
             if self._state.turn is None:
                 self._unsettled = None
         # The turn first: whoever waits for its first word waits longer than whoever sent the message, or reads along.
-        self._running.agree_with(self._state, closing=bool(batch.stopping))
+        # One that is still to be settled does not go on: what it did last is not on record.
+        self._running.agree_with(self._state, may_start=not batch.stopping and self._unsettled is None)
         if lines:
             body = b"\n".join(lines) + b"\n"
             self._around.feed.publish(self.id, batch.events[0].seq, batch.events[-1].seq, body)

@@ -122,6 +122,8 @@ class Inbox:
     async def take(self) -> list[Post]:
         """Everything that has gathered, at least one post."""
         self._awaited = True
+        # Whoever waits for what was just published goes before the next decision.
+        await asyncio.sleep(0)
         await self._posted.wait()
         self._awaited = False
         self._posted.clear()

@@ -28,12 +28,12 @@ class Running:
     def __bool__(self) -> bool:
         return self._active is not None
 
-    def agree_with(self, state: State, *, closing: bool = False) -> None:
+    def agree_with(self, state: State, *, may_start: bool = True) -> None:
         """End what the log ended, start what it started."""
         wanted = state.turn
         if self._active is not None and (wanted is None or wanted.id != self._active[0]):
             self.end()
-        if wanted is not None and self._active is None and not closing:
+        if wanted is not None and self._active is None and may_start:
             folder = self._around.folder_of(state)
             run = self._run(wanted.id, wanted.agent, folder, self._ending)
             self._active, self._ending = (wanted.id, asyncio.create_task(run, name=f"turn {wanted.id}")), None

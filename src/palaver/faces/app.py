@@ -72,7 +72,8 @@ def build_app(
         logging_config=None,
     )
     hosts = allowed_hosts(server.port, public_hosts)
-    return Gate(litestar, Page(page_folder), server.keys, server.failures, hosts, server.port)
+    door = {"name": server.name, "version": server.version}
+    return Gate(litestar, Page(page_folder), server.keys, server.failures, hosts, server.port, door)
 
 
 def _openapi(server: Server) -> OpenAPIConfig:

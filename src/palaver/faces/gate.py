@@ -6,7 +6,7 @@ does it carry a token or a cookie of ours. Then the answer gets the headers ever
 untouched: only the first message of a response is looked at.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +34,7 @@ _HEADERS: dict[bytes, bytes] = {
     b"cache-control": b"no-store",
 }
 
-OPEN = frozenset({("GET", "/api/health"), ("GET", "/api/about"), ("POST", "/api/session")})
+OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"})
@@ -70,8 +70,19 @@ class _Asked:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, page: Page, keys: Keys, failures: Failures, hosts: frozenset[str], port: int):
+    def __init__(
+        self,
+        app: ASGIApp,
+        page: Page,
+        keys: Keys,
+        failures: Failures,
+        hosts: frozenset[str],
+        port: int,
+        door: Mapping[str, str],
+    ) -> None:
+        """`door`: what the server says of itself to whoever has to sign in first."""
         self._app = app
+        self._door = door
         self._page = page
         self._keys = keys
         self._failures = failures
@@ -129,7 +140,8 @@ class Gate:
         if found is None:
             raise Unauthorized(
                 "Sign in first: send `Authorization: Bearer <token>` with the text of the file `token` in the "
-                "server's data directory, or open the link that `palaver serve` printed."
+                "server's data directory, or open the link that `palaver serve` printed.",
+                **self._door,
             )
         return found
 

@@ -31,10 +31,13 @@ class Hanging:
             await self.send(message)
             return
         stream.unsent_bytes += size_bytes
+        self._begun += 1
         try:
-            await self.send(message)
+            # Not by way of `send`: every piece for every reader passes here.
+            await self._send(message)
         finally:
             stream.unsent_bytes -= size_bytes
+        self._ended += 1
 
     def look(self) -> bool:
         """Whether the write that was going on at the last look still is."""

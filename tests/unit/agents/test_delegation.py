@@ -10,6 +10,8 @@ import pytest
 from palaver.agents.delegation import REPORT_CHARS, WIDTH
 from palaver.backends.base import Turn
 from palaver.conversation.beginnings import Wishes
+from palaver.conversation.others import Task
+from palaver.conversation.turn import RunningTurn
 from palaver.errors import Gone, ProviderRefused
 from palaver.history.reading import Recorded
 from palaver.log.base import Claim
@@ -24,6 +26,7 @@ from palaver.schema.events import (
     SubagentStarted,
     TurnFinished,
     TurnStarted,
+    decode_event,
     encode_event,
 )
 from palaver.schema.records import AgentRecord
@@ -51,12 +54,21 @@ def ends(outcome: TurnFinished, *before: str) -> Script:
 async def test_task_is_done_in_a_conversation_of_its_own_and_reported() -> None:
     reports: list[Report] = []
     scripts = {"go": delegates(("digger", "Dig a hole"), reports=reports), "Dig a hole": says("It is dug.")}
-    async with open_crew(DIGGER, scripts=scripts) as crew:
+    log = MemoryLog()
+    async with open_crew(DIGGER, log=log, scripts=scripts) as crew:
         conversation = await crew.begin_with("go")
         state = await crew.at_rest(conversation)
         child = await crew.directory.state(state.subagents[0].conversation)
         (began,) = [event for event in await crew.events(child.conversation) if isinstance(event, TurnStarted)]
         events = await crew.events(conversation)
+        told = [
+            event
+            for _, segment in await log.read_all(0)
+            for event in map(decode_event, segment.body.splitlines())
+            if isinstance(event, SubagentStarted | TurnStarted)
+        ]
+    # In the order of the whole log: the parent's turn, that there is a child, the child's turn.
+    assert told[1:] == [next(event for event in events if isinstance(event, SubagentStarted)), began]
     assert reports == [Report(ok=True, text="It is dug.", conversation=child.conversation)]
     assert child.parent is not None
     assert (child.parent.kind, child.parent.conversation, child.parent.root) == ("subagent", conversation, conversation)
@@ -205,12 +217,11 @@ async def test_child_stopped_by_a_person_is_reported_and_the_caller_goes_on() ->
 
 
 async def test_stop_takes_the_whole_tree_down_and_nobody_else() -> None:
-    deep, other = asyncio.Event(), asyncio.Event()
     scripts = {
         "go": delegates(("digger", "middle"), ("digger", "middle")),
         "middle": delegates(("digger", "deep")),
-        "deep": never(deep),
-        "other": never(other),
+        "deep": never(asyncio.Event()),
+        "other": never(asyncio.Event()),
     }
     async with open_crew(DIGGER, scripts=scripts) as crew:
         bystander = await crew.begin_with("other")
@@ -218,7 +229,9 @@ async def test_stop_takes_the_whole_tree_down_and_nobody_else() -> None:
         await crew.until(conversation, lambda state: len(state.subagents) == 2)
         middles = [one.conversation for one in (await crew.directory.state(conversation)).subagents]
         deeps = [await crew.child_of(middle) for middle in middles]
-        await asyncio.wait_for(deep.wait(), WAIT_S)
+        # Both: one may be told of and not have begun.
+        for one in deeps:
+            await crew.until(one, lambda state: state.turn is not None)
         await crew.do(conversation, Interrupt())
         states = [await crew.at_rest(one) for one in (conversation, *middles, *deeps)]
         beside = await crew.directory.state(bystander)
@@ -228,6 +241,42 @@ async def test_stop_takes_the_whole_tree_down_and_nobody_else() -> None:
     assert [one.status for state in states for one in state.subagents] == ["cancelled"] * 4
     assert [event.outcome for event in ended] == ["cancelled"] * 2
     assert beside.turn is not None
+
+
+async def test_child_that_was_told_of_when_the_stop_came_is_kept() -> None:
+    told = asyncio.Event()
+
+    class Overtaken:
+        """Implements `Caller`: what it tells is on disk, and the stop comes before it hears so."""
+
+        def __init__(self, turn: RunningTurn) -> None:
+            self.id, self.agent_id, self.mode = turn.id, turn.agent_id, turn.mode
+            self._turn = turn
+
+        @property
+        def state(self) -> State:
+            return self._turn.state
+
+        async def tell(self, *events: KnownEvent) -> None:
+            await self._turn.tell(*events)
+            told.set()
+            await asyncio.Event().wait()
+
+    async def script(turn: Turn) -> AsyncIterator[KnownEvent]:
+        assert isinstance(turn, RunningTurn)
+        await turn.others.delegate(Overtaken(turn), Task("digger", "Dig", "call-0"))
+        yield TurnFinished(outcome="completed")
+
+    async with open_crew(DIGGER, scripts={"go": script}) as crew:
+        conversation = await crew.begin_with("go")
+        await asyncio.wait_for(told.wait(), WAIT_S)
+        await crew.do(conversation, Interrupt())
+        state = await crew.at_rest(conversation)
+        await asyncio.wait_for(crew.player.at_rest.wait(), WAIT_S)
+        child = await crew.directory.state(state.subagents[0].conversation)
+    assert state.subagents[0].status == "cancelled"
+    # Whoever follows the link finds it, though it never began.
+    assert (child.deleted, child.last_turn) == (False, None)
 
 
 async def test_stopping_one_branch_leaves_its_sibling_at_work() -> None:

@@ -462,7 +462,6 @@ async def test_task_of_the_server_wakes_by_itself_and_ends_with_it(tmp_path: Pat
         async with asyncio.timeout(WAIT_S):
             while not await here.prompts("anna"):
                 await here.clock.advance(1)
-                await asyncio.sleep(0.001)
         await here.at_rest()
         prompts = await here.prompts("anna")
 

@@ -63,7 +63,7 @@ async def health() -> Health:
 
 @get("/api/about", operation_id="about", tags=["session"])
 async def about(server: Server) -> About:
-    """Whose door this is, and which version stands behind it. Needs no token."""
+    """Whose server this is, and its version. Whoever has to sign in first reads the same in the `details` of the refusal."""
     return About(name=server.name, version=server.version)
 
 

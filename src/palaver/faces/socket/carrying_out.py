@@ -6,7 +6,10 @@ Called by the connection. Holds no state; whoever may not ask is told so.
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from palaver.errors import Invalid, NotFound
+import msgspec
+
+from palaver.core.state import find_request
+from palaver.errors import Gone, Invalid, NotFound
 from palaver.faces.keys import Principal, Role
 from palaver.faces.server import ServerParts, require
 from palaver.faces.socket.asked import (
@@ -19,8 +22,8 @@ from palaver.faces.socket.asked import (
 )
 from palaver.faces.socket.asking import SCOPES, answers_of
 from palaver.schema.base import Origin
-from palaver.schema.commands import Command, Interrupt, RemoveQueued, ResolveRequest, SendMessage, SetParams
-from palaver.schema.view import Request
+from palaver.schema.commands import Answer, Command, Interrupt, RemoveQueued, ResolveRequest, SendMessage, SetParams
+from palaver.schema.view import Request, Resolution
 
 
 async def carry_out(order: Order, home: str | None, who: Principal, origin: Origin, server: ServerParts) -> None:
@@ -46,7 +49,9 @@ async def carry_out(order: Order, home: str | None, who: Principal, origin: Orig
             assert_never(order)
     if conversation is None:
         raise Invalid("`sessionId`: say which session is meant.")
-    await server.directory.command(conversation, command, origin)
+    accepted = await server.directory.command(conversation, command, origin)
+    if isinstance(command, ResolveRequest) and not accepted.applied:
+        await _hear_what_stands(conversation, command, origin, server)
 
 
 def _role_for(order: Order) -> Role:
@@ -63,7 +68,7 @@ def _queue_of(message: str, server: ServerParts) -> str:
 
 async def _answer(order: ToolInteractionResponse, server: ServerParts) -> ResolveRequest:
     state = await server.directory.state(order.session_id)
-    request = next((known for known in state.requests if known.id == order.interaction_id), None)
+    request = find_request(state, order.interaction_id)
     if request is None or order.call_id not in ("", request.call):
         raise NotFound("No such interaction in this session.")
     given = order.action in ("approve", "submit")
@@ -78,6 +83,22 @@ async def _answer(order: ToolInteractionResponse, server: ServerParts) -> Resolv
     if given and request.kind == "approval" and order.approval_scope != "once":
         answer.update(scope=SCOPES[order.approval_scope], offer=_widest(request))
     return ResolveRequest(request=request.id, verdict="allow" if given else "deny", text=order.reason or None, **answer)
+
+
+async def _hear_what_stands(conversation: str, given: ResolveRequest, origin: Origin, server: ServerParts) -> None:
+    """The first answer stands. Raises Gone for every other; the same one, said again over the same socket, is no other."""
+    request = find_request(await server.directory.state(conversation, tail=0), given.request)
+    recorded = request.resolution if request else None
+    if recorded is None or recorded.status != "answered":
+        raise Gone("This interaction is over: it has expired or was called off. Your answer had no effect.")
+    if recorded.by is None or recorded.by.client != origin.client or _said(recorded) != _said(given):
+        raise Gone("This interaction was answered before, and that answer stands. Yours had no effect.")
+
+
+def _said(answer: ResolveRequest | Resolution) -> tuple[object, ...]:
+    # From a snapshot they come as plain data.
+    answers = msgspec.convert(answer.answers, tuple[Answer, ...], from_attributes=True)
+    return answer.verdict, answer.then, answer.scope, answer.offer, answers, answer.text, answer.input
 
 
 def _widest(request: Request) -> int:

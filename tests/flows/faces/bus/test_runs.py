@@ -56,7 +56,9 @@ async def test_runs_are_listed_with_their_children_and_their_context(tmp_path: P
     assert [message["role"] for message in raw["messages"]] == ["user", "agent", "agent"]
     assert raw["messages"][0]["text"] == words
     assert unknown.status_code == 404
-    # A subagent's words are its own session's; the parent is told that it began and what came of it.
+    # A subagent's words are its own session's; the parent is told that it began, first of all, and what came of it.
+    of_the_child = [event for event in told if child["session_id"] in str(event) and event.get("phase") != "sync"]
+    assert of(of_the_child[:1], "run", "subagent_spawned")
     (spawned,), (result,) = of(told, "run", "subagent_spawned"), of(told, "run", "subagent_result")
     assert (spawned["session_id"], spawned["agent_id"]) == (began["session_id"], "coordinator")
     assert spawned["data"] == {

@@ -171,5 +171,6 @@ async def test_full_queue_is_told_to_the_poster(tmp_path: Path) -> None:
         conversation = await served.create()
         async with inbox(served, "human", conversation) as human:
             await human.say("Begin")
-            await asyncio.gather(*(human.say(f"More {number}") for number in range(50)))
+            for lot in ("first", "second"):  # A token has 32 streams at once, and each answer is one while it is given.
+                await asyncio.gather(*(human.say(f"More of the {lot} lot, {number}") for number in range(25)))
             assert "queue is full" in await human.refused("chat.human.post", mime="text/plain", content="one more")

@@ -182,7 +182,7 @@ async def test_approval_is_asked_with_its_scopes_and_resolved_once(tmp_path: Pat
             await other.say(
                 "tool_interaction_response", sessionId=session, interactionId=asked["interactionId"], action="deny"
             )
-            assert of(await other.flush(), "error") == []
+            (late,) = of(await other.flush(), "error")
         replayed = await events(work.server, session)
         written = (work.project / "a.txt").read_text()
     assert (asked["interactionType"], asked["approvalScopes"][0]) == ("approval", "once")
@@ -197,6 +197,47 @@ async def test_approval_is_asked_with_its_scopes_and_resolved_once(tmp_path: Pat
     )
     assert (heard[-1]["ok"], written) == (True, "hello")
     assert len(of(replayed, "interaction_resolved")) == 1
+    assert (late["code"], late["sessionId"]) == ("gone", session)
+    assert "that answer stands" in late["message"]
+
+
+async def test_answer_said_again_is_no_error_and_that_of_another_client_is(tmp_path: Path) -> None:
+    order = f"!tool ask_user {msgspec.json.encode({'questions': QUESTIONS[:1]}).decode()}"
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one, subscribed(work.server, session) as other:
+            await ask(one, session, order)
+            asked = (await one.until("interaction_request"))[-1]
+            for _ in range(2):
+                await answer(one, session, asked, action="submit", input="SQLite")
+            heard = await one.until("tool_result")
+            await answer(one, session, asked, action="submit", input="SQLite")
+            repeated = of([*heard, *await one.flush()], "error")
+            await other.until("interaction_resolved")
+            await answer(other, session, asked, action="submit", input="SQLite")
+            (from_another,) = of(await other.flush(), "error")
+            await answer(one, session, asked, action="submit", input="Postgres")
+            (changed,) = of(await one.flush(), "error")
+        replayed = await events(work.server, session)
+    assert repeated == []
+    assert (from_another["code"], changed["code"]) == ("gone", "gone")
+    assert "Answer: SQLite" in of(heard, "tool_result")[0]["result"]
+    assert len(of(replayed, "interaction_resolved")) == 1
+
+
+async def test_answer_to_an_interaction_that_was_called_off_is_an_error(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, "!write a.txt hello")
+            asked = (await one.until("interaction_request"))[-1]
+            await one.say("control", sessionId=session, action="cancel", target="output")
+            await one.until("output_cancelled")
+            await answer(one, session, asked, action="approve")
+            (late,) = of(await one.flush(), "error")
+    assert late["code"] == "gone"
+    assert "called off" in late["message"]
+    assert not (work.project / "a.txt").exists()
 
 
 async def test_denied_call_is_an_error_with_the_reason_and_the_agent_goes_on(tmp_path: Path) -> None:
