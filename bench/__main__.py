@@ -38,7 +38,12 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    chosen = [name for name in NUMBERS if name in sys.argv[1:]] or list(NUMBERS)
+    asked = sys.argv[1:]
+    if unknown := [name for name in asked if name not in NUMBERS]:
+        sys.exit(
+            f"Nothing here measures {', '.join(unknown)}. There are: {', '.join(NUMBERS)}. Without a name: all of them."
+        )
+    chosen = [name for name in NUMBERS if name in asked] or list(NUMBERS)
     console = Console()
     rows: list[Row] = []
     for name in chosen:

@@ -23,6 +23,8 @@ MOST_EVENTS_S = 1_000
 BATCH = 10
 SECONDS = 5.0
 GOAL = 0.7
+ROUNDS = 3
+"""Of the row that has a goal: one round alone differs by a fifth from the next."""
 
 
 def measure() -> list[Row]:
@@ -30,8 +32,13 @@ def measure() -> list[Row]:
 
 
 def _row(subscribers: int) -> Row:
-    floor, ours = (asyncio.run(cost(kind, subscribers)) for kind in ("bare", "palaver"))
     at_goal = subscribers == 100
+    pairs = [
+        (asyncio.run(cost("bare", subscribers)), asyncio.run(cost("palaver", subscribers)))
+        for _ in range(ROUNDS if at_goal else 1)
+    ]
+    # The round in the middle, whole: its two sides met the same machine.
+    floor, ours = sorted(pairs, key=lambda pair: pair[0] / pair[1])[len(pairs) // 2]
     return Row(
         what=f"fan-out to {subscribers:,} subscribers",
         measured=f"{ours:.1f} µs CPU an event delivered",
