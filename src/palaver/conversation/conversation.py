@@ -267,7 +267,7 @@ class Conversation:
         lines = [encode_event(event) for event in batch.events]
         if lines:
             await self._append(batch, lines)
-            if self._state.turn is None:
+            if not batch.is_unsettled:
                 self._unsettled = None
         # The turn first: whoever waits for its first word waits longer than whoever sent the message, or reads along.
         # One that is still to be settled does not go on: what it did last is not on record.
@@ -363,7 +363,8 @@ class Conversation:
         self._running.end()
         if self._state.turn is not None and not batch.stopping:
             self._unsettled = self._unsettled or ("user" if interrupted else "storage")
-            self._retrying = asyncio.create_task(self._settle_again(), name=f"settle {self.id} again")
+            if self._retrying is None:
+                self._retrying = asyncio.create_task(self._settle_again(), name=f"settle {self.id} again")
         for stopping in batch.stopping:
             self._inbox.close()
             refuse(stopping.done, failure)

@@ -38,11 +38,11 @@ from palaver.core.history import NeedsAll
 from palaver.core.next import boundary_messages, next_items, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle, yielded
 from palaver.core.state import find_request
-from palaver.errors import REFUSALS, NotFound, PalaverError
+from palaver.errors import REFUSALS, LogUnavailable, NotFound, PalaverError
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Interrupt, Order, SendMessage, StopTurn, UpdateConversation
 from palaver.schema.errors import WireError
-from palaver.schema.events import KnownEvent, MessageAdded, TurnFinished
+from palaver.schema.events import KnownEvent, MessageAdded, RequestResolved, TurnFinished
 from palaver.schema.view import Message, State, Stopped
 
 logger = structlog.get_logger(__name__)
@@ -76,11 +76,12 @@ class Deciding:
                 await self._decide_command(batch, post)
             case Yielded():
                 self._decide_event(batch, post)
+            case Barrier() if batch.is_unsettled:
+                refuse(post.done, LogUnavailable("What this turn did last could not be written; it is being ended."))
             case Barrier():
                 batch.barriers.append(post)
             case Boundary():
-                active = _is_active(batch.state, post.turn)
-                delivered = self.number(batch, boundary_messages(batch.state) if active else [])
+                delivered = self.number(batch, boundary_messages(batch.state) if _goes_on(batch, post.turn) else [])
                 ids = frozenset(event.message for event in delivered if isinstance(event, MessageAdded))
                 batch.boundaries.append((post, ids))
             case Ended():
@@ -96,7 +97,7 @@ class Deciding:
                     facts = self._facts_for(batch.state, batch.state.agent, None)
                     self.number(batch, process_ended(batch.state, process, post.exit_code, post.text, facts))
             case Unsettled():
-                if batch.unsettled:
+                if batch.unsettled and batch.is_unsettled:
                     batch.urgent = True
                     self.number(batch, settle(batch.state, batch.unsettled, now=self._now()))
             case Stopping():
@@ -136,7 +137,7 @@ class Deciding:
                 batch.answers.append((post, accepted(self._conversation, numbered)))
 
     def _decide_event(self, batch: Batch, post: Yielded) -> None:
-        if not _is_active(batch.state, post.turn):
+        if not _goes_on(batch, post.turn) or _ends_again(batch.state, post.event):
             self._dropped_late += 1
             logger.debug(
                 "late event dropped", conversation=self._conversation, turn=post.turn, total=self._dropped_late
@@ -149,7 +150,7 @@ class Deciding:
 
     async def go_on(self, batch: Batch) -> None:
         """Carry out what waits until a turn runs or nothing is ready."""
-        if batch.stopping or (batch.unsettled and batch.state.turn):
+        if batch.stopping or batch.is_unsettled:
             return
         while items := next_items(batch.state):
             if items[0].command is not None:
@@ -203,6 +204,19 @@ _UNFINISHED = WireError(
 
 def _is_active(state: State, turn: str) -> bool:
     return state.turn is not None and state.turn.id == turn
+
+
+def _goes_on(batch: Batch, turn: str) -> bool:
+    """Whether that turn is the active one, and all that it did so far is on record."""
+    return _is_active(batch.state, turn) and not batch.is_unsettled
+
+
+def _ends_again(state: State, event: KnownEvent) -> bool:
+    """The end of a request that has one: a person was faster than the agent that no longer needs to know."""
+    if not isinstance(event, RequestResolved):
+        return False
+    known = find_request(state, event.request)
+    return known is None or known.status != "open"
 
 
 def _with_earlier(state: State, earlier: Sequence[Message]) -> State:

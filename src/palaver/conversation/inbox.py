@@ -156,9 +156,15 @@ class Batch:
     urgent: bool = False
     """A stop or a settling, which may use the disk's reserve."""
     unsettled: Stopped | None = None
-    """A turn that could not be settled is still active, and why it is to end."""
+    """Why the turn that was active before this is to end: something that it did could not be written."""
     rewritten: bool = False
     """The history was changed, not only added to: the stored messages must be replaced as a whole."""
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether that turn is active still. Until it is settled it does nothing more; the next one may begin with its end."""
+        before, now = self.before.turn, self.state.turn
+        return self.unsettled is not None and before is not None and now is not None and before.id == now.id
 
 
 Waiter = asyncio.Future[Accepted] | asyncio.Future[None] | asyncio.Future[Sequence[Message]]

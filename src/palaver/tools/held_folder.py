@@ -34,16 +34,25 @@ def _made() -> tuple[Path, int]:
     for _ in range(TRIES):
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            lock = _locked(folder)
+            lock = _opened(folder)
         except OSError:
-            # No descriptor is left, or nothing can be locked here: nobody would ever tidy this one up.
+            # No descriptor is left: nobody would ever tidy this one up.
             with suppress(OSError):
                 folder.rmdir()
             raise
-        if lock is not None:
-            if folder.exists():
-                return folder, lock
+        if lock is None:
+            continue
+        try:
+            _hold(lock)
+        except BlockingIOError:
             os.close(lock)
+            continue
+        except OSError:
+            # Not every file system locks folders (NFS does not). Whoever tidies up cannot lock it either, and leaves it.
+            pass
+        if folder.exists():
+            return folder, lock
+        os.close(lock)
     raise OSError(f"No folder could be made in {tempfile.gettempdir()} that stayed there.")
 
 
@@ -51,26 +60,23 @@ def tidy() -> None:
     """Removes what others of us left behind who were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if folder.lstat().st_uid != os.geteuid() or (lock := _locked(folder)) is None:
+            if folder.lstat().st_uid != os.geteuid() or (lock := _opened(folder)) is None:
                 continue
             try:
+                _hold(lock)
                 shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
 
 
-def _locked(folder: Path) -> int | None:
-    """None: somebody holds it, or it is gone. Raises OSError when it cannot be locked at all."""
+def _opened(folder: Path) -> int | None:
+    """None: it is gone."""
     try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
+
+
+def _hold(lock: int) -> None:
+    """Raises BlockingIOError when somebody holds it, and another OSError when it cannot be held at all."""
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -66,6 +66,28 @@ async def test_request_beyond_the_bound_is_refused_and_harms_nobody() -> None:
     assert len([answer for answer in answers if answer.status == "cancelled"]) == 2
 
 
+async def test_request_that_a_person_answered_is_not_ended_again_by_the_agent() -> None:
+    gave_up = asyncio.Event()
+
+    async def script(turn: Turn) -> AsyncIterator[KnownEvent]:
+        answer = await turn.request(RequestOpened(request="q", kind="question"))
+        gave_up.set()
+        yield RequestResolved(request=answer.request, status="cancelled", text="It no longer needs to know.")
+        yield RequestResolved(request="never asked", status="cancelled")
+        yield TurnFinished(outcome="completed")
+
+    async with open_house() as house:
+        house.puppet.scripts = [script]
+        conversation = await house.begin()
+        await house.do(conversation, SendMessage(content="go"))
+        await house.until(conversation, lambda state: bool(state.requests))
+        await house.do(conversation, ResolveRequest(request="q", text="yes"))
+        await soon(gave_up.wait())
+        await house.at_rest(conversation)
+        ends = [event for event in await house.events(conversation) if isinstance(event, RequestResolved)]
+    assert [(event.request, event.status, event.text) for event in ends] == [("q", "answered", "yes")]
+
+
 @pytest.mark.parametrize(
     ("agents", "conversations", "waits_s"),
     [

@@ -1,5 +1,7 @@
 """A temporary folder that is held while its maker lives, and goes with the next one who tidies up when he was killed."""
 
+import errno
+import fcntl
 import os
 import resource
 import subprocess
@@ -71,7 +73,7 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     assert kept.exists()
 
 
-def test_folder_that_cannot_be_locked_is_an_error_that_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_opened_is_an_error_that_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # From here on no descriptor is to be had, as in a server with too many connections.
     lowest = os.open(tmp_path, os.O_RDONLY)
@@ -82,6 +84,20 @@ def test_folder_that_cannot_be_locked_is_an_error_that_says_why_and_leaves_nothi
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_where_nothing_can_be_locked_is_made_and_nobody_tidies_it_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(lock: int, operation: int) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    # As a temporary folder on NFS answers.
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with held_folder() as folder:
+        tidy()
+        assert list(tmp_path.iterdir()) == [folder]
     assert list(tmp_path.iterdir()) == []
 
 
