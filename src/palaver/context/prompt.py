@@ -4,9 +4,12 @@ Made by `linearize` from the view, turned into a wire format by each provider's 
 last message are the user's, no text is blank, and every `Call` has exactly one `Outcome` in the message that follows it.
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
+
+T = TypeVar("T")
 
 # Structs rather than dataclasses, and none for the garbage collector to look at: a long history makes thousands of them for
 # every model call. They hold nothing that could lead back to them.
@@ -57,3 +60,29 @@ class AssistantMessage(Struct, frozen=True, gc=False):
 
 
 PromptMessage = UserMessage | AssistantMessage
+
+
+class Written:
+    """The messages of a conversation in the wire format they were last sent in.
+
+    Only a matter of speed: a message that did not change is the same object, and so is what an adapter made of it. Whoever
+    is given that must not change it.
+    """
+
+    def __init__(self) -> None:
+        self._write: Callable[[Any], Any] | None = None
+        self._known: dict[int, tuple[PromptMessage, Any]] = {}
+
+    def each(self, messages: Sequence[PromptMessage], write: Callable[[PromptMessage], T]) -> list[T]:
+        # Another format, of a model that took over, has another way of writing.
+        known = self._known if self._write is write else {}
+        # By their place in memory, which stays their own while they are kept here.
+        now = {id(message): known.get(id(message)) or (message, write(message)) for message in messages}
+        self._write = write
+        # Pictures are not worth their memory.
+        self._known = {place: entry for place, entry in now.items() if place in known or not _has_picture(entry[0])}
+        return [now[id(message)][1] for message in messages]
+
+
+def _has_picture(message: PromptMessage) -> bool:
+    return any(isinstance(part, Image) for part in message.parts)

@@ -99,7 +99,7 @@ def request_body(request: ModelRequest, host: str = "") -> Json:
         "model": request.model,
         "max_tokens": max_tokens,
         "stream": True,
-        "messages": [_message(message) for message in request.messages],
+        "messages": request.written.each(request.messages, _message),
     }
     if request.system:
         body["system"] = [{"type": "text", "text": request.system}]
@@ -120,9 +120,12 @@ def _mark(body: Json) -> None:
     # Tools stand before the prompt, so that a mark on the prompt covers both.
     if fixed := body.get("system") or body.get("tools"):
         fixed[-1].update(MARK)
-    said = [message for message in body["messages"] if message["role"] == "user"]
-    for message in said[-MARKED_TURNS:]:
-        message["content"][-1].update(MARK)
+    messages = body["messages"]
+    said = [place for place, message in enumerate(messages) if message["role"] == "user"]
+    for place in said[-MARKED_TURNS:]:
+        *before, last = messages[place]["content"]
+        # Anew: what was written is used again, and then stands elsewhere.
+        messages[place] = {**messages[place], "content": [*before, {**last, **MARK}]}
 
 
 def _sampling(request: ModelRequest) -> Json:

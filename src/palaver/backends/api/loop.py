@@ -276,6 +276,7 @@ class _Loop:
             presence_penalty=settings.presence_penalty,
             thinking_budget_tokens=settings.thinking_budget,
             reasoning_effort=settings.reasoning_effort,
+            written=self._preparing.written,
         )
 
     def _finished(

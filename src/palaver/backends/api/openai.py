@@ -75,8 +75,8 @@ def request_body(request: ModelRequest, host: str = "") -> Json:
     # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
     bound = "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
     messages: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
-    for message in request.messages:
-        messages.extend(_messages(message))
+    for written in request.written.each(request.messages, _messages):
+        messages.extend(written)
     body: Json = {
         "model": request.model,
         "messages": messages,

@@ -36,11 +36,11 @@ from palaver.context.linearize import linearize
 from palaver.context.meter import Fixed, breakdown_of, noticeable
 from palaver.context.notes import Notes
 from palaver.context.prepare import Place, system_prompt
-from palaver.context.prompt import PromptMessage
+from palaver.context.prompt import PromptMessage, Written
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.context.remembered import Memory, Remembered
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
-from palaver.context.tokens import Weight, last_counted, spec_tokens, text_tokens, weigh
+from palaver.context.tokens import Weight, last_counted, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
@@ -153,6 +153,11 @@ class Preparing:
             arranged=self._memory().arranged,
         )
 
+    @property
+    def written(self) -> Written:
+        """What these messages came to the last time they were sent."""
+        return self._memory().written
+
     def tighten(self) -> bool:
         """The service found the request too long. True: prepare again, it will be smaller."""
         if self._tightenings >= TIGHTENINGS:
@@ -187,9 +192,7 @@ class Preparing:
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, preparation.system, today, has_tools=bool(wanted.tools))
         self.system = system_prompt(turn.agent, place, self._instructions)
-        if self._wanted is None or wanted.tools != self._wanted.tools:
-            instructions = text_tokens(self._instructions)
-            self._fixed = Fixed(text_tokens(self.system) - instructions, spec_tokens(wanted.tools), instructions)
+        self._fixed = self._memory().weigh_fixed((self.system, self._instructions, wanted.tools))
         self._wanted = wanted
 
     def _capped(self, window_tokens: int | None) -> int | None:

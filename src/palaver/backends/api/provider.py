@@ -6,10 +6,10 @@ own, so that the data goes back to it and to nobody else.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from palaver.context.prompt import PromptMessage
+from palaver.context.prompt import PromptMessage, Written
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
 
@@ -29,6 +29,8 @@ class ModelRequest:
     presence_penalty: float | None = None
     thinking_budget_tokens: int | None = None
     reasoning_effort: str | None = None
+    written: Written = field(default_factory=Written, compare=False, repr=False)
+    """What this conversation's messages came to the last time."""
 
 
 # -- what a model says, piece by piece. `index` tells blocks of one answer apart; a new index ends text before it.

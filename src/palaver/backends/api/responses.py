@@ -65,7 +65,7 @@ def responses_provider(
 def request_body(request: ModelRequest, host: str = "") -> Json:
     body: Json = {
         "model": request.model,
-        "input": [item for message in request.messages for item in _items(message)],
+        "input": [item for items in request.written.each(request.messages, _items) for item in items],
         "stream": True,
         "store": False,
     }

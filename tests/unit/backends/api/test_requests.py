@@ -1,12 +1,14 @@
 """The bodies of model requests, in all formats, held to the rules of the services."""
 
+from types import ModuleType
 from typing import Any
 
 import msgspec
+import pytest
 
 from palaver.backends.api import anthropic, openai, responses
 from palaver.backends.api.provider import ModelRequest
-from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, Text, Thought, UserMessage
+from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, Text, Thought, UserMessage, Written
 from palaver.tools.base import ToolSpec
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
@@ -140,6 +142,32 @@ def test_anthropic_step_repeats_the_bytes_before_its_latest_mark() -> None:
 
     later = (*LOOP, AssistantMessage((Call("c2", "read", {}),)), UserMessage((Outcome("c2", "x"),)))
     assert bare(anthropic.request_body(request()), 3) == bare(anthropic.request_body(request(messages=later)), 3)
+
+
+# -- what was written before
+
+
+@pytest.mark.parametrize("format", [anthropic, openai, responses])
+def test_body_with_what_was_written_before_is_the_same_as_one_made_anew(format: ModuleType) -> None:
+    written = Written()
+    later = (*LOOP, AssistantMessage((Call("c2", "read", {}),)), UserMessage((Outcome("c2", "x"),)))
+    # As a turn goes: a step, the next one, an answer tried again, a history that was cut, another format in between.
+    for messages in (LOOP, later, later, later[:1], later):
+        again = format.request_body(request(messages=messages, written=written))
+        openai.request_body(request(messages=messages[:1], written=written))
+        assert msgspec.json.encode(again) == msgspec.json.encode(format.request_body(request(messages=messages)))
+
+
+def test_message_is_written_once_and_one_with_a_picture_every_time() -> None:
+    made: list[object] = []
+
+    def write(message: object) -> int:
+        made.append(message)
+        return len(made)
+
+    written = Written()
+    assert written.each(LOOP, write) == [1, 2, 3]
+    assert written.each((*LOOP, UserMessage((Text("more"),))), write) == [4, 2, 3, 5]
 
 
 # -- settings that a model refuses
