@@ -18,6 +18,17 @@ export const later = {
     agentsFailed: "The agents could not be loaded. The default one is used.",
     creating: "Starting …",
     failed: "It could not be started.",
+    onlyDemo: "No model is set up here yet, so a demonstration answers.",
+    onlyLocal: "A small model on this machine answers: fine for a first chat, not for real work.",
+    setUp: "Set up a real one",
+    firstHeading: "See it at work",
+    firstHint: "The demo agent plays each of these. Nothing of yours is touched.",
+    firstSteps: [
+      { icon: "edit", title: "A change that waits for your approval", message: "Edit a file" },
+      { icon: "plan", title: "A plan, worked off step by step", message: "Make a plan" },
+      { icon: "terminal", title: "A command and its output", message: "Run the tests" },
+      { icon: "stop", title: "A long answer to steer or stop", message: "Tell me a long story" },
+    ] as const,
     tips: [
       "Messages sent while the agent works wait in a queue; change or remove them until their turn comes.",
       "Close this page whenever you like. The agent goes on, and everything is here when you return.",

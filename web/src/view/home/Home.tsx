@@ -2,6 +2,7 @@
 
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import type { Listed } from "../../protocol/agents";
+import type { Accepted } from "../../protocol/events.gen";
 import type { AgentEntry } from "../../protocol/wire";
 import { asApiError } from "../../transport/api";
 import { said, shortPaths, text } from "../../text";
@@ -22,6 +23,7 @@ import type { ScreenProps } from "../screens";
 import type { Params } from "../settings/params";
 import { SettingsForm } from "../settings/Settings";
 import { usePick, useStore } from "../store";
+import { DEMO, FirstSteps } from "./FirstSteps";
 
 const ImportCard = lazy(() => import("../imports/ImportCard"));
 const FolderDialog = lazy(() => import("./FolderDialog"));
@@ -68,20 +70,20 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
 
   const place = usePlace(folder);
   const { agents, untrusted } = place;
-  const choice = [picked, place.lastUsed, chosen].map((id) => agents.items.find((known) => known.id === id)).find((known) => known && !known.problem);
+  // Who was shown the demo did not choose it for their work.
+  const lastUsed = place.lastUsed === DEMO && chosen !== DEMO ? null : place.lastUsed;
+  const choice = [picked, lastUsed, chosen].map((id) => agents.items.find((known) => known.id === id)).find((known) => known && !known.problem);
   const agent = choice ?? agents.items.find((known) => known.ready) ?? agents.items[0];
   useEffect(() => {
-    if (place.lastUsed !== null) setChosen(place.lastUsed);
-  }, [place.lastUsed]);
+    if (lastUsed !== null) setChosen(lastUsed);
+  }, [lastUsed]);
   const choose = (id: string): void => {
     setPicked(id);
     setChosen(id);
   };
 
-  const start = async (): Promise<void> => {
-    if (state === "starting") return;
-    setState("starting");
-    try {
+  const start = (): Promise<void> =>
+    begin(async () => {
       const created = await store.create({
         message: contentOf(value, attachments.items),
         // Whoever is faster than the list of agents gets whom they had last.
@@ -91,7 +93,17 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
       });
       setValue("");
       attachments.clear();
-      goTo(addressOf(created.conversation));
+      return created;
+    });
+
+  /** What was written meanwhile stays, for after the show. */
+  const play = (message: string): Promise<void> => begin(() => store.create({ message, agent: DEMO }));
+
+  const begin = async (create: () => Promise<Accepted>): Promise<void> => {
+    if (state === "starting") return;
+    setState("starting");
+    try {
+      goTo(addressOf((await create()).conversation));
     } catch (error) {
       const refusal = asApiError(error);
       setState({ failed: said(plain(refusal.message)) || later.fresh.failed });
@@ -223,6 +235,9 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
               <ImportCard onDismiss={() => setDismissed("yes")} />
             </Suspense>
           )}
+          {isEmpty && agents.items.some(({ id, problem }) => id === DEMO && !problem) && (
+            <FirstSteps starting={state === "starting"} onStart={(message) => void play(message)} />
+          )}
           {isEmpty && (
             <ul className="tips">
               {later.fresh.tips.map((tip) => (
@@ -271,6 +286,14 @@ function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: str
       <p className="home-note">
         <span className="is-wait">{agent?.note ? said(shortPaths(agent.note)) : later.backends.needed}</span>{" "}
         <ScreenLink to="/backends">{later.backends.see}</ScreenLink>
+      </p>
+    );
+  }
+  const makeshift = agent && agent.id !== DEMO && { demo: later.fresh.onlyDemo, local: later.fresh.onlyLocal }[agent.backend];
+  if (makeshift) {
+    return (
+      <p className="hint home-note">
+        {makeshift} <ScreenLink to="/backends">{later.fresh.setUp}</ScreenLink>
       </p>
     );
   }
