@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from palaver.backends.api.loop import ApiBackend, Conduct
-from palaver.backends.api.openai import openai_provider
+from palaver.backends.api.openai import CHAT_COMPLETIONS
 from palaver.backends.api.route import only
+from palaver.backends.api.wire import WireProvider
 from palaver.clock import SystemClock
 from palaver.schema.events import RequestOpened, ToolFinished, ToolStarted
 from palaver.schema.records import AgentRecord, McpServer
@@ -61,7 +62,7 @@ async def talk(
     assert servers.problems(record, project) == ()
     box = Toolbox(tools={}, policy=policy or Policy(), sandbox="none: a test").with_tools(tools)
     async with scripted_provider(Answer.of(*calls), Answer.of("done")) as service:
-        backend = ApiBackend(only(openai_provider(service.url, "key")), box, Conduct(chance=lambda: 1.0))
+        backend = ApiBackend(only(WireProvider(CHAT_COMPLETIONS, service.url, "key")), box, Conduct(chance=lambda: 1.0))
         turn = MemoryTurn("hi", agent=record, decide=decide)
         turn.project = project
         try:

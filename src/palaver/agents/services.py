@@ -185,18 +185,11 @@ def connected(service: ProviderSettings) -> "Provider":
         )
     headers, address, key = service.headers, service.base_url, service.api_key
     match service.kind:
-        case "anthropic":
-            from palaver.backends.api.anthropic import anthropic_provider
+        case "anthropic" | "openai" | "openai-responses":
+            from palaver.backends.api.formats import FORMATS
+            from palaver.backends.api.wire import WireProvider
 
-            return anthropic_provider(address, key, headers=headers)
-        case "openai":
-            from palaver.backends.api.openai import openai_provider
-
-            return openai_provider(address, key, headers=headers)
-        case "openai-responses":
-            from palaver.backends.api.responses import responses_provider
-
-            return responses_provider(address, key, headers=headers)
+            return WireProvider(FORMATS[service.kind], address, key, headers=headers)
         case kind:
             from palaver.backends.api.longtail import longtail_provider
 

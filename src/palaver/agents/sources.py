@@ -141,9 +141,10 @@ def _local_source(config: Config, clock: Clock) -> Source:
 
 def _local_api(base_url: str, api_key: str) -> Backend:
     from palaver.backends.api.loop import ApiBackend
-    from palaver.backends.api.openai import openai_provider
+    from palaver.backends.api.openai import CHAT_COMPLETIONS
     from palaver.backends.api.route import only
+    from palaver.backends.api.wire import WireProvider
     from palaver.backends.local import MODEL
 
-    provider = openai_provider(base_url, api_key, MODEL)
+    provider = WireProvider(CHAT_COMPLETIONS, base_url, api_key, MODEL)
     return ApiBackend(only(provider), Toolbox(tools={}))

@@ -85,6 +85,17 @@ async def home(harbour: Harbour) -> Visitor:
     return visitor
 
 
+@shot(IN, "A server nobody has talked to: what can be seen at once.", ALL)
+async def home_first(harbour: Harbour) -> Visitor:
+    for row in (await harbour.http.get("/api/conversations")).json()["items"]:
+        (await harbour.http.delete(f"/api/conversations/{row['id']}")).raise_for_status()
+    visitor = await harbour.ada()
+    await visitor.go()
+    await expect(visitor.page.get_by_role("button", name="A plan, worked off")).to_be_visible()
+    await expect(visitor.list).to_contain_text("Nothing here yet")
+    return visitor
+
+
 @shot(IN, "Who shall answer: the agents of this server, with what they are good for.", HANDY, on_phone=with_agents)
 async def home_agents(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from palaver.backends.api.anthropic import anthropic_provider
+from palaver.backends.api.anthropic import MESSAGES
 from palaver.backends.api.loop import ApiBackend, Conduct
-from palaver.backends.api.openai import openai_provider
-from palaver.backends.api.provider import Provider
-from palaver.backends.api.responses import responses_provider
+from palaver.backends.api.openai import CHAT_COMPLETIONS
+from palaver.backends.api.responses import RESPONSES
 from palaver.backends.api.route import only
+from palaver.backends.api.wire import Format, WireProvider
 from palaver.schema.events import ContextMeasured, KnownEvent
 from palaver.schema.view import TextBlock
 from palaver.tools.toolbox import Toolbox
@@ -23,13 +23,7 @@ from tests.provider.server import WIRES as FORMATS
 from tests.provider.tools import toolbox
 from tests.provider.turn import MemoryTurn
 
-Connect = Callable[..., Provider]
-
-WIRES: dict[str, Connect] = {
-    "anthropic": anthropic_provider,
-    "openai": openai_provider,
-    "responses": responses_provider,
-}
+WIRES: dict[str, Format] = {"anthropic": MESSAGES, "openai": CHAT_COMPLETIONS, "responses": RESPONSES}
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
@@ -43,7 +37,7 @@ async def agent(
     key: str | None = "key",
     conduct: Conduct | None = None,
 ) -> AsyncIterator[ApiBackend]:
-    provider = WIRES[wire](service.url, key, read_timeout_s=read_timeout_s)
+    provider = WireProvider(WIRES[wire], service.url, key, read_timeout_s=read_timeout_s)
     backend = ApiBackend(only(provider), tools or toolbox(), conduct or Conduct(chance=lambda: 1.0))
     try:
         yield backend

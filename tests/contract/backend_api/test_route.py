@@ -11,6 +11,7 @@ from palaver.backends.api.loop import ApiBackend, Conduct
 from palaver.backends.api.provider import Provider
 from palaver.backends.api.retry import RetryPolicy
 from palaver.backends.api.route import Candidate
+from palaver.backends.api.wire import WireProvider
 from palaver.schema.events import AnswerFinished, AnswerStarted, ModelSwitched, TextFinished, TurnStatus
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import TextBlock
@@ -41,7 +42,8 @@ async def routed(
 ) -> AsyncIterator[ApiBackend]:
     """Each model by its own provider: a wire format and a service."""
     made: dict[str, Provider] = {
-        model: WIRES[wire](service.url, "key", read_timeout_s=20.0) for model, (wire, service) in services.items()
+        model: WireProvider(WIRES[wire], service.url, "key", read_timeout_s=20.0)
+        for model, (wire, service) in services.items()
     }
 
     def choose(model: str | None) -> Candidate:

@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from palaver.backends.api.loop import ApiBackend
-from palaver.backends.api.openai import openai_provider
+from palaver.backends.api.openai import CHAT_COMPLETIONS
 from palaver.backends.api.route import only
+from palaver.backends.api.wire import WireProvider
 from palaver.backends.base import Backend
 from palaver.backends.local import IDLE_S, MODEL, Address, LocalBackend, LocalModel, find_engine, find_weights
 from palaver.backends.small import (
@@ -50,7 +51,7 @@ async def local_model(clock: ManualClock | None = None) -> AsyncIterator[LocalMo
 
 
 def make_api(base_url: str, api_key: str) -> Backend:
-    provider = openai_provider(base_url, api_key)
+    provider = WireProvider(CHAT_COMPLETIONS, base_url, api_key)
     return ApiBackend(only(provider), Toolbox(tools={}))
 
 

@@ -4,7 +4,6 @@ Used by the loop through the `Provider` seam. Also spoken by other services. Thi
 signature, because the service checks it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from palaver.backends.api.collect import parsed
-from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import takes_both_samplings, takes_budget, takes_effort, takes_sampling
 from palaver.backends.api.provider import (
@@ -28,7 +26,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
-from palaver.backends.api.wire import Format, WireProvider
+from palaver.backends.api.wire import Format
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -63,31 +61,16 @@ FINISH_REASONS: dict[str, FinishReason] = {
 Json = dict[str, Any]
 
 
-def anthropic_provider(
-    base_url: str | None,
-    api_key: str | None,
-    model: str | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-    read_timeout_s: float = READ_TIMEOUT_S,
-) -> WireProvider:
-    own = {"anthropic-version": API_VERSION}
-    if api_key:
-        own["x-api-key"] = api_key
-    if (base_url or DEFAULT_URL) == DEFAULT_URL:
-        own["anthropic-beta"] = INTERLEAVED
-    return WireProvider(
-        MESSAGES,
-        base_url or DEFAULT_URL,
-        own,
-        api_key=api_key or "",
-        model=model,
-        headers=headers or {},
-        read_timeout_s=read_timeout_s,
-    )
-
-
 # -- requests
+
+
+def own_headers(address: str, key: str) -> dict[str, str]:
+    own = {"anthropic-version": API_VERSION}
+    if key:
+        own["x-api-key"] = key
+    if address == DEFAULT_URL:
+        own["anthropic-beta"] = INTERLEAVED
+    return own
 
 
 def request_body(request: ModelRequest, host: str = "") -> Json:
@@ -383,5 +366,11 @@ def _delta(index: int, delta: _Delta) -> list[ModelEvent]:
 
 
 MESSAGES = Format(
-    name="anthropic", path="/messages", default_model=DEFAULT_MODEL, body=request_body, reader=AnthropicReader
+    name="anthropic",
+    path="/messages",
+    default_url=DEFAULT_URL,
+    default_model=DEFAULT_MODEL,
+    headers=own_headers,
+    body=request_body,
+    reader=AnthropicReader,
 )

@@ -4,14 +4,12 @@ Used by the loop through the `Provider` seam. Spoken by nearly every local and h
 is read here is lenient, what is sent is what they all take.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import reasons
 from palaver.backends.api.provider import (
@@ -25,7 +23,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
-from palaver.backends.api.wire import Format, WireProvider
+from palaver.backends.api.wire import Format
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -47,28 +45,11 @@ TEXT, FIRST_CALL = 0, 1
 Json = dict[str, Any]
 
 
-def openai_provider(
-    base_url: str | None,
-    api_key: str | None,
-    model: str | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-    read_timeout_s: float = READ_TIMEOUT_S,
-) -> WireProvider:
-    """Who gives no key says no name: not every server has keys."""
-    own = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    return WireProvider(
-        CHAT_COMPLETIONS,
-        base_url or DEFAULT_URL,
-        own,
-        api_key=api_key or "",
-        model=model,
-        headers=headers or {},
-        read_timeout_s=read_timeout_s,
-    )
-
-
 # -- requests
+
+
+def own_headers(address: str, key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 def request_body(request: ModelRequest, host: str = "") -> Json:
@@ -313,5 +294,11 @@ def _usage(counts: _Counts) -> UsageSeen:
 
 
 CHAT_COMPLETIONS = Format(
-    name="openai", path="/chat/completions", default_model=DEFAULT_MODEL, body=request_body, reader=OpenAiReader
+    name="openai",
+    path="/chat/completions",
+    default_url=DEFAULT_URL,
+    default_model=DEFAULT_MODEL,
+    headers=own_headers,
+    body=request_body,
+    reader=OpenAiReader,
 )

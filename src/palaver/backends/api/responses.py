@@ -4,16 +4,14 @@ Used by the loop through the `Provider` seam. Nothing is kept at the service: ea
 and reasoning goes back as the very bytes that came, because the service reads what is encrypted in them.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from palaver.backends.api.endpoint import READ_TIMEOUT_S
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import bare, reasons, takes_sampling
-from palaver.backends.api.openai import DEFAULT_MODEL, DEFAULT_URL
+from palaver.backends.api.openai import DEFAULT_MODEL, DEFAULT_URL, own_headers
 from palaver.backends.api.provider import (
     Began,
     FinishReason,
@@ -25,7 +23,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
-from palaver.backends.api.wire import Format, WireProvider
+from palaver.backends.api.wire import Format
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.schema.base import Usage
 from palaver.tools.base import ToolSpec
@@ -37,26 +35,6 @@ PARTS = 1_000
 """More parts than one item has: an item's place and a part's make one index."""
 
 Json = dict[str, Any]
-
-
-def responses_provider(
-    base_url: str | None,
-    api_key: str | None,
-    model: str | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-    read_timeout_s: float = READ_TIMEOUT_S,
-) -> WireProvider:
-    own = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    return WireProvider(
-        RESPONSES,
-        base_url or DEFAULT_URL,
-        own,
-        api_key=api_key or "",
-        model=model,
-        headers=headers or {},
-        read_timeout_s=read_timeout_s,
-    )
 
 
 # -- requests
@@ -289,5 +267,11 @@ def _usage(counts: _Counts) -> UsageSeen:
 
 
 RESPONSES = Format(
-    name="openai-responses", path="/responses", default_model=DEFAULT_MODEL, body=request_body, reader=ResponsesReader
+    name="openai-responses",
+    path="/responses",
+    default_url=DEFAULT_URL,
+    default_model=DEFAULT_MODEL,
+    headers=own_headers,
+    body=request_body,
+    reader=ResponsesReader,
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.backends.api.endpoint import Endpoint, Reader
+from palaver.backends.api.endpoint import READ_TIMEOUT_S, Endpoint, Reader
 from palaver.backends.api.failure import Service
 from palaver.backends.api.provider import ModelEvent, ModelRequest
 
@@ -17,8 +17,11 @@ from palaver.backends.api.provider import ModelEvent, ModelRequest
 class Format:
     name: str
     path: str
+    default_url: str
     default_model: str
     """Taken when nobody chose one and the service has it; else the first that the service lists."""
+    headers: Callable[[str, str], dict[str, str]]
+    """What the format says of the caller, by the address and the key. Not every server has keys."""
     body: Callable[[ModelRequest, str], dict[str, Any]]
     """The request, for a service at this host."""
     reader: Callable[[Service], Reader]
@@ -28,17 +31,18 @@ class WireProvider:
     def __init__(
         self,
         format: Format,
-        base_url: str,
-        own_headers: Mapping[str, str],
+        base_url: str | None,
+        api_key: str | None,
+        model: str | None = None,
         *,
-        api_key: str,
-        model: str | None,
-        headers: Mapping[str, str],
-        read_timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+        read_timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
-        """`own_headers` are the format's, `headers` what somebody set up for this service."""
+        """`headers` are what somebody set up for this service."""
+        address, key = base_url or format.default_url, api_key or ""
+        own = format.headers(address, key)
         self._format = format
-        self._endpoint = Endpoint(base_url, own_headers, key=api_key, extra=headers, read_timeout_s=read_timeout_s)
+        self._endpoint = Endpoint(address, own, key=key, extra=headers, read_timeout_s=read_timeout_s)
         self._model = model
 
     @property

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.api.openai import openai_provider
+from palaver.backends.api.openai import CHAT_COMPLETIONS
 from palaver.backends.api.preparing import Preparation, Preparing, Wanted
 from palaver.backends.api.provider import Provider
+from palaver.backends.api.wire import WireProvider
 from palaver.context.prompt import Call, Outcome, PromptMessage, Text, UserMessage
 from palaver.errors import ProviderRefused
 from palaver.schema.base import Usage
@@ -40,7 +41,7 @@ WAIT_S = 20.0
 @asynccontextmanager
 async def service(*answers: Answer) -> AsyncIterator[tuple[ScriptedProvider, Provider]]:
     async with scripted_provider(*answers) as scripted:
-        provider = openai_provider(scripted.url, "key")
+        provider = WireProvider(CHAT_COMPLETIONS, scripted.url, "key")
         try:
             yield scripted, provider
         finally:
