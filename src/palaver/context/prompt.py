@@ -65,23 +65,29 @@ PromptMessage = UserMessage | AssistantMessage
 class Written:
     """The messages of a conversation in the wire format they were last sent in.
 
-    Only a matter of speed: a message that did not change is the same object, and so is what an adapter made of it. Whoever
-    is given that must not change it.
+    Only a matter of speed: a history grows at its end, and a message that did not change is the same object. Whoever is
+    given what was made of it must not change that.
     """
 
     def __init__(self) -> None:
         self._write: Callable[[Any], Any] | None = None
-        self._known: dict[int, tuple[PromptMessage, Any]] = {}
+        self._messages: Sequence[PromptMessage] = ()
+        self._made: Sequence[Any] = ()
 
     def each(self, messages: Sequence[PromptMessage], write: Callable[[PromptMessage], T]) -> list[T]:
         # Another format, of a model that took over, has another way of writing.
-        known = self._known if self._write is write else {}
-        # By their place in memory, which stays their own while they are kept here.
-        now = {id(message): known.get(id(message)) or (message, write(message)) for message in messages}
-        self._write = write
+        same = _same(self._messages, messages) if self._write is write else 0
+        made = [*self._made[:same], *map(write, messages[same:])]
         # Pictures are not worth their memory.
-        self._known = {place: entry for place, entry in now.items() if place in known or not _has_picture(entry[0])}
-        return [now[id(message)][1] for message in messages]
+        kept = next((at for at in range(same, len(messages)) if _has_picture(messages[at])), len(messages))
+        self._write, self._messages, self._made = write, messages[:kept], made[:kept]
+        return made
+
+
+def _same(before: Sequence[PromptMessage], now: Sequence[PromptMessage]) -> int:
+    """How many at the beginning are the same objects."""
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((at for at, (one, other) in pairs if one is not other), min(len(before), len(now)))
 
 
 def _has_picture(message: PromptMessage) -> bool:

@@ -4,6 +4,7 @@ Used by the loop through the `Provider` seam. Spoken by nearly every local and h
 is read here is lenient, what is sent is what they all take.
 """
 
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -55,12 +56,10 @@ def own_headers(address: str, key: str) -> dict[str, str]:
 def request_body(request: ModelRequest, host: str = "") -> Json:
     # OpenAI's own reasoning models take only the new name of the bound, older servers only the old one.
     bound = "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
-    messages: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
-    for written in request.written.each(request.messages, _messages):
-        messages.extend(written)
+    told: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
     body: Json = {
         "model": request.model,
-        "messages": messages,
+        "messages": [*told, *chain.from_iterable(request.written.each(request.messages, _messages))],
         "stream": True,
         "stream_options": {"include_usage": True},
     }

@@ -4,6 +4,7 @@ Used by the loop through the `Provider` seam. Nothing is kept at the service: ea
 and reasoning goes back as the very bytes that came, because the service reads what is encrypted in them.
 """
 
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -43,7 +44,7 @@ Json = dict[str, Any]
 def request_body(request: ModelRequest, host: str = "") -> Json:
     body: Json = {
         "model": request.model,
-        "input": [item for items in request.written.each(request.messages, _items) for item in items],
+        "input": list(chain.from_iterable(request.written.each(request.messages, _items))),
         "stream": True,
         "store": False,
     }

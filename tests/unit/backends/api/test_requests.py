@@ -158,7 +158,7 @@ def test_body_with_what_was_written_before_is_the_same_as_one_made_anew(format: 
         assert msgspec.json.encode(again) == msgspec.json.encode(format.request_body(request(messages=messages)))
 
 
-def test_message_is_written_once_and_one_with_a_picture_every_time() -> None:
+def test_message_is_written_once_until_a_picture_comes() -> None:
     made: list[object] = []
 
     def write(message: object) -> int:
@@ -166,8 +166,9 @@ def test_message_is_written_once_and_one_with_a_picture_every_time() -> None:
         return len(made)
 
     written = Written()
-    assert written.each(LOOP, write) == [1, 2, 3]
-    assert written.each((*LOOP, UserMessage((Text("more"),))), write) == [4, 2, 3, 5]
+    assert written.each(LOOP[1:], write) == [1, 2]
+    assert written.each((*LOOP[1:], LOOP[0], LOOP[1]), write) == [1, 2, 3, 4]
+    assert written.each((*LOOP[1:], LOOP[0], LOOP[1]), write) == [1, 2, 5, 6]
 
 
 # -- settings that a model refuses
