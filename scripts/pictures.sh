@@ -5,6 +5,11 @@ set -eu
 cd "$(dirname "$0")/.."
 
 scripts/chromium.sh || { echo "Pictures need Chromium." >&2; exit 1; }
+# The page takes the reader's own font: in all pictures the same one.
+if ! fc-list | grep -q Liberation; then
+  . scripts/apt.sh
+  install fonts-liberation || echo "Without the Liberation fonts these pictures will not look like the others." >&2
+fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What was taken is kept, also when some shot could not be.
