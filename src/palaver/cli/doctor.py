@@ -161,7 +161,7 @@ async def _agents(config: Config) -> list[Finding]:
             else Finding(
                 "ok" if entry.ready else "note",
                 f"agent {entry.id}",
-                f"{entry.name}: {entry.note or entry.backend}" + (f", {entry.model}" if entry.model else ""),
+                (f"{entry.name} ({entry.model})" if entry.model else entry.name) + f": {entry.note or entry.backend}",
             )
             for entry in roster.entries()
         ]
