@@ -13,7 +13,7 @@ import { useIsNarrow } from "./controls/narrow";
 import { Crash } from "./Crash";
 import { ConversationList } from "./list/ConversationList";
 import { cycleRegions, isTyping, onAsked, withCommandKey } from "./keys";
-import { fetchTheRest, Home, KeyHelp, NotFound, Notifier, Share, SignIn } from "./later";
+import { fetchTheRest, Home, keepACopy, KeyHelp, NotFound, Notifier, Share, SignIn } from "./later";
 import { MeContext } from "./me";
 import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
@@ -71,7 +71,7 @@ function Page() {
     void store.loadRequests();
   }, [store]);
   useEffect(fetchTheRest, []);
-  useEffect(() => void import("../offline/keeper").then(({ keep }) => keep(store, goTo)).catch(() => undefined), [store]);
+  useEffect(() => keepACopy(store), [store]);
 
   useEffect(() => {
     store.setVisible(route.conversation);

@@ -4,6 +4,8 @@
  */
 
 import { lazy } from "react";
+import type { Store } from "../model/store";
+import { goTo } from "./route";
 import { screens } from "./screens";
 
 const parts = {
@@ -75,16 +77,28 @@ export const Share = lazy(parts.share);
 export const Speaker = lazy(parts.speaker);
 export const SignIn = lazy(() => import("./signin/SignIn"));
 
-// Safari has no idle callback; a moment after the first picture is idle enough.
-const SOON_MS = 1500;
+// By then the first picture is drawn. The page is idle before that too, but only until what it shows comes in.
+const FIRST_PICTURE_MS = 1500;
+
+/** What nobody waits for: done once nothing else is to be done. */
+function unhurried(run: () => void): void {
+  const whenIdle = (): void => {
+    if ("requestIdleCallback" in window) requestIdleCallback(run, { timeout: FIRST_PICTURE_MS });
+    else run(); // Safari has none.
+  };
+  setTimeout(whenIdle, FIRST_PICTURE_MS);
+}
 
 /** Fetch the rest while nothing happens, so that it is there when it is wanted, connection or not. */
 export function fetchTheRest(): void {
-  const fetchAll = (): void => {
+  unhurried(() => {
     // A part that cannot be fetched now is fetched when it is wanted; failing there is visible, failing here is not news.
     for (const part of Object.values(parts)) part().catch(() => undefined);
     for (const { load } of Object.values(screens)) load().catch(() => undefined);
-  };
-  if ("requestIdleCallback" in window) requestIdleCallback(fetchAll, { timeout: SOON_MS });
-  else setTimeout(fetchAll, SOON_MS);
+  });
+}
+
+/** Keeps what is seen for when there is no server. */
+export function keepACopy(store: Store): void {
+  unhurried(() => void import("../offline/keeper").then(({ keep }) => keep(store, goTo)).catch(() => undefined));
 }
