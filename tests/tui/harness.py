@@ -34,6 +34,7 @@ WAIT_S = 30.0
 NOW_MS = 1_760_000_000_000
 CommandT = TypeVar("CommandT", bound=Command)
 WantT = TypeVar("WantT", bound=Intent)
+WantedT = TypeVar("WantedT")
 
 TURN = Turn(
     id="turn-1",
@@ -182,6 +183,13 @@ async def reads(pilot: Pilot[None], read: Callable[[], object], expected: object
         await until(pilot, lambda: read() == expected)
     except TimeoutError:
         assert read() == expected
+
+
+async def one(pilot: Pilot[None], found: Callable[[], list[WantedT]]) -> WantedT:
+    """Waits for the only one there is to be."""
+    await until(pilot, found)
+    (only,) = found()
+    return only
 
 
 def press_together(app: App[None], *keys: str) -> None:

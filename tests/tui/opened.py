@@ -13,9 +13,7 @@ from palaver.clock import Clock, SystemClock
 from palaver.schema.view import State
 from palaver.tui.app import PalaverApp
 from palaver.tui.history import Transcript
-
-WAIT_S = 30.0
-"""The longest any wait takes before it counts as a failure: a screen needs a processor, and tests share theirs."""
+from tests.tui.harness import WAIT_S
 
 
 @dataclass

@@ -1,6 +1,8 @@
 """The app around the conversation: leaving, colours, subagents beside the transcript, an earlier moment, what is remembered."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from palaver.client.client import Client
 from palaver.clock import SystemClock
 from palaver.core.evolve import fold
 from palaver.schema.events import decode_event
-from palaver.tui.app import PalaverApp
+from palaver.tui import row_words
+from palaver.tui.app import LAST_WORDS_S, PalaverApp
 from palaver.tui.family import Family
-from palaver.tui.intents import ViewAt
+from palaver.tui.intents import Send, ViewAt
 from palaver.tui.remembered import Remembered
 from palaver.tui.theme import DARK, LIGHT, LIGHT_NAME
 from tests.flows.served import Served, serving
@@ -53,6 +56,68 @@ async def test_leaving_a_server_that_runs_anyway_asks_nothing(served: Served) ->
     async with opened(served) as terminal:
         await terminal.press("ctrl+q")
         await terminal.until(lambda: terminal.app.return_code is not None)
+
+
+async def test_words_written_just_before_leaving_are_kept(served: Served) -> None:
+    conversation = await served.create()
+    async with opened(served, conversation) as terminal:
+        await terminal.until(lambda: terminal.state.seq > 0)
+        await terminal.write("half")
+        await terminal.press("ctrl+q")
+        await terminal.until(lambda: terminal.app.return_code is not None)
+    assert (await served.state(conversation))["draft"] == "half"
+
+
+async def test_leaving_waits_for_a_server_that_is_gone_only_for_a_moment_and_says_what_was_lost(tmp_path: Path) -> None:
+    async with AsyncExitStack() as running:
+        gone = await running.enter_async_context(serving(tmp_path / "data"))
+        conversation = await gone.create()
+        async with opened(gone, conversation) as terminal:
+            await terminal.until(lambda: terminal.state.seq > 0)
+            await running.aclose()
+            await terminal.write("half")
+            await terminal.press("ctrl+q")
+            async with asyncio.timeout(LAST_WORDS_S + 3):
+                await terminal.until(lambda: terminal.app.return_code is not None)
+            assert row_words.UNHEARD in terminal.app._exit_renderables
+
+
+async def test_staying_after_all_changes_nothing_of_what_is_edited(served: Served) -> None:
+    conversation = await served.create(message="go")
+    await served.settled(conversation)
+    async with Client.connect(served.url, served.token) as client:
+        app = PalaverApp(client, SystemClock(), conversation=conversation, stop_server=_never)
+        async with app.run_test(size=(80, 24)) as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.until_shown("Last.")
+            app.act("edit")
+            await terminal.until_shown("Enter resend")
+            await terminal.press("ctrl+q")
+            await terminal.until_shown("Leave Palaver?")
+            await terminal.press("escape")
+            await terminal.until_gone("Leave Palaver?")
+            await terminal.press("!")
+            await terminal.until_shown("> go!")
+            assert terminal.shows("Enter resend")
+            await terminal.press("escape")
+            await terminal.until_gone("> go!")
+
+
+async def _never() -> None:
+    raise AssertionError("Nobody chose to stop the server.")
+
+
+async def test_message_sent_before_the_opened_conversation_is_there_goes_to_it(served: Served) -> None:
+    first, second = await served.create(), await served.create()
+    async with opened(served, first) as terminal:
+        await terminal.until(lambda: terminal.state.conversation == first)
+        before = len(await terminal.client.conversations(200))
+        terminal.app.open_conversation(second)
+        terminal.app.post_message(Send("", "meant for the second", "turn"))
+        await terminal.until_shown("meant for the second")
+        await served.settled(second)
+        assert terminal.app.main.conversation == second
+        assert len(await terminal.client.conversations(200)) == before
 
 
 async def test_colours_change_everywhere_and_are_remembered(served: Served, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The composer: sends, queues, steers, keeps its draft on the server, edits what is queued, completes commands and files."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -10,11 +11,13 @@ from textual.widgets import Static
 
 from palaver.schema.commands import ClearDraft, EditQueued, SetDraft
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
+from palaver.schema.view import Message, State
 from palaver.tui.connection import Connection
 from palaver.tui.docks.completion import SlashCommand, Suggestions
+from palaver.tui.docks.editing import OfTranscript
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.intents import Act, Order, Send
-from tests.tui.harness import TURN, DockApp, queued, reads, state_with, until
+from tests.tui.harness import NOW_MS, TURN, DockApp, one, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +86,7 @@ async def test_a_refused_message_comes_back_with_the_reason() -> None:
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press(*"hello", "enter")
-        (send,) = app.of(Send)
+        send = await one(pilot, lambda: app.of(Send))
         assert send.refused is not None
         send.refused("The queue is full.")
         await reads(pilot, lambda: text(app), "hello")
@@ -137,14 +140,29 @@ async def test_leaving_keeps_what_is_written_and_each_conversation_has_its_own()
     async with app.run_test() as pilot:
         app.show(state_with(turn=None))
         await pilot.press(*"here")
-        app.docks.leave()
-        await reads(
-            pilot,
-            lambda: [(order.conversation, order.command) for order in app.of(Order)],
-            [("c-1", SetDraft(text="here"))],
-        )
+        last_word = app.docks.leave()
+        assert last_word is not None
+        assert (last_word.conversation, last_word.command) == ("c-1", SetDraft(text="here"))
         app.show(replace(state_with(turn=None, draft="there"), conversation="c-2"))
         assert text(app) == "there"
+
+
+async def test_keys_that_come_before_the_opened_conversation_follow_what_was_written_there() -> None:
+    for draft, together in (("there ", "there now"), ("", "now")):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            app.show(state_with(turn=None))
+            await pilot.press(*"here")
+            app.docks.leave()
+            # What is shown until another conversation is loaded.
+            app.show(State())
+            await pilot.press(*"now")
+            app.show(replace(state_with(turn=None, draft=draft), conversation="c-2"))
+            await reads(pilot, partial(text, app), together)
+            await app.clock.advance(1.5)
+            await until(pilot, partial(app.of, Order))
+            saved = [(order.conversation, order.command) for order in app.of(Order)]
+            assert saved == [("c-2", SetDraft(text=together))]
 
 
 async def test_words_written_before_the_conversation_is_there_stay() -> None:
@@ -218,11 +236,37 @@ async def test_escape_leaves_a_queued_message_as_it_was_and_brings_back_what_was
         await reads(pilot, lambda: text(app), "first")
         await pilot.press("escape")
         await reads(pilot, lambda: text(app), "mine")
-        assert app.orders(EditQueued)[-1] == EditQueued(item="i-1", held=False)
+        await reads(pilot, lambda: app.orders(EditQueued)[-1], EditQueued(item="i-1", held=False))
         assert app.stops == 0
         app.docks.composer.begin_edit(item)
         await pilot.press("x", "enter")
         await reads(pilot, lambda: app.orders(EditQueued)[-1].content, (TextPart(text="firstx"), image))
+
+
+async def test_message_that_is_asked_for_again_while_it_is_edited_keeps_what_was_changed() -> None:
+    for what in (queued("i-1", "first"), OfTranscript("m-1", "first")):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            told = Message(id="m-1", role="user", seq=1, updated_seq=1, ts=NOW_MS)
+            app.show(state_with(queue=(queued("i-1", "first"),), messages=(told,), turn=None))
+            app.docks.composer.begin_edit(what)
+            await pilot.press("!")
+            begun = len(app.orders(EditQueued))
+            app.docks.composer.begin_edit(what)
+            await pilot.press("?")
+            await reads(pilot, partial(text, app), "first!?")
+            assert len(app.orders(EditQueued)) == begun
+
+
+async def test_earlier_moment_offers_no_key_that_would_write() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(turn=None))
+        await until(pilot, lambda: "send" in hints(app))
+        app.docks.composer.read_only("You look at an earlier moment.")
+        await reads(pilot, lambda: hints(app), ["commands"])
+        app.docks.composer.read_only("")
+        await until(pilot, lambda: "send" in hints(app))
 
 
 async def test_words_stay_when_the_edited_message_leaves_the_queue() -> None:

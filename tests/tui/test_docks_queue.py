@@ -16,7 +16,7 @@ from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.intents import Order, Send
-from tests.tui.harness import NOW_MS, TURN, DockApp, approval, queued, reads, state_with, until
+from tests.tui.harness import NOW_MS, TURN, DockApp, approval, one, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +38,10 @@ def paused(app: DockApp) -> str:
 
 def keys(app: DockApp) -> list[str]:
     return [key.label for key in strip(app).query_one(KeyLine).keys]
+
+
+def _keys_pressed(app: DockApp) -> list[str]:
+    return [key.key for key in strip(app).query_one(KeyLine).keys]
 
 
 def _has_edits(app: DockApp, count: int) -> bool:
@@ -80,6 +84,69 @@ async def test_a_paused_queue_says_why_and_lets_one_or_all_go() -> None:
         await reads(pilot, lambda: app.orders(EditQueued), [EditQueued(item="i-2", held=False), EditQueued(held=False)])
         app.show(state_with(queue=(QUEUE[1],), last_turn=ended))
         await reads(pilot, lambda: paused(app), "")
+
+
+async def test_a_queue_in_which_one_is_held_is_let_go_from_anywhere_in_it() -> None:
+    held = (replace(QUEUE[0], held=True), QUEUE[1])
+    ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=held, turn=None, last_turn=ended))
+        await reads(pilot, lambda: keys(app), ["let it go"])
+        await pilot.press("f6")
+        await reads(pilot, lambda: keys(app), ["let it go", "edit", "remove", "move"])
+        await pilot.press("down")
+        await reads(pilot, lambda: keys(app), ["let all go", "edit", "remove", "move"])
+
+
+async def test_the_way_to_a_paused_queue_is_said_with_every_key_it_takes() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE)
+    plan = Plan(summary="All", items=(PlanItem(title="Write", status="in_progress"),), status="executing")
+    for shown, way in (
+        (state_with(queue=held), "F6 A"),
+        (state_with(queue=held, plan=plan), "F6 F6 A"),
+        (state_with(approval(), queue=held, plan=plan), "F6 F6 F6 A"),
+    ):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            app.show(shown)
+            await reads(pilot, partial(_keys_pressed, app), [way])
+            for key in way.lower().split():
+                await pilot.press(key)
+            await until(pilot, partial(_has_edits, app, 1))
+
+
+async def test_a_paused_queue_waits_with_the_message_that_is_edited_and_says_so_again_after() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE[:2])
+    ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")
+    for queue in (held, held[:1]):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            app.show(state_with(queue=queue, turn=None, last_turn=ended))
+            app.docks.composer.begin_edit(queue[0])
+            await reads(pilot, partial(keys, app), [])
+            assert bool(paused(app)) is (len(queue) > 1)
+            strip(app).focus()
+            await pilot.press("a", "l")
+            await until(pilot, lambda: "let it go" not in keys(app))  # noqa: B023
+            assert app.orders(EditQueued) == [EditQueued(item="i-1", held=True)]
+            app.docks.focus_composer()
+            await pilot.press("escape")
+            await reads(pilot, partial(paused, app), "Paused: you stopped the agent.")
+            await reads(pilot, partial(keys, app), ["let all go" if len(queue) > 1 else "let it go"])
+
+
+async def test_putting_back_what_was_held_says_that_it_is_sent() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=(replace(QUEUE[0], held=True),), turn=None))
+        strip(app).focus()
+        await pilot.press("d")
+        order = await one(pilot, lambda: app.of(Order))
+        assert order.accepted is not None
+        order.accepted(Accepted(conversation="c-1", seq=9))
+        app.show(state_with(turn=None))
+        await reads(pilot, lambda: keys(app), ["send what was removed"])
 
 
 async def test_a_held_message_that_is_edited_stays_held_only_in_a_paused_queue() -> None:
@@ -152,7 +219,7 @@ async def test_a_removed_message_can_be_put_back_for_a_while() -> None:
         app.show(state_with(queue=QUEUE[:1]))
         strip(app).focus()
         await pilot.press("d")
-        (order,) = app.of(Order)
+        order = await one(pilot, lambda: app.of(Order))
         assert order.command == RemoveQueued(item="i-1")
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
@@ -172,7 +239,7 @@ async def test_the_time_to_put_back_passes() -> None:
         app.show(state_with(queue=QUEUE[:1]))
         strip(app).focus()
         await pilot.press("d")
-        (order,) = app.of(Order)
+        order = await one(pilot, lambda: app.of(Order))
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
         app.show(state_with())
@@ -203,7 +270,7 @@ async def test_steering_takes_a_message_out_before_it_is_sent() -> None:
         strip(app).focus()
         await pilot.press("s")
         assert app.of(Send) == []
-        (order,) = app.of(Order)
+        order = await one(pilot, lambda: app.of(Order))
         assert order.command == RemoveQueued(item="i-1")
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
@@ -225,6 +292,23 @@ async def test_the_plan_under_way_is_one_line_that_opens() -> None:
         await reads(pilot, lambda: str(line.render()).split("\n")[1:], ["● Read", "◐ Write", "○ Test"])
         app.show(state_with(plan=Plan(summary="All", items=items, status="planned")))
         await until(pilot, lambda: not line.display)
+
+
+async def test_a_plan_that_was_put_down_says_so_until_somebody_goes_on() -> None:
+    items = (PlanItem(title="Read", status="done"), PlanItem(title="Write", status="in_progress"))
+    plan = Plan(summary="All", items=items, status="executing")
+    ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")
+    app = DockApp()
+    async with app.run_test() as pilot:
+        line = app.docks.query_one(PlanLine)
+        app.show(state_with(plan=plan, turn=None, last_turn=ended))
+        await reads(pilot, lambda: str(line.render()), "▸ Plan  Write  stopped · 1 of 2 done")
+        line.action_open_or_close()
+        assert str(line.render()).split("\n")[1:] == ["● Read", "◇ Write  stopped here"]
+        app.show(state_with(plan=plan, last_turn=ended))
+        await reads(pilot, lambda: str(line.render()).split("\n")[0], "▾ Plan  Write  1 of 2 done")
+        app.show(state_with(plan=plan, turn=None, last_turn=replace(ended, outcome="completed")))
+        await reads(pilot, lambda: str(line.render()).split("\n")[0], "▾ Plan  Write  1 of 2 done")
 
 
 async def test_one_key_leads_from_the_prompt_to_what_waits_and_on_through_everything() -> None:
@@ -262,6 +346,21 @@ async def test_the_activity_is_said_in_words_and_time() -> None:
         spent = replace(TURN, usage=Usage(input_tokens=12_400, output_tokens=830), cost_usd=0.02)
         app.show(state_with(messages=(message,), turn=spent))
         assert activity(app) == "● Writing · 0 s   $0.02 · Tokens: 12.4k in, 830 out"
+
+
+async def test_the_time_of_a_turn_does_not_count_for_the_next_that_begins_with_the_same() -> None:
+    def writing(turn: str, started_at: int) -> State:
+        text = TextBlock(index=0, text="Hel", status="streaming")
+        message = Message(id=f"m-{turn}", role="assistant", seq=3, updated_seq=4, ts=NOW_MS, turn=turn, blocks=(text,))
+        return state_with(messages=(message,), turn=replace(TURN, id=turn, started_at=started_at))
+
+    app = DockApp()
+    async with app.run_test():
+        app.show(writing("t-1", NOW_MS))
+        await app.clock.advance(20)
+        assert activity(app).startswith("● Writing · 20 s")
+        app.show(writing("t-2", NOW_MS + 19_000))
+        assert activity(app).startswith("● Writing · 1 s")
 
 
 async def test_a_retry_counts_down_and_silence_is_said() -> None:

@@ -17,7 +17,7 @@ from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.intents import Order
-from tests.tui.harness import NOW_MS, TURN, DockApp, approval, question, reads, state_with, until
+from tests.tui.harness import NOW_MS, TURN, DockApp, approval, one, question, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -107,7 +107,7 @@ async def test_a_refused_answer_is_said_and_can_be_given_again() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
         await pilot.press("alt+1")
-        (order,) = app.of(Order)
+        order = await one(pilot, lambda: app.of(Order))
         assert order.refused is not None
         order.refused("The role `decide` is missing.")
         await until(pilot, lambda: "The role “decide” is missing." in said(app))
@@ -242,7 +242,7 @@ async def test_several_calls_are_decided_together_by_name() -> None:
         await until(pilot, lambda: "run a command: one" in said(app))
         assert "run a command: two" in said(app)
         await pilot.press("alt+1")
-        (order,) = app.orders(DecideTools)
+        order = await one(pilot, lambda: app.orders(DecideTools))
         assert [(one.call, one.accepted) for one in order.decisions] == [("call-r-1", True), ("call-r-2", True)]
         assert order.then == "continue"
 
@@ -316,7 +316,7 @@ async def test_a_question_is_answered_by_choosing_one() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, question("q-1", CHOICE))
         await pilot.press("f6", "down", "enter")
-        (order,) = app.orders(ResolveRequest)
+        order = await one(pilot, lambda: app.orders(ResolveRequest))
         assert [(one.question_index, one.selected) for one in order.answers] == [(0, ("PostgreSQL",))]
 
 
@@ -327,7 +327,7 @@ async def test_several_questions_are_all_answered_before_anything_is_sent() -> N
         await pilot.press("f6", "1", "enter")
         assert app.orders(ResolveRequest) == []
         await pilot.press("1", "2", "enter")
-        (order,) = app.orders(ResolveRequest)
+        order = await one(pilot, lambda: app.orders(ResolveRequest))
         assert [one.selected for one in order.answers] == [("SQLite",), ("lint", "types")]
 
 
@@ -338,7 +338,7 @@ async def test_a_question_takes_own_words() -> None:
         await pilot.press("f6", "3")
         await until(pilot, lambda: isinstance(app.focused, Input))
         await pilot.press(*"files", "enter")
-        (order,) = app.orders(ResolveRequest)
+        order = await one(pilot, lambda: app.orders(ResolveRequest))
         assert [(one.selected, one.custom_text) for one in order.answers] == [((), "files")]
 
 

@@ -15,7 +15,7 @@ from palaver.tui.people import People
 from palaver.tui.rows import Row
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
 from tests.tui.golden import NAMES, NOW_MS, book, drawing, dropping, lines_of, reloaded, start_of, text_of
-from tests.tui.opened import WAIT_S
+from tests.tui.harness import WAIT_S
 
 PEOPLE = People()
 

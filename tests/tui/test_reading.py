@@ -1,12 +1,19 @@
 """What a reader looks at stays where it is, whatever grows below it or is loaded above it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palaver.backends.script import Prompt, Say, Script, Wait
+from palaver.client.client import Client, Unreachable
+from palaver.clock import SystemClock
+from palaver.schema.view import Message
+from palaver.tui.app import PalaverApp
+from palaver.tui.rows import EdgeRow
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened, opened
 
@@ -94,12 +101,73 @@ async def test_older_messages_are_loaded_above_without_moving_the_reader(served:
         assert await following.load_older()
         await terminal.until(lambda: terminal.state.offset < offset and len(transcript.rows) > 190)
         assert still(before, terminal)
+        assert transcript.new_count == 0
         await terminal.press("f6", "home")
         await terminal.until(lambda: terminal.state.offset == 0)
         await terminal.press("home")
         await terminal.until_shown("Message 0 is here.")
         assert terminal.shows("Start of the conversation")
         assert len(terminal.state.messages) == 260
+
+
+class LostPages(Client):
+    """Older messages are asked for, and do not come."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.gives_up = asyncio.Event()
+
+    async def messages(self, conversation: str, before_seq: int, limit: int = 100) -> list[Message]:
+        await self.gives_up.wait()
+        raise Unreachable("No answer.")
+
+
+async def test_loading_of_older_messages_is_said_and_its_failure_only_where_it_failed(served: Served) -> None:
+    first, second = await many(served, 130), await many(served, 140)
+    async with LostPages.connect(served.url, served.token) as client:
+        assert isinstance(client, LostPages)
+        app = PalaverApp(client, SystemClock(), conversation=first)
+        async with app.run_test(size=(80, 24)) as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.until_shown("Message 129 is here.")
+            left = app.main.following
+            assert left is not None
+            await terminal.press("f6", "home")
+            await terminal.until_shown("Loading older messages …")
+            app.open_conversation(second)
+            await terminal.until_shown("Message 139 is here.")
+            client.gives_up.set()
+            await terminal.until(lambda: not left.is_loading)
+            app.main._flush()
+            assert edge_of(terminal) == "more"
+            await terminal.press("f6", "home")
+            await terminal.until_shown("Older messages could not be loaded.")
+
+
+async def test_jump_that_takes_long_is_given_up_with_its_conversation(served: Served) -> None:
+    first, second = await many(served, 130), await many(served, 140)
+    async with LostPages.connect(served.url, served.token) as client:
+        assert isinstance(client, LostPages)
+        app = PalaverApp(client, SystemClock(), conversation=first)
+        async with app.run_test(size=(80, 24)) as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.until_shown("Message 129 is here.")
+            left = app.main.following
+            assert left is not None
+            app.main.jump("m3", 1)
+            await terminal.until(lambda: left.is_loading)
+            app.open_conversation(second)
+            await terminal.until_shown("Message 139 is here.")
+            client.gives_up.set()
+            await terminal.until(lambda: not left.is_loading)
+            await terminal.pilot.pause()
+            assert len(app._notifications) == 0
+
+
+def edge_of(terminal: Opened) -> str:
+    edge = terminal.transcript.rows[0]
+    assert isinstance(edge, EdgeRow)
+    return edge.state
 
 
 async def test_reader_moves_by_what_was_asked_through_rows_never_drawn(served: Served) -> None:

@@ -14,12 +14,12 @@ from palaver.schema.view import Listing, State
 from palaver.tui.intents import Act, ActionName, Begin, OpenConversation
 from palaver.tui.screens.actions import KEYS, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
-from palaver.tui.screens.keyhelp import help_content
+from palaver.tui.screens.keyhelp import KeyHelp, KeyHelpScreen, help_content
 from palaver.tui.screens.listing import grouped, row_of
 from palaver.tui.screens.palette import CommandPalette
 from palaver.tui.words_screens import Actions
 from tests.flows.served import Served, serving
-from tests.tui.harness import NOW_MS, ScreenApp, queued, reads, state_with, until
+from tests.tui.harness import NOW_MS, ScreenApp, one, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +95,7 @@ async def test_archiving_branching_and_beginning_are_one_key(client: Client) -> 
         await until(pilot, lambda: "Release notes" in app.said())
         await pilot.press("a", "b")
         await reads(pilot, lambda: app.orders(UpdateConversation), [UpdateConversation(archived=True)])
-        branch = app.of(Begin)[0].body.branch
+        branch = (await one(pilot, lambda: app.of(Begin))).body.branch
         assert branch is not None
         assert branch.message is None
     app = listed(client)
@@ -232,3 +232,11 @@ def test_the_key_help_names_every_key_of_an_action() -> None:
     for name, key in KEYS.items():
         if name != "stop":
             assert key in said, action(name).label
+
+
+async def test_the_key_help_has_a_line_for_each_key_in_eighty_columns() -> None:
+    app = ScreenApp(KeyHelpScreen())
+    async with app.run_test(size=(80, 24)) as pilot:
+        helped = app.sheet.query_one(KeyHelp)
+        await until(pilot, lambda: helped.size.width > 0)
+        assert helped.size.height == len(help_content().plain.split("\n"))

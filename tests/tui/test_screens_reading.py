@@ -24,7 +24,7 @@ from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.screens.search import SearchScreen, hits_in
 from palaver.tui.screens.waiting import WaitingInbox
 from tests.flows.served import Served, serving
-from tests.tui.harness import NOW_MS, ScreenApp, reads, state_with, until
+from tests.tui.harness import NOW_MS, ScreenApp, one, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def test_words_are_found_everywhere_and_opened_where_they_stand(client: Cl
         await pilot.press(*"needle")
         await until(pilot, lambda: "A talk" in app.said())
         await pilot.press("enter")
-        (opened,) = app.of(OpenConversation)
+        opened = await one(pilot, lambda: app.of(OpenConversation))
         assert opened.conversation == talked
         assert opened.message is not None
 
@@ -107,6 +107,13 @@ def test_a_hit_shows_its_surroundings_in_any_case() -> None:
     assert hits_in([message], "hay straw", "c-1") == []
 
 
+def test_a_call_is_found_by_what_it_was_given_as_it_is_written() -> None:
+    block = ToolBlock(index=0, call="call-1", name="read", status="ok", input={"path": "a.py", "whole": True})
+    message = Message(id="m-1", role="assistant", seq=1, updated_seq=1, ts=0, blocks=(block,))
+    (hit,) = hits_in([message], '"path": "a.py"', "c-1")
+    assert hit.before + hit.match + hit.after == 'read {"path": "a.py", "whole": true} '
+
+
 # -- the inspector
 
 
@@ -124,9 +131,9 @@ async def test_the_inspector_shows_the_log_and_the_view_at_any_event(client: Cli
         await reads(pilot, lambda: [view.seq for view in app.of(ViewAt)], [events[0].seq])
         assert "paused at event 1" in app.said()
         await pilot.press("c")
-        assert '"type": "conversation.created"' in app.of(Copy)[0].text
+        assert '"type": "conversation.created"' in (await one(pilot, lambda: app.of(Copy))).text
         await pilot.press("n")
-        assert app.of(ViewAt)[-1].seq is None
+        await until(pilot, lambda: app.of(ViewAt)[-1].seq is None)
 
 
 async def test_the_inspector_filters_by_type(client: Client, talked: str) -> None:
@@ -159,7 +166,7 @@ async def test_changed_files_open_to_their_lines_and_are_copied_as_a_patch() -> 
         assert "Changed files · 2 files · +4 \N{MINUS SIGN}1" in app.said()
         assert "new␛[31m.md  new  +3" in app.said()
         await pilot.press("c")
-        await reads(pilot, lambda: app.of(Copy)[0].text, DIFF)
+        await reads(pilot, lambda: [copy.text for copy in app.of(Copy)], [DIFF])
         await pilot.press("enter")
         assert isinstance(app.screen, DiffScreen)
         assert str(app.screen.query_one("#lines", Static).render()).split("\n")[1:] == [
@@ -205,7 +212,7 @@ async def test_the_inbox_answers_what_waits_anywhere_and_says_when_nothing_does(
             assert app.orders(ResolveRequest) == []
             await clock.advance(1)
             await pilot.press("alt+1")
-            (order,) = app.of(Order)
+            order = await one(pilot, lambda: app.of(Order))
             assert order.conversation == conversation
             await client.command(order.conversation, order.command)
             await until(pilot, lambda: "Answered" in app.said() and "Nothing waits for you." in app.said())
@@ -255,7 +262,7 @@ async def test_a_new_conversation_begins_with_its_message_agent_folder_and_mode(
         sheet.query_one("#folder", Input).value = "/srv/app"
         sheet.query_one("#mode", Choices).choose(1)
         await pilot.press("enter")
-        (begin,) = app.of(Begin)
+        begin = await one(pilot, lambda: app.of(Begin))
         body = begin.body
         assert (body.agent, body.project, body.params, body.message) == (
             "other",
@@ -303,7 +310,7 @@ async def test_renaming_and_deleting_close_when_the_server_took_them() -> None:
         await pilot.press("enter")
         assert app.orders(DeleteConversation) == []
         await pilot.press("y")
-        (order,) = app.of(Order)
+        order = await one(pilot, lambda: app.of(Order))
         assert order.refused is not None
         order.refused("Not now.")
         await until(pilot, lambda: "Not now." in app.said())

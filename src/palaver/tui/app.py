@@ -60,7 +60,9 @@ from palaver.tui.uploads import with_images
 SAVE_S = 5.0
 """How often what was read is written down."""
 UNREAD_S = 1.0
-"""A list opens at once, also when it cannot be said what is unread."""
+"""A list opens at once, also when it cannot be said what is unread; so does the question at the end."""
+LAST_WORDS_S = 2.0
+"""What was written last reaches the server before the terminal goes; one that does not answer is not waited for."""
 
 
 class PalaverApp(Typing):
@@ -138,31 +140,43 @@ class PalaverApp(Typing):
 
     async def action_quit(self) -> None:
         self.remembered.save()
-        self.main.docks.leave()
         if self._stop_server is None:
-            self.exit()
-            return
-        await self.push_screen(Leaving(await self._at_work()), self._leave)
+            begin(self, self._leave_and_exit, "leave")
+        elif not isinstance(self.screen, Leaving):
+            await self.push_screen(Leaving(await self._at_work()), self._leave)
 
     async def _at_work(self) -> int:
         try:
-            return sum(listing.turn is not None for listing in await self.client.conversations(200))
-        except PalaverError:
+            async with asyncio.timeout(UNREAD_S):
+                return sum(listing.turn is not None for listing in await self.client.conversations(200))
+        except (PalaverError, TimeoutError):
             return 0
 
     def _leave(self, choice: str | None) -> None:
-        if choice == "keep":
-            self.exit()
-        elif choice == "stop" and self._stop_server is not None:
-            begin(self, partial(self._stop_and_exit, self._stop_server), "leave")
+        if choice:
+            stop = self._stop_server if choice == "stop" else None
+            begin(self, partial(self._leave_and_exit, stop), "leave")
 
-    async def _stop_and_exit(self, stop: Callable[[], Awaitable[None]]) -> None:
+    async def _leave_and_exit(self, stop: Callable[[], Awaitable[None]] | None = None) -> None:
+        message = None if await self._say_last_words() else row_words.UNHEARD
         try:
-            await stop()
+            if stop is not None:
+                await stop()
         except (SubprocessError, OSError):
-            self.exit(message=row_words.SERVER_STAYED)
-        else:
-            self.exit()
+            message = row_words.SERVER_STAYED
+        self.exit(message=message)
+
+    async def _say_last_words(self) -> bool:
+        """Keeps the draft, lets go of what is held for an edit, delivers what was sent. False: the server did not answer."""
+        last_word = self.main.docks.leave()
+        try:
+            async with asyncio.timeout(LAST_WORDS_S):
+                if last_word is not None:
+                    await self._carry_out(last_word)
+                await self.outbox.emptied()
+        except TimeoutError:
+            return False
+        return True
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if defect := defect_in(event):
@@ -218,6 +232,8 @@ class PalaverApp(Typing):
     @on(Send)
     def _send(self, intent: Send) -> None:
         intent.stop()
+        # Written before the conversation that is being opened was there: it is meant for that one.
+        intent.conversation = intent.conversation or self.main.conversation
         if not intent.conversation:
             begin(self, partial(self._create_with, intent), "create")
         elif not self.outbox.add(intent) and intent.refused is not None:

@@ -76,7 +76,6 @@ _OBJECTS: Final[Mapping[ToolKind, tuple[str, ...]]] = {
 
 _STREAMED = re.compile(r'"(?:path|file_path|command|cmd|pattern|query|url)"\s*:\s*"((?:[^"\\]|\\.)*)')
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.+)$", re.MULTILINE)
-_EXPLORING: Final = frozenset[ToolKind](("read", "list", "glob", "grep"))
 _ENDED: Final = ("ok", "error", "interrupted")
 
 
@@ -85,10 +84,6 @@ def kind_of(name: str) -> ToolKind:
         return known
     # Tools of MCP servers come as "mcp__server__tool".
     return _KINDS.get(re.split(r"__|\.", name)[-1].lower(), "other")
-
-
-def is_exploring(name: str) -> bool:
-    return kind_of(name) in _EXPLORING
 
 
 def argument(given: Any, *names: str) -> str | None:

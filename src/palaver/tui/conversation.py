@@ -24,7 +24,7 @@ from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.frame import Docks, next_region
-from palaver.tui.edge import Edge
+from palaver.tui.edge import Above, Edge
 from palaver.tui.family import Family
 from palaver.tui.following import Following
 from palaver.tui.header import Header
@@ -104,7 +104,7 @@ class ConversationScreen(Screen[None]):
         self._book: RowBook | None = None
         self._rows: tuple[Row, ...] = ()
         self._edge = Edge()
-        self._is_older = False
+        self._shown_offset = 0
         self._people = People()
         self._relatives = Relatives(client)
         self._past: State | None = None
@@ -152,8 +152,12 @@ class ConversationScreen(Screen[None]):
 
     def open(self, conversation: str, seen_seq: int | None, at: tuple[str, int, str] | None = None) -> None:
         """`at` is a message, its seq, and what was looked for in it."""
-        if self._following is not None:
-            self.docks.leave()
+        if last_word := self.docks.leave():
+            # By the way of what was ordered there before, so that it comes after it.
+            self.docks.composer.post_message(last_word)
+        for under_way in ("reach", "edit", "past"):
+            # It is of the conversation that is left, and would come up in this one.
+            self.app.workers.cancel_group(self.app, under_way)
         self.transcript.open_another(row_words.OPENING)
         self._past, self._wanted, self._rows = None, at, ()
         self._edge.forget()
@@ -237,9 +241,9 @@ class ConversationScreen(Screen[None]):
         is_open = self._following is None or self._following.connection.is_open
         edge = self._edge.row(state)
         shown = (*((edge,) if edge else ()), *rows, *(_pending_row(entry, is_open) for entry in pending))
-        self.transcript.show(shown, now_ms=self._clock.now_ms(), people=self._people, is_older=self._is_older)
-        self._is_older = False
-        self._rows = shown
+        is_older = state.offset < self._shown_offset
+        self.transcript.show(shown, now_ms=self._clock.now_ms(), people=self._people, is_older=is_older)
+        self._rows, self._shown_offset = shown, state.offset
 
     # -- what is above
 
@@ -250,15 +254,22 @@ class ConversationScreen(Screen[None]):
             begin(self.app, partial(self._load_older, self._following), "older")
 
     async def _load_older(self, following: Following) -> bool:
+        if following.is_loading:
+            return False
+        self._tell_edge(following, "loading")
         try:
-            self._is_older = True
             loaded = await following.load_older()
         except PalaverError:
-            self._edge.failed()
-            self._flush()
+            self._tell_edge(following, "failed")
             return False
-        self._edge.forget()
+        self._tell_edge(following, "more")
         return loaded
+
+    def _tell_edge(self, following: Following, above: Above) -> None:
+        # Another conversation may have been opened meanwhile, whose edge this is not.
+        if following is self._following:
+            self._edge.say(above)
+            self._beat.news()
 
     async def _reach(self, message: str, seq: int, looked_for: str) -> None:
         """Loads older pages until a message is at hand, and goes there."""

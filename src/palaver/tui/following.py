@@ -52,8 +52,7 @@ class Following:
         self._behind = 0
         self._head = 0
         self._version: object = None
-        self._is_loading = False
-        self._now = asyncio.Event()
+        self.is_loading = False
 
     @property
     def state(self) -> State | None:
@@ -86,20 +85,7 @@ class Following:
                 reason = ""
             pause_s = FIRST_PAUSE_S if self.seq > before else min(LONGEST_PAUSE_S, pause_s * 2)
             self._tell("reconnecting", retry_at_ms=self._clock.now_ms() + int(pause_s * 1000), reason=reason)
-            await self._pause(pause_s)
-
-    def retry_now(self) -> None:
-        self._now.set()
-
-    async def _pause(self, pause_s: float) -> None:
-        self._now.clear()
-        woken = asyncio.ensure_future(self._now.wait())
-        slept = asyncio.ensure_future(self._clock.sleep(pause_s))
-        try:
-            await asyncio.wait((woken, slept), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for waiter in (woken, slept):
-                waiter.cancel()
+            await self._clock.sleep(pause_s)
 
     async def _once(self) -> None:
         if self._wire is None:
@@ -176,13 +162,13 @@ class Following:
     async def load_older(self) -> bool:
         """Puts a page before what is at hand. Raises PalaverError; False when there is nothing more or it is under way."""
         state = self.state
-        if state is None or not state.offset or not state.messages or self._is_loading:
+        if state is None or not state.offset or not state.messages or self.is_loading:
             return False
-        self._is_loading = True
+        self.is_loading = True
         try:
             page = await self._client.messages(self.conversation, state.messages[0].seq, PAGE)
         finally:
-            self._is_loading = False
+            self.is_loading = False
         current = self.state
         if current is None or not page:
             return False

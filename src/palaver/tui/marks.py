@@ -25,6 +25,7 @@ def edge(look: Look, row: EdgeRow) -> list[Line]:
     said = {
         "start": row_words.START,
         "more": row_words.OLDER,
+        "loading": row_words.LOADING_OLDER,
         "failed": row_words.OLDER_FAILED,
     }[row.state]
     return [rule(look, said)]

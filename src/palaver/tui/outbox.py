@@ -64,6 +64,11 @@ class Outbox:
         while True:
             id, send = await self._waiting.get()
             await self._deliver(id, send)
+            self._waiting.task_done()
+
+    async def emptied(self) -> None:
+        """Until the server has all of it, or has refused it: for ever, while there is no connection."""
+        await self._waiting.join()
 
     async def _deliver(self, id: str, send: Send) -> None:
         while True:

@@ -183,7 +183,7 @@ class NewRow(Placed):
 class EdgeRow(Placed):
     """Above the first message at hand: the start of the conversation, or that there is more to load."""
 
-    state: Literal["start", "more", "failed"]
+    state: Literal["start", "more", "loading", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -35,7 +35,6 @@ class Answered:
 
 
 class Approval:
-    LABEL = "Approval needed"
     KINDS: Final = {
         "shell": "run a command",
         "edit": "change a file",
@@ -125,7 +124,6 @@ class Question:
 
 
 class PlanRequest:
-    LABEL = "The agent proposes a plan"
     APPROVE = "Approve"
     REVISE = "Revise …"
     REJECT = "Reject"
@@ -140,7 +138,9 @@ class PlanRequest:
 
 class Plan:
     HEADING = "Plan"
-    SIGNS: Final = {"pending": "○", "in_progress": "◐", "done": "●", "skipped": "⊘"}
+    SIGNS: Final = {"pending": "○", "in_progress": "◐", "done": "●", "skipped": "⊘", "stopped": "◇"}
+    STOPPED = "stopped"
+    STOPPED_HERE = "stopped here"
 
     @staticmethod
     def progress(done: int, of: int, skipped: int) -> str:
@@ -161,6 +161,7 @@ class Queue:
     STEER = "steer now"
     MOVE = "move"
     PUT_BACK = "put back what was removed"
+    SEND_REMOVED = "send what was removed"
     EDITING = "Editing a queued message; it waits for you"
     SAVE = "save"
     CANCEL = "cancel"

@@ -240,7 +240,7 @@ class Keys:
     WHOLE = "All of the block, when only a part is shown"
     COPY = "Copy the block"
     RESEND = "Edit your message and send it again"
-    PASTE = "Paste the path of an image to attach it; Backspace removes it"
+    PASTE = "Paste the path of an image to attach it"
     HELP = "This list"
 
 

@@ -1,7 +1,7 @@
 """A tool call in one line and a change as lines, as the page says them."""
 
 from palaver.schema.view import FileChange, ToolBlock, ToolError
-from palaver.tui.calls import doing, is_exploring, kind_of, object_of, result_of, said_object, verb_of
+from palaver.tui.calls import doing, kind_of, object_of, result_of, said_object, verb_of
 from palaver.tui.diffs import DiffLine, by_file, diff_of_call, diff_text, is_unified, parse_unified, stat_of
 
 
@@ -19,8 +19,6 @@ def test_the_tools_of_other_programs_are_known_by_what_they_do() -> None:
     assert kind_of("Bash") == "shell"
     assert kind_of("mcp__files__read_file") == "read"
     assert kind_of("weather") == "other"
-    assert is_exploring("Grep")
-    assert not is_exploring("Edit")
 
 
 def test_only_what_ran_is_said_to_have_run() -> None:

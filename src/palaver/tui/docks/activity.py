@@ -50,6 +50,9 @@ class ActivityLine(Static):
         ):
             # The log does not date it; what counts is when it was seen here.
             self._retry_since_ms = self._clock.now_ms()
+        if state.turn is None or before is None or before.id != state.turn.id:
+            # The last thing one turn did and the first of the next may have the same words, and not the same time.
+            self._phase = ""
         self._state, self._waits_below = state, waits_below
         if state.turn is None or state.turn.id != self._is_stopping:
             self._is_stopping = None

@@ -88,16 +88,6 @@ def decided_together(asked: Iterable[Asked], conversation: str) -> list[Asked]:
     ]
 
 
-def label_of(request: Request) -> str:
-    match request.kind:
-        case "approval":
-            return words_docks.Approval.SPEND_LABEL if request.tool is None else words_docks.Approval.LABEL
-        case "question":
-            return words_docks.Question.LABEL
-        case "plan":
-            return words_docks.PlanRequest.LABEL
-
-
 def what_of(request: Request) -> str:
     """What an approval would allow: "run a command", "change a file: src/x.py"."""
     if request.tool is None:

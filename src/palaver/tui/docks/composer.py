@@ -66,6 +66,9 @@ class Composer(Vertical):
     class EditLast(Message):
         """Up in an empty prompt."""
 
+    class Editing(Message):
+        """Another message of the queue is edited here now, or none."""
+
     def __init__(self, clock: Clock, commands: CommandSource | None = None, files: FileSource | None = None) -> None:
         super().__init__()
         self._clock = clock
@@ -107,7 +110,7 @@ class Composer(Vertical):
     @property
     def edited_item(self) -> str | None:
         """The message of the queue that is edited here."""
-        return self._editing.item.id if isinstance(self._editing, OfQueue) else None
+        return self._editing.id if isinstance(self._editing, OfQueue) else None
 
     def take_focus(self) -> None:
         self.prompt.focus()
@@ -150,24 +153,24 @@ class Composer(Vertical):
         self._editing, self._set_aside, self._notice, self._refusal = None, "", "", ""
         self._completing.forget()
         self._draft = Draft(state.draft)
-        # Written before the conversation was there: it came with the person.
-        if left or not (self.prompt.text or self.images) or state.draft:
-            # Of nowhere nothing is kept: one is there also for a moment on the way to another conversation.
-            if left and self.images:
+        if left:
+            if self.images:
                 self._left_images[left] = self.images
-            self._attached.hold(self._left_images.pop(state.conversation, ()))
-            self._load(state.draft)
+            self._attached.hold(())
+            self._load("")
+        # Written before the conversation was there, perhaps while it was being opened: it came with the person, and stands
+        # where it would stand had one waited.
+        written, images = self.prompt.text, self.images
+        self._attached.hold(self._left_images.pop(state.conversation, ()))
+        self._attached.add(images)
+        if state.draft or not written:
+            self._load(state.draft + written)
 
-    def leave(self) -> None:
-        """Another conversation is about to be shown: keep what is written, let go of what is held."""
-        self._release()
-
-    def _release(self) -> None:
-        if self._editing is None:
-            self._save_draft()
-            return
-        self._order(self._editing.cancel())
+    def leave(self) -> Order | None:
+        """Before another conversation is shown, or none: what keeps the words that are written, or lets go of what is held."""
+        command = self._editing.cancel() if self._editing is not None else self._unsaved()
         self._editing = None
+        return Order(self._state.conversation, command, quiet=True) if command is not None else None
 
     def _load(self, text: str) -> None:
         self.prompt.load_text(prose(text))
@@ -220,6 +223,8 @@ class Composer(Vertical):
         if self._editing is not None:
             save = Key("Enter", self._editing.save_label, self._submit)
             return [save, Key("Esc", words_docks.Queue.CANCEL, self._cancel_edit)]
+        if self._read_only:
+            return [Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette"))]
         waits = any(not item.held for item in self._state.queue)
         steer = busy and self._state.turn is not None and self._state.turn.steerable
         return [
@@ -329,8 +334,11 @@ class Composer(Vertical):
         self._save_draft()
 
     def _save_draft(self) -> None:
-        if self._state.conversation and self._editing is None:
-            self._order(self._draft.save(self.prompt.text))
+        self._order(self._unsaved())
+
+    def _unsaved(self) -> SetDraft | ClearDraft | None:
+        is_draft = self._state.conversation and self._editing is None
+        return self._draft.save(self.prompt.text) if is_draft else None
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if defect := defect_in(event):
@@ -346,6 +354,10 @@ class Composer(Vertical):
     def begin_edit(self, what: Edited | QueueItem) -> None:
         """Let the person change it here; one of the queue is held back on the server meanwhile."""
         edited = OfQueue(what, what.held and is_paused(self._state)) if isinstance(what, QueueItem) else what
+        if self._editing is not None and self._editing.id == edited.id:
+            # What was changed so far is not begun anew.
+            self.take_focus()
+            return
         if self._editing is not None:
             self._cancel_edit()
         self._save_draft()
@@ -353,6 +365,7 @@ class Composer(Vertical):
         self._order(edited.begin())
         self._load(edited.text)
         self.take_focus()
+        self.post_message(self.Editing())
         self.retell()
 
     def _save_edit(self, edited: Edited, text: str) -> None:
@@ -377,6 +390,7 @@ class Composer(Vertical):
             self._tell(gone)
         else:
             self._load(aside)
+        self.post_message(self.Editing())
         self.retell()
 
     def escape(self) -> bool:

@@ -29,6 +29,10 @@ class OfQueue:
     gone = words_docks.Queue.GONE
 
     @property
+    def id(self) -> str:
+        return self.item.id
+
+    @property
     def text(self) -> str:
         return plain_text(self.item.content)
 
@@ -50,7 +54,7 @@ class OfQueue:
 class OfTranscript:
     """Sending it drops what follows, and the agent answers again."""
 
-    message: str
+    id: str
     text: str
     images: tuple[str, ...] = ()
 
@@ -66,10 +70,10 @@ class OfTranscript:
 
     def save(self, text: str) -> EditMessage:
         images = tuple(ImagePart(image_url=ImageUrl(url=url)) for url in self.images)
-        return EditMessage(message=self.message, content=_content(text, images), regenerate=True)
+        return EditMessage(message=self.id, content=_content(text, images), regenerate=True)
 
     def is_in(self, state: State) -> bool:
-        return any(message.id == self.message for message in state.messages)
+        return any(message.id == self.id for message in state.messages)
 
 
 Edited = OfQueue | OfTranscript

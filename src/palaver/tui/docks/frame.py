@@ -5,7 +5,7 @@
     docks.introduce(people)           once it is known who is who
     docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
-    docks.leave()                     before another conversation is shown
+    docks.leave()                     before another conversation is shown, or none: what the server is to be told by then
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
@@ -22,6 +22,7 @@ from textual.widget import Widget
 
 from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
+from palaver.core.state import open_requests
 from palaver.schema.view import State
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ActivityLine
@@ -32,6 +33,7 @@ from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
+from palaver.tui.intents import Order
 from palaver.tui.keys import Digit
 from palaver.tui.people import People
 
@@ -70,12 +72,13 @@ class Docks(Vertical):
         self._told = (state, below)
         if not self.query(Composer):
             return
+        self.query_one(PlanLine).show(state)
         if self.composer.is_read_only:
             # An earlier moment is looked at: what waited or ran then can neither be answered nor stopped now.
             state, below = replace(state, requests=(), queue=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
-        self.query_one(PlanLine).show(state)
-        self.query_one(QueueStrip).show(state, self.composer.edited_item)
+        passed = bool(below or open_requests(state)) + self.query_one(PlanLine).display
+        self.query_one(QueueStrip).show(state, self.composer.edited_item, passed)
         self.query_one(ActivityLine).show(state, waits_below=bool(below))
         self.composer.show(state)
 
@@ -97,8 +100,8 @@ class Docks(Vertical):
     def stopping(self) -> None:
         self.query_one(ActivityLine).stopping()
 
-    def leave(self) -> None:
-        self.composer.leave()
+    def leave(self) -> Order | None:
+        return self.composer.leave()
 
     def escape(self) -> bool:
         return self.composer.escape()
@@ -137,6 +140,12 @@ class Docks(Vertical):
     def on_composer_edit_last(self, event: Composer.EditLast) -> None:
         event.stop()
         self.query_one(QueueStrip).edit_last()
+
+    def on_composer_editing(self, event: Composer.Editing) -> None:
+        # What is edited is held by that alone, which the log need not have said anew.
+        event.stop()
+        if self._told is not None:
+            self.show(*self._told)
 
 
 def next_region(screen: Screen[object], by: int = 1) -> None:

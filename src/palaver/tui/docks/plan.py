@@ -21,17 +21,35 @@ from palaver.tui.safe import prose, visible
 GOING_ON: Final = ("ask", "accept_edits")
 """How a plan may be carried out. Wider modes are chosen for the conversation, not in passing."""
 
-_TONES: Final = {"pending": "$ink-soft", "in_progress": "bold $live", "done": "$ink-soft", "skipped": "$ink-faint"}
+_TONES: Final = {
+    "pending": "$ink-soft",
+    "in_progress": "bold $live",
+    "done": "$ink-soft",
+    "skipped": "$ink-faint",
+    "stopped": "bold $wait",
+}
 
 
-def items_content(items: Sequence[PlanItem]) -> Content:
-    """The steps with a sign each; the sign alone tells the state."""
-    return Content("\n").join(
-        Content.assemble(
-            (f"{words_docks.Plan.SIGNS[item.status]} {visible(item.title)}", _TONES[item.status]),
-            (f"  {visible(item.description)}" if item.description else "", "$ink-faint"),
-        )
-        for item in items
+def is_put_down(state: State) -> bool:
+    """Whether the turn that carried the plan out was cut short, and nobody goes on with it at the moment."""
+    plan, last = state.plan, state.last_turn
+    if plan is None or plan.status not in ("approved", "executing") or state.turn is not None or last is None:
+        return False
+    is_left = any(item.status in ("pending", "in_progress") for item in plan.items)
+    return is_left and last.outcome in ("interrupted", "failed", "limited")
+
+
+def items_content(items: Sequence[PlanItem], *, is_stopped: bool = False) -> Content:
+    """The steps with a sign each; the sign alone tells the state. `is_stopped`: what was under way stands still."""
+    return Content("\n").join(_step(item, is_stopped=is_stopped) for item in items)
+
+
+def _step(item: PlanItem, *, is_stopped: bool) -> Content:
+    state = "stopped" if is_stopped and item.status == "in_progress" else item.status
+    return Content.assemble(
+        (f"{words_docks.Plan.SIGNS[state]} {visible(item.title)}", _TONES[state]),
+        (f"  {words_docks.Plan.STOPPED_HERE}" if state == "stopped" else "", "$wait"),
+        (f"  {visible(item.description)}" if item.description else "", "$ink-faint"),
     )
 
 
@@ -115,12 +133,15 @@ class PlanLine(Static, can_focus=True):
         super().__init__(classes="region")
         self.display = False
         self.plan: Plan | None = None
+        self.is_stopped = False
         self.is_open = False
 
     def show(self, state: State) -> None:
-        if state.plan is self.plan and self.display == self._is_worth_showing:
+        is_stopped = is_put_down(state)
+        is_same = state.plan is self.plan and is_stopped == self.is_stopped
+        if is_same and self.display == self._is_worth_showing:
             return
-        self.plan = state.plan
+        self.plan, self.is_stopped = state.plan, is_stopped
         self.display = self._is_worth_showing
         self.refresh(layout=True)
 
@@ -135,12 +156,17 @@ class PlanLine(Static, can_focus=True):
         items = self.plan.items
         done, skipped = (sum(item.status == status for item in items) for status in ("done", "skipped"))
         current = next((item.title for item in items if item.status == "in_progress"), self.plan.summary)
+        progress = words.join(
+            words_docks.Plan.STOPPED if self.is_stopped else None,
+            words_docks.Plan.progress(done, len(items), skipped),
+        )
         line = Content.assemble(
             (f"{'▾' if self.is_open else '▸'} {words_docks.Plan.HEADING}", "bold $ink"),
             (f"  {visible(current)}", ""),
-            (f"  {words_docks.Plan.progress(done, len(items), skipped)}", "$ink-faint"),
+            (f"  {progress}", "$wait" if self.is_stopped else "$ink-faint"),
         )
-        return Content("\n").join([line, items_content(items)]) if self.is_open else line
+        steps = items_content(items, is_stopped=self.is_stopped)
+        return Content("\n").join([line, steps]) if self.is_open else line
 
     def action_open_or_close(self) -> None:
         self.is_open = not self.is_open

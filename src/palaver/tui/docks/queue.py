@@ -90,6 +90,8 @@ class QueueStrip(Vertical, can_focus=True):
         self._removed: QueueItem | None = None
         self._undo_until_s = 0.0
         self._paused = ""
+        self._edited: str | None = None
+        self._passed = 0
         self.people = People()
         self.display = False
 
@@ -101,20 +103,20 @@ class QueueStrip(Vertical, can_focus=True):
     def on_mount(self) -> None:
         self.set_interval(0.5, self.tick)
 
-    def show(self, state: State, edited: str | None = None) -> None:
-        """`edited`: the message that is in the composer now."""
+    def show(self, state: State, edited: str | None = None, passed: int = 0) -> None:
+        """`edited`: the message that is in the composer now. `passed`: what F6 comes to before it, from the composer."""
         can_steer = state.turn is not None and state.turn.steerable
-        # Told with every token; drawn only when something of it changed.
         paused = say_paused(state, self.people) if is_paused(state, edited) else ""
-        told = (state.conversation, can_steer, paused)
-        if told == (self._conversation, self._can_steer, self._paused) and state.queue is self._queue:
+        # Told with every token; drawn only when something of it changed.
+        told = (state.conversation, can_steer, paused, edited, passed)
+        known = (self._conversation, self._can_steer, self._paused, self._edited, self._passed)
+        if told == known and state.queue is self._queue:
             return
         if state.conversation != self._conversation:
             self._conversation, self._removed, self._at = state.conversation, None, 0
         chosen = self.item
         self._queue = state.queue
-        self._can_steer = can_steer
-        self._paused = paused
+        self._can_steer, self._paused, self._edited, self._passed = can_steer, paused, edited, passed
         # The cursor stays with its message, wherever that moved.
         if chosen is not None:
             self._at = next((at for at, item in enumerate(self._queue) if item.id == chosen.id), self._at)
@@ -180,19 +182,21 @@ class QueueStrip(Vertical, can_focus=True):
         ).stylize(Style.from_meta({"item": at}))
 
     def _keys(self) -> list[Key]:
-        said = words_docks.Queue
-        undo = [Key("U", said.PUT_BACK, self.action_put_back)] if self._removed else []
-        if not self.has_focus or not self._queue:
-            # Away from the strip a letter belongs to the message that is written.
-            key = "U" if self.has_focus else "F6 U"
-            put_back = [Key(key, said.PUT_BACK, self.action_put_back)] if self._removed else []
-            return [*put_back, *([Key("F6 A", said.LET_ALL_GO, self.action_let_all_go)] if self._paused else [])]
-        held = sum(item.held for item in self._queue)
-        own = self.item is not None and whose(self.item) is None
+        said, item = words_docks.Queue, self.item
+        # Away from the strip a letter belongs to the message that is written.
+        way = "" if self.has_focus else "F6 " * (self._passed + 1)
+        put_back = said.SEND_REMOVED if self._removed is not None and self._removed.held else said.PUT_BACK
+        undo = [Key(f"{way}U", put_back, self.action_put_back)] if self._removed is not None else []
+        held = sum(one.held for one in self._queue)
+        all_go = said.LET_ALL_GO if held > 1 or self.has_focus else said.LET_GO
+        let_go = [Key(f"{way}A", all_go, self.action_let_all_go)] if self._edited is None else []
+        if not self.has_focus or item is None:
+            return [*undo, *(let_go if self._paused else [])]
+        own = whose(item) is None
         return [
             *undo,
-            *([Key("L", said.LET_GO, self.action_let_go)] if self.item is not None and self.item.held else []),
-            *([Key("A", said.LET_ALL_GO, self.action_let_all_go)] if held > 1 else []),
+            *([Key("L", said.LET_GO, self.action_let_go)] if self._can_let_go(item) else []),
+            *(let_go if held > item.held else []),
             *([Key("E", said.EDIT, self.action_edit)] if own else []),
             Key("D", said.REMOVE, self.action_remove),
             *([Key("S", said.STEER, self.action_steer)] if own and self._can_steer else []),
@@ -269,13 +273,17 @@ class QueueStrip(Vertical, can_focus=True):
 
         self._order(RemoveQueued(item=item.id), removed)
 
+    def _can_let_go(self, item: QueueItem) -> bool:
+        """What is edited here goes when it is saved: else it would leave half-changed."""
+        return item.held and item.id != self._edited
+
     def action_let_go(self) -> None:
-        if self.item is not None and self.item.held:
+        if self.item is not None and self._can_let_go(self.item):
             self._order(EditQueued(item=self.item.id, held=False))
 
     def action_let_all_go(self) -> None:
-        """In their order, in one step: those that share a turn still do."""
-        if any(item.held for item in self._queue):
+        """In their order, in one step: those that share a turn still do. Not while one of them is edited here."""
+        if self._edited is None and any(item.held for item in self._queue):
             self._order(EditQueued(held=False))
 
     def action_leave(self) -> None:

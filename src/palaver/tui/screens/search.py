@@ -3,6 +3,7 @@
 In a conversation every message is read, also those not loaded yet; across all of them the server's index answers.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -67,7 +68,8 @@ def _text_of(message: Message) -> str:
         if isinstance(block, TextBlock | ThinkingBlock):
             said.append(block.text)
         elif isinstance(block, ToolBlock):
-            said.append(f"{block.name} {block.input if block.input is not None else ''} {block.output}")
+            given = block.input_text if block.input is None else json.dumps(block.input, ensure_ascii=False)
+            said.append(f"{block.name} {given} {block.output}")
     return "\n".join(said)
 
 
@@ -149,7 +151,7 @@ class SearchScreen(FieldSheet):
         return Content.assemble(
             (f"{title}  " if title else "", "bold"),
             (f"{who}\n", "$ink-faint"),
-            (f"  {_flat(hit.before)}", "$ink-soft"),
+            (_flat(hit.before), "$ink-soft"),
             (_flat(hit.match), "bold $live"),
             (_flat(hit.after), "$ink-soft"),
         )
