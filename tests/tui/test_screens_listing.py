@@ -213,7 +213,17 @@ def test_every_action_has_words_and_a_place_in_the_palette() -> None:
     resting = state_with(turn=None, archived=True)
     offered |= {one.name for one in actions_for(resting)}
     # Those that depend on what is there: said by the next test.
-    assert names - offered <= {"palette", "continue", "regenerate", "edit", "plan", "queue", "hold", "release"}
+    assert names - offered <= {
+        "palette",
+        "continue",
+        "regenerate",
+        "edit",
+        "plan",
+        "processes",
+        "queue",
+        "hold",
+        "release",
+    }
 
 
 def test_actions_fit_the_conversation() -> None:

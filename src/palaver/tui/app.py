@@ -342,6 +342,8 @@ class PalaverApp(Typing):
                 main.transcript.action_to_start()
             case "plan":
                 main.docks.open_plan()
+            case "processes":
+                main.docks.focus_processes()
             case "queue":
                 main.docks.focus_queue()
             case "theme":

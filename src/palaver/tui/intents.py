@@ -50,6 +50,7 @@ ActionName = Literal[
     "end",
     "start",
     "plan",
+    "processes",
     "queue",
     "files",
     "inspector",

@@ -185,9 +185,16 @@ class Queue:
     def message_of(agent: str) -> str:
         return f"Message of {agent}"
 
-    @staticmethod
-    def more(n: int) -> str:
-        return f"and {number(n)} more"
+
+class Processes:
+    RUNNING = "running"
+    STOPPING = "stopping …"
+    STOP = "stop it"
+
+
+def more(n: int) -> str:
+    """Of a list that is cut."""
+    return f"and {number(n)} more"
 
 
 class Composer:

@@ -187,6 +187,7 @@ class Actions:
         "end": "Go to the end",
         "start": "Go to the start",
         "plan": "Open or close the plan",
+        "processes": "Go to what runs in the background",
         "queue": "Go to the queued messages",
         "files": "Changed files",
         "inspector": "Events of this conversation",

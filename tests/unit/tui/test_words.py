@@ -38,6 +38,7 @@ OWN: dict[type, set[str]] = {
 OWN_ACTIONS = {
     "continue",
     "plan",
+    "processes",
     "queue",
     "files",
     "inspector",

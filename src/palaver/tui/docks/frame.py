@@ -9,7 +9,7 @@
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
-The order above the prompt is approval, question, plan, queue. Nothing here takes the focus by itself.
+The order above the prompt is approval, question, plan, background processes, queue. Nothing here takes the focus by itself.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.composer import Composer
 from palaver.tui.docks.plan import PlanLine
+from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
@@ -54,6 +55,7 @@ class Docks(Vertical):
     def compose(self) -> ComposeResult:
         yield RequestDock(self._clock)
         yield PlanLine()
+        yield ProcessStrip(self._clock)
         yield QueueStrip(self._clock)
         yield ActivityLine(self._clock)
         yield Composer(self._clock, self._commands, self._files)
@@ -75,9 +77,11 @@ class Docks(Vertical):
         self.query_one(PlanLine).show(state)
         if self.composer.is_read_only:
             # An earlier moment is looked at: what waited or ran then can neither be answered nor stopped now.
-            state, below = replace(state, requests=(), queue=(), turn=None), ()
+            state, below = replace(state, requests=(), queue=(), processes=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
-        passed = bool(below or open_requests(state)) + self.query_one(PlanLine).display
+        self.query_one(ProcessStrip).show(state)
+        lines = (self.query_one(PlanLine), self.query_one(ProcessStrip))
+        passed = bool(below or open_requests(state)) + sum(line.display for line in lines)
         self.query_one(QueueStrip).show(state, self.composer.edited_item, passed)
         self.query_one(ActivityLine).show(state, waits_below=bool(below))
         self.composer.show(state)
@@ -111,6 +115,11 @@ class Docks(Vertical):
         if line.display:
             line.action_open_or_close()
 
+    def focus_processes(self) -> None:
+        strip = self.query_one(ProcessStrip)
+        if strip.display:
+            strip.focus()
+
     def focus_queue(self) -> None:
         strip = self.query_one(QueueStrip)
         if strip.display:
@@ -128,6 +137,10 @@ class Docks(Vertical):
         event.stop()
         if event.card.has_focus_within:
             self.focus_composer()
+
+    def on_process_strip_left(self, event: ProcessStrip.Left) -> None:
+        event.stop()
+        self.focus_composer()
 
     def on_queue_strip_left(self, event: QueueStrip.Left) -> None:
         event.stop()
@@ -162,7 +175,7 @@ def _nearness(widget: Widget) -> int:
     match widget:
         case RequestCard():
             return 0
-        case PlanLine() | QueueStrip():
+        case PlanLine() | ProcessStrip() | QueueStrip():
             return 1
         case Prompt():
             return 3

@@ -153,7 +153,7 @@ class QueueStrip(Vertical, can_focus=True):
         shown = list(enumerate(self._queue))[first : first + SHOWN_ITEMS]
         lines = [self._line(at, item) for at, item in shown]
         if (left := len(self._queue) - first - len(shown)) > 0:
-            lines.append(Content.styled(f"  {words_docks.Queue.more(left)}", "$ink-faint"))
+            lines.append(Content.styled(f"  {words_docks.more(left)}", "$ink-faint"))
         return Content("\n").join(lines)
 
     def _line(self, at: int, item: QueueItem) -> Content:

@@ -92,6 +92,8 @@ def _now(state: State) -> list[ActionName]:
         names += ["regenerate", "edit"]
     if state.plan is not None and state.plan.items:
         names.append("plan")
+    if any(process.running for process in state.processes):
+        names.append("processes")
     if state.queue:
         names += ["queue", *(("release",) if any(item.held for item in state.queue) else ())]
     return [*names, "unarchive" if state.archived else "archive"]
