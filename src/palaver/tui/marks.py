@@ -4,6 +4,7 @@ Called by `drawing.py`, which does the rest.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
@@ -32,6 +33,9 @@ def edge(look: Look, row: EdgeRow) -> list[Line]:
 
 
 def note(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
+    if row.event_kind == "process_completed":
+        yield from _process(look, row, is_open)
+        return
     heading = row_words.TOLD.get(row.event_kind or "")
     origin = row.message.origin
     if row.event_kind == "agent_callback":
@@ -43,10 +47,24 @@ def note(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
     yield from folded_text(look, visible(heading), row.text, is_open, sign="◦")
 
 
-def folded_text(look: Look, heading: str, text: str, is_open: bool, sign: str = "◌") -> Iterator[Line]:
+def _process(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
+    """The end of a background process. Its words are for the agent; a person knows it by its command."""
+    data: Any = row.message.data if isinstance(row.message.data, dict) else {}
+    was_stopped = data.get("end") == "stopped"
+    heading = row_words.PROCESS_STOPPED if was_stopped else row_words.PROCESS_ENDED
+    ended = row_words.WITH_THE_SERVER if data.get("end") == "restart" else row_words.process_end(data.get("exit_code"))
+    command = " ".join(str(data.get("command") or one_line(row.text)).split())
+    summary = words.join(command, None if was_stopped else ended)
+    yield from folded_text(look, heading, row.text, is_open, sign="◦", summary=summary)
+
+
+def folded_text(
+    look: Look, heading: str, text: str, is_open: bool, sign: str = "◌", summary: str | None = None
+) -> Iterator[Line]:
+    """`summary` stands beside the heading while the text is folded; without one, the text's own beginning."""
     line = [Segment(f"{sign} {heading}", look.ink.soft)]
-    if not is_open and text:
-        line.append(Segment(f" · {one_line(text)}", look.ink.faint))
+    if not is_open and (said := summary or text):
+        line.append(Segment(f" · {one_line(said)}", look.ink.faint))
     yield cropped(line, look.column)
     if is_open:
         yield from beneath(draw(text, look.column - 2, look.palette), look.palette, look.column)

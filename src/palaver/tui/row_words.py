@@ -20,9 +20,11 @@ TOLD = {
     "plan_approved": "Plan approved",
     "plan_revised": "Plan sent back with changes",
     "plan_rejected": "Plan rejected",
-    "process_completed": "Process ended",
     "idle_prompt": "Idle prompt",
 }
+PROCESS_ENDED = "Process ended"
+PROCESS_STOPPED = "Process stopped"
+WITH_THE_SERVER = "ended with the server"
 ATTEMPT = "Attempt cut off, made again"
 CUT_BY_LIMIT = "Cut off: the answer reached the model's length limit."
 REFUSED = "The model declined to go on."
@@ -35,6 +37,10 @@ OPENING = "Opening …"
 FRESH = "What shall we work on?"
 NEW = "New since you left"
 NOT_AT_HAND = "That message is not here any more."
+
+
+def process_end(code: int | None) -> str:
+    return "ended" if code is None else f"exit {code}"
 
 
 def new_below(n: int) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from palaver.schema.base import BlobRef, Origin
@@ -54,6 +55,11 @@ def tool(**fields: object) -> ToolBlock:
     return ToolBlock(**{**given, "finished_at": 2, **fields})  # type: ignore[arg-type]
 
 
+def ended(text: str, data: object) -> NoteRow:
+    told = replace(message(text), role="event", event_kind="process_completed", data=data)
+    return NoteRow(**PLACED, role="event", event_kind="process_completed", message=told, text=text)  # type: ignore[arg-type]
+
+
 def every_row(text: str) -> list[Row]:
     change = FileChange(path=text, kind="modified", additions=1, diff=f"@@ -1 +1 @@\n-{text}\n+{text}")
     error = WireError(code="exited", message=text, details={"last_words": text})
@@ -77,6 +83,7 @@ def every_row(text: str) -> list[Row]:
         ToolRow(**OF_AGENT, block=tool(name="task", output=text), child=child),  # type: ignore[arg-type]
         ToolRow(**OF_AGENT, block=tool(name="agents_message", output=text), exchange=exchange),  # type: ignore[arg-type]
         NoteRow(**PLACED, role="event", event_kind=text, message=message(text), text=text),  # type: ignore[arg-type]
+        ended(text, {"command": text, "exit_code": 1}),
         AttemptRow(**PLACED, text=text),  # type: ignore[arg-type]
         ChangesRow(**PLACED, changes=(change, change)),  # type: ignore[arg-type]
         ErrorRow(**PLACED, error=error, turn=turn, is_last=True),  # type: ignore[arg-type]
@@ -177,3 +184,23 @@ def test_who_stopped_a_turn_is_told_apart() -> None:
     assert "Interrupted from another client," in stopped(Origin(client="page", user="owner"))
     assert "Interrupted by guest," in stopped(Origin(client="page", user="guest"))
     assert "Interrupted via " in stopped(Origin(face="acp", user="owner"))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"command": "make\nhorn", "exit_code": 2}, "◦ Process ended · make horn · exit 2"),
+        ({"command": "make horn", "end": "stopped"}, "◦ Process stopped · make horn"),
+        ({"command": "make horn", "end": "restart"}, "◦ Process ended · make horn · ended with the server"),
+        (None, "◦ Process ended · Process 7 ended. · ended"),
+    ],
+)
+def test_end_of_a_process_names_its_command_and_not_its_id(data: object, said: str) -> None:
+    text = "Process 7 ended.\nIts last lines: none"
+
+    def drawn_lines(is_open: bool) -> list[str]:
+        lines = Drawing(80, DARK, NOW_MS).draw(ended(text, data), is_open=is_open, heads=False)
+        return ["".join(segment.text for segment in line).strip() for line in lines]
+
+    assert said in drawn_lines(is_open=False)
+    assert any("Its last lines: none" in line for line in drawn_lines(is_open=True))
