@@ -156,7 +156,7 @@ class Roster:
             backend=record.backend,
             model=record.model or (source.model if source else None),
             ready=readiness.ready,
-            note=self._note(known) or " ".join(filter(None, (readiness.summary, readiness.fix))),
+            note=self._note(known) or readiness.in_words,
             source=known.source,
             editable=self.book.folder is not None and known.source != "project",
             trusted=known.trusted,

@@ -139,4 +139,12 @@ class Readiness:
     ready: bool
     summary: str
     fix: str | None = None
+    """What to do about it: a sentence, or the bare command, to be copied as it is."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def in_words(self) -> str:
+        """All of it to be read in one go."""
+        if self.fix is None:
+            return self.summary
+        return f"{self.summary} {self.fix}" if self.fix.endswith(".") else f"{self.summary} Run `{self.fix}`."

@@ -55,3 +55,12 @@ def test_able_looks_again_at_an_agent_that_was_changed() -> None:
     assert before == ["worker", "other"]
     assert able(roster) == ["other"]
     assert roster.entries()[1].ready is False
+
+
+def test_what_an_agent_lacks_reads_as_sentences_whatever_is_to_be_done() -> None:
+    lacking = {
+        Readiness(False, "Nobody is logged in.", "codex login").in_words,
+        Readiness(False, "Nobody is logged in.", "Set A_KEY.").in_words,
+        Readiness(False, "It is broken.").in_words,
+    }
+    assert lacking == {"Nobody is logged in. Run `codex login`.", "Nobody is logged in. Set A_KEY.", "It is broken."}
