@@ -42,6 +42,18 @@ async def test_open_menu_stays_inside_a_window_that_becomes_narrow_and_wide_agai
     await expect(ada.page.locator(".menu:popover-open")).to_be_visible()
 
 
+async def test_meter_that_was_pointed_at_is_kept_by_a_click_and_closed_by_the_next(ada: Visitor) -> None:
+    await ada.begin("Good morning")
+    await ada.rests()
+    meter, box = ada.page.get_by_role("button", name="Context and cost"), ada.page.locator(".menu:popover-open")
+    await meter.hover()
+    await expect(box).to_be_visible()
+    await meter.click()
+    assert await box.count() == 1
+    await meter.click()
+    await expect(box).to_have_count(0)
+
+
 async def test_agents_to_choose_from_say_what_they_answer_with(ada: Visitor) -> None:
     await ada.go()
     await ada.page.get_by_role("button", name=re.compile("^Agent: ")).click()

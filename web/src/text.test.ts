@@ -66,6 +66,7 @@ test("an agent says what it answers with, to a person", () => {
 test("a command or a sentence is shown without the long way to a program", () => {
   expect(shortPaths("/home/ada/.local/bin/codex login")).toBe("~/.local/bin/codex login");
   expect(shortPaths("Nobody is logged in. Run /Users/ada/.local/bin/codex login")).toBe("Nobody is logged in. Run ~/.local/bin/codex login");
+  expect(shortPaths("Run `/Users/ada/.local/bin/codex`.")).toBe("Run `~/.local/bin/codex`.");
   expect(shortPaths("/srv/tools/node_modules/@openai/codex/vendor/x86_64/codex/codex login")).toBe("…/codex/codex login");
   expect(shortPaths("npm install -g @earendil-works/pi, then /login")).toBe("npm install -g @earendil-works/pi, then /login");
 });

@@ -77,7 +77,7 @@ const LONG_PATH_CHARS = 48;
 
 /** A sentence or a command with its long paths made short: a home is "~", and of what lies far down only the end stays. */
 export function shortPaths(words: string): string {
-  return words.replace(/(^|[\s="“])(\/[^\s"“”]+)/g, (_, before: string, path: string) => {
+  return words.replace(/(^|[\s="“`])(\/[^\s"“”`]+)/g, (_, before: string, path: string) => {
     const near = path.replace(/^\/(?:home\/[^/]+|Users\/[^/]+|root)(?=\/)/, "~");
     const parts = near.split("/");
     return before + (near.length > LONG_PATH_CHARS && parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : near);

@@ -163,6 +163,16 @@ async def queue_paused(harbour: Harbour, terminal: Terminal) -> None:
     await terminal.shows("let it go")
 
 
+@shot("What runs in the background, with the time it has been running. F6 goes there, X stops it.")
+async def background(harbour: Harbour, terminal: Terminal) -> None:
+    here = await harbour.begin("Keep the tide clock running in the background", agent="demo")
+    await harbour.rests(here)
+    await opened(terminal, here)
+    await terminal.shows("tide-clock --port 9180  running")
+    await terminal.pilot.press("f6")
+    await terminal.shows("X stop it")
+
+
 @shot("Markdown, code and tables.")
 async def markdown(harbour: Harbour, terminal: Terminal) -> None:
     here = await harbour.begin("Show me a table", agent="demo")

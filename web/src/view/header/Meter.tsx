@@ -19,6 +19,8 @@ export function Meter({ id: conversation }: { id: string }) {
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  // Opened by pointing at it: it goes with the pointer, and a click keeps it instead of closing it.
+  const inPassing = useRef(false);
   const [open, setOpen] = useState(false);
   const [showingFiles, setShowingFiles] = useState(false);
   const context = usePicked(conversation, ({ state }) => state.context) ?? null;
@@ -46,8 +48,10 @@ export function Meter({ id: conversation }: { id: string }) {
     if (event.pointerType !== "mouse") return;
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      if (open && !box.current?.matches(":popover-open")) box.current?.showPopover();
-      else if (!open && !box.current?.matches(":focus-within")) box.current?.hidePopover();
+      if (open && !box.current?.matches(":popover-open")) {
+        inPassing.current = true;
+        box.current?.showPopover();
+      } else if (!open && inPassing.current && !box.current?.matches(":focus-within")) box.current?.hidePopover();
     }, POINTED_MS);
   };
 
@@ -62,6 +66,10 @@ export function Meter({ id: conversation }: { id: string }) {
         onPointerEnter={pointed(true)}
         onPointerLeave={pointed(false)}
         onPointerDown={() => clearTimeout(timer.current)}
+        onClick={(event) => {
+          if (inPassing.current) event.preventDefault();
+          inPassing.current = false;
+        }}
       >
         <svg viewBox="0 0 18 18" aria-hidden="true">
           <circle className="meter-track" cx="9" cy="9" r={RADIUS} />
@@ -85,6 +93,7 @@ export function Meter({ id: conversation }: { id: string }) {
         onPointerLeave={pointed(false)}
         onToggle={(event) => {
           setOpen(event.newState === "open");
+          if (event.newState !== "open") inPassing.current = false;
           if (event.newState !== "open" || !box.current || !button.current) return;
           const anchor = button.current.getBoundingClientRect();
           const width = box.current.getBoundingClientRect().width;
