@@ -32,7 +32,7 @@ def lines(app: DockApp) -> list[str]:
 
 
 def paused(app: DockApp) -> str:
-    line = strip(app).query_one(".paused", Static)
+    line = strip(app).query_one(".lead", Static)
     return str(line.render()) if line.display else ""
 
 

@@ -34,6 +34,7 @@ from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
+from palaver.tui.docks.strip import Strip
 from palaver.tui.intents import Order
 from palaver.tui.keys import Digit
 from palaver.tui.people import People
@@ -138,11 +139,7 @@ class Docks(Vertical):
         if event.card.has_focus_within:
             self.focus_composer()
 
-    def on_process_strip_left(self, event: ProcessStrip.Left) -> None:
-        event.stop()
-        self.focus_composer()
-
-    def on_queue_strip_left(self, event: QueueStrip.Left) -> None:
+    def on_strip_left(self, event: Strip.Left) -> None:
         event.stop()
         self.focus_composer()
 
@@ -175,7 +172,7 @@ def _nearness(widget: Widget) -> int:
     match widget:
         case RequestCard():
             return 0
-        case PlanLine() | ProcessStrip() | QueueStrip():
+        case PlanLine() | Strip():
             return 1
         case Prompt():
             return 3

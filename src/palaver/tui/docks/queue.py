@@ -7,14 +7,9 @@ Mounted once; told with `show(state)` after every change. Editing happens in the
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.style import Style
-from textual.widgets import Static
 
 from palaver.clock import Clock
 from palaver.core.queue import words_of
@@ -22,16 +17,15 @@ from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
 from palaver.tui import words, words_docks
-from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.paused import is_paused, say_paused
+from palaver.tui.docks.strip import Strip
 from palaver.tui.intents import Order, Send
 from palaver.tui.people import People, face_of
 from palaver.tui.safe import one_line, visible
 
 UNDO_S = 5.0
 """Time to change one's mind."""
-SHOWN_ITEMS = 5
-"""More would push the conversation off a small screen; the list moves with its cursor."""
 
 
 def whose(item: QueueItem) -> str | None:
@@ -46,19 +40,8 @@ def whose(item: QueueItem) -> str | None:
     return words_docks.Queue.message_of(agent) if agent else None
 
 
-class QueueStrip(Vertical, can_focus=True):
-    DEFAULT_CSS = """
-    QueueStrip {
-        height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong;
-        &:focus { border-left: thick $live; }
-        .paused { height: auto; color: $wait; }
-        .items { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
-        .undo { height: auto; }
-    }
-    """
+class QueueStrip(Strip[QueueItem]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
         Binding("shift+up,K", "carry(-1)", show=False),
         Binding("shift+down,J", "carry(1)", show=False),
         Binding("enter,e", "edit", show=False),
@@ -67,7 +50,6 @@ class QueueStrip(Vertical, can_focus=True):
         Binding("l", "let_go", show=False),
         Binding("a", "let_all_go", show=False),
         Binding("u", "put_back", show=False),
-        Binding("escape", "leave", show=False),
     ]
 
     class Edit(Message):
@@ -77,15 +59,9 @@ class QueueStrip(Vertical, can_focus=True):
             super().__init__()
             self.item = item
 
-    class Left(Message):
-        """Whoever was in it wants to go on writing."""
-
     def __init__(self, clock: Clock) -> None:
-        super().__init__(classes="region")
+        super().__init__()
         self._clock = clock
-        self._conversation = ""
-        self._queue: tuple[QueueItem, ...] = ()
-        self._at = 0
         self._can_steer = False
         self._removed: QueueItem | None = None
         self._undo_until_s = 0.0
@@ -93,12 +69,6 @@ class QueueStrip(Vertical, can_focus=True):
         self._edited: str | None = None
         self._passed = 0
         self.people = People()
-        self.display = False
-
-    def compose(self) -> ComposeResult:
-        yield Static(classes="paused")
-        yield Static(classes="items")
-        yield KeyLine(classes="undo")
 
     def on_mount(self) -> None:
         self.set_interval(0.5, self.tick)
@@ -109,55 +79,26 @@ class QueueStrip(Vertical, can_focus=True):
         paused = say_paused(state, self.people) if is_paused(state, edited) else ""
         # Told with every token; drawn only when something of it changed.
         told = (state.conversation, can_steer, paused, edited, passed)
-        known = (self._conversation, self._can_steer, self._paused, self._edited, self._passed)
-        if told == known and state.queue is self._queue:
+        known = (self.conversation, self._can_steer, self._paused, self._edited, self._passed)
+        if told == known and state.queue is self.items:
             return
-        if state.conversation != self._conversation:
-            self._conversation, self._removed, self._at = state.conversation, None, 0
-        chosen = self.item
-        self._queue = state.queue
+        if state.conversation != self.conversation:
+            self._removed = None
         self._can_steer, self._paused, self._edited, self._passed = can_steer, paused, edited, passed
-        # The cursor stays with its message, wherever that moved.
-        if chosen is not None:
-            self._at = next((at for at, item in enumerate(self._queue) if item.id == chosen.id), self._at)
-        self._at = max(0, min(self._at, len(self._queue) - 1))
-        self.draw()
-
-    @property
-    def item(self) -> QueueItem | None:
-        return self._queue[self._at] if self._at < len(self._queue) else None
+        self.hold(state.conversation, state.queue)
 
     def tick(self) -> None:
         if self._removed is not None and self._clock.monotonic_s() >= self._undo_until_s:
             self._removed = None
             self.draw()
 
-    def draw(self) -> None:
-        had_focus = self.has_focus
-        self.display = bool(self._queue) or self._removed is not None
-        if had_focus and not self.display:
-            self.post_message(self.Left())
-        if not self.query(KeyLine):
-            return
-        paused = self.query_one(".paused", Static)
-        paused.update(Content(self._paused))
-        paused.display = bool(self._paused)
-        self.query_one(".items", Static).update(self._lines())
-        self.query_one(".items").display = bool(self._queue)
-        keys = self.query_one(".undo", KeyLine)
-        keys.show(self._keys())
-        keys.display = bool(keys.keys)
+    def is_worth_showing(self) -> bool:
+        return super().is_worth_showing() or self._removed is not None
 
-    def _lines(self) -> Content:
-        first = max(0, min(self._at - SHOWN_ITEMS + 1 if self.has_focus else 0, len(self._queue) - SHOWN_ITEMS))
-        shown = list(enumerate(self._queue))[first : first + SHOWN_ITEMS]
-        lines = [self._line(at, item) for at, item in shown]
-        if (left := len(self._queue) - first - len(shown)) > 0:
-            lines.append(Content.styled(f"  {words_docks.more(left)}", "$ink-faint"))
-        return Content("\n").join(lines)
+    def lead(self) -> str:
+        return self._paused
 
-    def _line(self, at: int, item: QueueItem) -> Content:
-        here = self.has_focus and at == self._at
+    def line(self, item: QueueItem, at: int, *, here: bool) -> Content:
         images = sum(isinstance(part, ImagePart) for part in item.content)
         face = face_of(item.origin)
         steers = item.delivery == "boundary"
@@ -174,20 +115,19 @@ class QueueStrip(Vertical, can_focus=True):
         )
         by = whose(item)
         return Content.assemble(
-            ("▸ " if here else "  ", "bold $live"),
             (f"{at + 1} ", "$ink-faint"),
             (f"{by}: " if by else "", "$ink-soft"),
             (one_line(words_of(item)), "bold $ink" if here else "$ink"),
             (f"  {state}" if state else "", "$wait" if item.held else "$ink-faint"),
-        ).stylize(Style.from_meta({"item": at}))
+        )
 
-    def _keys(self) -> list[Key]:
+    def keys(self) -> list[Key]:
         said, item = words_docks.Queue, self.item
         # Away from the strip a letter belongs to the message that is written.
         way = "" if self.has_focus else "F6 " * (self._passed + 1)
         put_back = said.SEND_REMOVED if self._removed is not None and self._removed.held else said.PUT_BACK
         undo = [Key(f"{way}U", put_back, self.action_put_back)] if self._removed is not None else []
-        held = sum(one.held for one in self._queue)
+        held = sum(one.held for one in self.items)
         all_go = said.LET_ALL_GO if held > 1 or self.has_focus else said.LET_GO
         let_go = [Key(f"{way}A", all_go, self.action_let_all_go)] if self._edited is None else []
         if not self.has_focus or item is None:
@@ -200,33 +140,18 @@ class QueueStrip(Vertical, can_focus=True):
             *([Key("E", said.EDIT, self.action_edit)] if own else []),
             Key("D", said.REMOVE, self.action_remove),
             *([Key("S", said.STEER, self.action_steer)] if own and self._can_steer else []),
-            *([Key("Shift+↑↓", said.MOVE)] if len(self._queue) > 1 else []),
+            *([Key("Shift+↑↓", said.MOVE)] if len(self.items) > 1 else []),
         ]
-
-    def watch_has_focus(self, has_focus: bool) -> None:
-        # Not `on_focus`: that is called before the focus counts as here, and would draw what was.
-        super().watch_has_focus(has_focus)
-        self.draw()
-
-    def on_click(self, event: events.Click) -> None:
-        at = event.style.meta.get("item")
-        if isinstance(at, int):
-            self._at = at
-            self.draw()
 
     # -- what can be done with one
 
-    def action_move(self, by: int) -> None:
-        self._at = max(0, min(len(self._queue) - 1, self._at + by))
-        self.draw()
-
     def action_carry(self, by: int) -> None:
         item, to = self.item, self._at + by
-        if item is None or not 0 <= to < len(self._queue):
+        if item is None or not 0 <= to < len(self.items):
             return
         # Before the one above, or before the one after the next; nothing after it means the end.
-        after = self._queue[to + 1].id if by > 0 and to + 1 < len(self._queue) else ""
-        before = self._queue[to].id if by < 0 else after
+        after = self.items[to + 1].id if by > 0 and to + 1 < len(self.items) else ""
+        before = self.items[to].id if by < 0 else after
         self._order(EditQueued(item=item.id, before=before))
 
     def action_edit(self) -> None:
@@ -235,8 +160,8 @@ class QueueStrip(Vertical, can_focus=True):
 
     def edit_last(self) -> bool:
         """Whether there is one of a person's that can be edited."""
-        for at in reversed(range(len(self._queue))):
-            if whose(self._queue[at]) is None:
+        for at in reversed(range(len(self.items))):
+            if whose(self.items[at]) is None:
                 self._at = at
                 self.action_edit()
                 return True
@@ -258,7 +183,7 @@ class QueueStrip(Vertical, can_focus=True):
     def action_put_back(self) -> None:
         item, self._removed = self._removed, None
         if item is not None:
-            self.post_message(Send(self._conversation, item.content, item.delivery, priority=item.priority))
+            self.post_message(Send(self.conversation, item.content, item.delivery, priority=item.priority))
         self.draw()
 
     def action_steer(self) -> None:
@@ -269,7 +194,7 @@ class QueueStrip(Vertical, can_focus=True):
 
         def removed(accepted: Accepted) -> None:
             if accepted.applied:
-                self.post_message(Send(self._conversation, item.content, "boundary"))
+                self.post_message(Send(self.conversation, item.content, "boundary"))
 
         self._order(RemoveQueued(item=item.id), removed)
 
@@ -283,11 +208,8 @@ class QueueStrip(Vertical, can_focus=True):
 
     def action_let_all_go(self) -> None:
         """In their order, in one step: those that share a turn still do. Not while one of them is edited here."""
-        if self._edited is None and any(item.held for item in self._queue):
+        if self._edited is None and any(item.held for item in self.items):
             self._order(EditQueued(held=False))
 
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
-
     def _order(self, command: EditQueued | RemoveQueued, accepted: Callable[[Accepted], None] | None = None) -> None:
-        self.post_message(Order(self._conversation, command, accepted=accepted))
+        self.post_message(Order(self.conversation, command, accepted=accepted))
