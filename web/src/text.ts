@@ -6,6 +6,8 @@
  * The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
  */
 
+import type { ToolKind } from "./model/toolkind";
+
 const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const weekdayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
 const dayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long" });
@@ -397,7 +399,7 @@ export const text = {
       yield: ["Yield the turn", "Yielding the turn", "Yielded the turn"],
       finish: ["Finish the task", "Finishing the task", "Finished the task"],
       other: ["Use", "Using", "Used"],
-    } as const,
+    } satisfies Record<ToolKind, readonly [string, string, string]>,
     in: (place: string) => `in ${place}`,
     matches: (n: number) => count(n, "match", "matches"),
     nothing: "nothing found",

@@ -88,13 +88,12 @@ describe.each(NAMES)("golden log %s", (name) => {
 });
 
 describe("groups", () => {
-  test("runs of looking around become one row with counts, over several answers and the thinking between", () => {
+  test("runs of looking around become one row, over several answers and the thinking between", () => {
     const talk = new Talk();
     talk.add(STARTED, ANSWER, thought(0), call(1, "read"), call(2, "glob"));
     talk.add({ ...ANSWER, message: "n" }, thought(0, "n"), call(1, "Read", "n"), call(2, "list", "n"), call(3, "grep", "n"));
     expect(talk.kinds).toEqual(["day", "thinking", "tool_group", "activity"]);
     const group = talk.rows[2];
-    expect(group).toMatchObject({ readCount: 2, searchCount: 2, listCount: 1, running: true, failedCount: 0 });
     expect(group?.kind === "tool_group" && group.members.map((row) => row.kind)).toEqual([
       "tool",
       "tool",
@@ -121,15 +120,10 @@ describe("groups", () => {
     expect(talk.kinds).toEqual(["day", "tool_group", "user", "tool", "activity"]);
   });
 
-  test("show what failed and what waits in them", () => {
+  test("hold the tools of every program that only looks", () => {
     const talk = new Talk();
-    talk.add(STARTED, ANSWER, call(0, "read"), call(1, "read"), call(2, "grep"));
-    talk.add(
-      result(0),
-      result(1, { ok: false, error: { code: "tool_error", message: "no such file" } }),
-      { type: "request.opened", request: "r", kind: "approval", call: "m-k2" },
-    );
-    expect(talk.rows[1]).toMatchObject({ kind: "tool_group", failedCount: 1, waitingCount: 1, running: true });
+    talk.add(STARTED, ANSWER, call(0, "read_file"), call(1, "search_file_content"), call(2, "mcp__files__list_directory"));
+    expect(talk.kinds).toEqual(["day", "tool_group", "activity"]);
   });
 
   test("keep their identity while nothing in them changes", () => {

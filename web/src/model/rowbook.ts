@@ -6,27 +6,15 @@
  * a short one.
  */
 
-import type { Block, FileChange, Message, Role, State, ToolBlock, Turn, TurnSummary } from "../protocol/events.gen";
+import type { Block, FileChange, Message, Role, State, Turn, TurnSummary } from "../protocol/events.gen";
 import { isOpenTool } from "./blocks";
 import { type CompressedRange, compressedRanges } from "./compressed";
 import type { AttemptRow, ImageRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow } from "./rows";
 import { toolsAtWork } from "./status";
+import { isExploring } from "./toolkind";
 
 type BlockRow = TextRow | ThinkingRow | ImageRow | ToolRow;
 type Member = ToolRow | ThinkingRow;
-type Exploring = "read" | "search" | "list";
-
-/** What the built-in tools and those of the known agents are called when they only look. */
-const EXPLORING: ReadonlyMap<string, Exploring> = new Map([
-  ["read", "read"],
-  ["list", "list"],
-  ["ls", "list"],
-  ["glob", "search"],
-  ["grep", "search"],
-  ["find", "search"],
-]);
-
-const FAILED: ReadonlySet<ToolBlock["status"]> = new Set(["error", "denied", "interrupted"]);
 
 /** Words to the agent that people want to see too: what became of a process or a plan. */
 const TOLD: ReadonlySet<string> = new Set(["process_completed", "plan_approved", "plan_revised", "plan_rejected"]);
@@ -35,10 +23,6 @@ const IDLE_PROMPT = "idle_prompt";
 
 /** Every local day is longer than this; a message this far after midnight needs no calendar. */
 const SHORTEST_DAY_MS = 22 * 3_600_000;
-
-export function exploringKind(tool: ToolBlock): Exploring | null {
-  return EXPLORING.get(tool.name.toLowerCase()) ?? null;
-}
 
 /** The making of rows, before one of the messages: what is done, and what the next one needs to know. */
 interface Place {
@@ -186,7 +170,7 @@ export class RowBook {
 
   /** Runs of looking around become one row; any edit, command, text or message of a person ends them. */
   private put(row: Row): void {
-    const explores = row.kind === "tool" && exploringKind(row.block) !== null;
+    const explores = row.kind === "tool" && isExploring(row.block.name);
     if (explores || (row.kind === "thinking" && this.run.length > 0)) this.run.push(row);
     else {
       this.close();
@@ -266,7 +250,6 @@ export class RowBook {
     const key = `group:${first.key}`;
     const known = this.kept.get(key);
     if (known?.kind === "tool_group" && isSame(known.members, members)) return known;
-    const count = (kind: Exploring) => tools.filter((tool) => exploringKind(tool.block) === kind).length;
     return this.keep({
       kind: "tool_group",
       key,
@@ -279,12 +262,6 @@ export class RowBook {
       messageStatus: (members.at(-1) as Member).messageStatus,
       tools,
       members,
-      readCount: count("read"),
-      searchCount: count("search"),
-      listCount: count("list"),
-      running: tools.some((tool) => isOpenTool(tool.block)),
-      failedCount: tools.filter((tool) => FAILED.has(tool.block.status)).length,
-      waitingCount: tools.filter((tool) => tool.block.status === "waiting").length,
     });
   }
 

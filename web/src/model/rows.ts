@@ -77,12 +77,6 @@ export interface ToolGroupRow extends OfAgent {
   readonly tools: readonly ToolRow[];
   /** The calls with the thinking between them, in order. */
   readonly members: readonly (ToolRow | ThinkingRow)[];
-  readonly readCount: number;
-  readonly searchCount: number;
-  readonly listCount: number;
-  readonly running: boolean;
-  readonly failedCount: number;
-  readonly waitingCount: number;
 }
 
 /** A message by nobody in particular: a process that ended, a summary, a system note. */

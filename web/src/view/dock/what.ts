@@ -1,10 +1,11 @@
 /** What a request is about, in one line. Pure. */
 
+import { kindOf } from "../../model/toolkind";
 import type { Request } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { later } from "../../text.later";
 import { visible } from "../controls/visible";
-import { kindOf, objectOf } from "../tools/say";
+import { objectOf } from "../tools/say";
 
 /** What an approval would allow: "run a command", "change a file: src/x.py". */
 export function whatOf(request: Request): string {

@@ -1,6 +1,7 @@
 /** An opened tool call. What it shows depends on what the call does; an unknown tool shows its input and output as they are. */
 
 import { useMemo, type ReactNode } from "react";
+import { kindOf, type ToolKind } from "../../model/toolkind";
 import type { Answer, Message, PlanItem, ToolBlock } from "../../protocol/events.gen";
 import { bytes, clock, exactTime, number, said, text } from "../../text";
 import { later } from "../../text.later";
@@ -17,7 +18,7 @@ import { useMe } from "../me";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
 import { useIsNewestPlan } from "./plans";
-import { argument, isOpen, kindOf, questionsOf, type ToolKind } from "./say";
+import { argument, isOpen, questionsOf } from "./say";
 
 interface ToolBodyProps {
   block: ToolBlock;

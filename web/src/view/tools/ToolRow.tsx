@@ -1,6 +1,7 @@
 /** A tool call: verb, object and result in one line; opens to what went in, what came out and how long it took. */
 
 import { memo, Suspense } from "react";
+import { kindOf } from "../../model/toolkind";
 import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon, type IconName } from "../controls/Icon";
@@ -9,7 +10,7 @@ import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { usePlanIsOpen } from "./plans";
-import { kindOf, sayTool } from "./say";
+import { sayTool } from "./say";
 
 export interface ToolRowProps {
   place: string;

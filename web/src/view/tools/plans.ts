@@ -1,9 +1,9 @@
 /** Which of an agent's calls drew the plan that holds now: it is shown open, and follows what becomes of the plan. */
 
+import { kindOf } from "../../model/toolkind";
 import type { Message } from "../../protocol/events.gen";
 import { useConversationId } from "../conversation/scope";
 import { usePicked } from "../store";
-import { kindOf } from "./say";
 
 const newest = new WeakMap<readonly Message[], string | null>();
 

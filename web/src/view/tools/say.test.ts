@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ToolBlock } from "../../protocol/events.gen";
 import * as lines from "../../model/lines";
 import { compareWith } from "../../model/stat";
-import { isExploring, kindOf, objectOf, sayGroup, sayTool } from "./say";
+import { objectOf, sayGroup, sayTool } from "./say";
 
 function call(name: string, input: unknown, fields: Partial<ToolBlock> = {}): ToolBlock {
   const known = {
@@ -34,14 +34,6 @@ function call(name: string, input: unknown, fields: Partial<ToolBlock> = {}): To
 test("a call is said as verb, object and result", () => {
   const line = sayTool(call("read", { path: "src/app.py" }, { output: "a\nb\nc\n" }));
   expect([line.verb, line.object, line.result]).toEqual(["Read", "src/app.py", "3 lines"]);
-});
-
-test("the tools of other programs are known by what they do", () => {
-  expect(kindOf("Bash")).toBe("shell");
-  expect(kindOf("mcp__files__read_file")).toBe("read");
-  expect(kindOf("weather")).toBe("other");
-  expect(isExploring("Grep")).toBe(true);
-  expect(isExploring("Edit")).toBe(false);
 });
 
 test("only what ran is said to have run", () => {

@@ -1,8 +1,6 @@
 /**
  * How a tool call is said in one line: verb, object, result. Called by tool rows, groups, the approval banner and the
- * activity line, so that one call has one name everywhere.
- *
- * Agents bring their own tools: names of the known programs are mapped to what they do, everything else keeps its name.
+ * activity line, so that one call has one name everywhere. A tool that is not known keeps its name.
  */
 
 import type { ToolBlock } from "../../protocol/events.gen";
@@ -11,8 +9,7 @@ import type { IconName } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { total } from "../../model/changes";
 import { statOfCall } from "../../model/stat";
-
-export type ToolKind = keyof typeof text.tool.verbs;
+import { kindOf, type ToolKind } from "../../model/toolkind";
 
 export interface ToolLine {
   kind: ToolKind;
@@ -24,26 +21,6 @@ export interface ToolLine {
   /** What came of it; empty while nothing did. */
   result: string;
 }
-
-const KINDS: Record<string, ToolKind> = {
-  read: "read", read_file: "read", view: "read", cat: "read", notebookread: "read", readfile: "read",
-  list: "list", ls: "list", list_dir: "list", list_directory: "list",
-  glob: "glob", find: "glob", find_files: "glob", file_search: "glob",
-  grep: "grep", search: "grep", grep_search: "grep", search_files: "grep", ripgrep: "grep",
-  edit: "edit", multiedit: "edit", str_replace: "edit", edit_file: "edit", notebookedit: "edit", replace: "edit",
-  write: "write", write_file: "write", create_file: "write", create: "write",
-  patch: "patch", apply_patch: "patch", applypatch: "patch",
-  shell: "shell", bash: "shell", exec: "shell", exec_command: "shell", run_command: "shell", local_shell: "shell",
-  command_execution: "shell", execute: "shell", run_shell_command: "shell", terminal: "shell",
-  fetch: "fetch", webfetch: "fetch", web_fetch: "fetch",
-  websearch: "search", web_search: "search", google_web_search: "search",
-  plan: "plan", todowrite: "plan", update_plan: "plan", exitplanmode: "plan",
-  ask_user: "ask", askuserquestion: "ask",
-  task: "task", agent: "task",
-  agents_message: "message",
-  loop_yield_turn: "yield",
-  finish_task: "finish",
-};
 
 const ICONS: Record<ToolKind, IconName> = {
   read: "file", list: "folder", glob: "search", grep: "search", edit: "edit", write: "edit", patch: "diff", shell: "terminal",
@@ -74,26 +51,8 @@ const OBJECTS: Record<ToolKind, readonly string[]> = {
 
 const CODE: ReadonlySet<ToolKind> = new Set(["read", "list", "glob", "grep", "edit", "write", "patch", "shell", "fetch", "other"]);
 
-const EXPLORING: ReadonlySet<ToolKind> = new Set(["read", "list", "glob", "grep"]);
-
-export function kindOf(name: string): ToolKind {
-  const known = KINDS[name.toLowerCase()];
-  if (known) return known;
-  // Tools of MCP servers come as "mcp__server__tool".
-  const last = name.split(/__|\./).at(-1)?.toLowerCase() ?? "";
-  return KINDS[last] ?? "other";
-}
-
-export function isExploring(name: string): boolean {
-  return EXPLORING.has(kindOf(name));
-}
-
 export function isOpen(block: ToolBlock): boolean {
   return block.status === "input" || block.status === "called" || block.status === "waiting" || block.status === "running";
-}
-
-export function isTroubled(block: ToolBlock): boolean {
-  return block.status === "error" || block.status === "denied" || block.status === "interrupted" || block.status === "waiting";
 }
 
 /** An argument of a call as text. Arguments come from models: anything may be missing or of another type. */
