@@ -16,6 +16,7 @@ from palaver.schema.events import (
     KnownEvent,
     RequestOpened,
     RequestResolved,
+    ThinkingFinished,
     ToolCalled,
     ToolFinished,
     ToolStarted,
@@ -118,6 +119,23 @@ async def test_unchanged_lines_are_folded_and_a_change_is_shown_side_by_side(vis
         await visitor.page.set_viewport_size({"width": 390, "height": 844})
         await expect(row.locator(".diff-pair")).to_have_count(0)
         await expect(lines).to_contain_text("flood")
+
+
+async def test_opened_group_shows_what_was_thought_between_its_calls(visitors: Visitors) -> None:
+    log = begun()
+    log.add(
+        ToolCalled(message="m2", block=0, call="c1", name="read_file", input={"path": "tides.py"}),
+        ThinkingFinished(message="m2", block=1, text="Perhaps the moon."),
+        ToolCalled(message="m2", block=2, call="c2", name="grep", input={"pattern": "moon"}),
+        ToolStarted(call="c1", grant="rule"),
+        ToolFinished(call="c1", ok=True, output="ebb"),
+        ToolStarted(call="c2", grant="rule"),
+        ToolFinished(call="c2", ok=True),
+    )
+    async with showing(visitors, log) as visitor:
+        row = await opened(visitor, "^Tool: Explored 1 file, 1 search")
+        await row.get_by_role("button", name="Thought").click()
+        await expect(row).to_contain_text("Perhaps the moon.")
 
 
 async def test_end_of_a_task_is_a_card(visitors: Visitors) -> None:

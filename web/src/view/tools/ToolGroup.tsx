@@ -1,9 +1,10 @@
-/** A run of reading and searching, in one line. Whatever failed or waits comes through the closed line. */
+/** A run of reading and searching, with the thinking between, in one line. Whatever failed or waits comes through the closed line. */
 
 import type { ToolGroupRow } from "../../model/rows";
 import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { useDisclosed } from "../store";
+import { Thinking } from "../transcript/Thinking";
 import { sayGroup } from "./say";
 import { ToolRow } from "./ToolRow";
 
@@ -11,7 +12,7 @@ export function ToolGroup({ row }: { row: ToolGroupRow }) {
   const [open, setOpen] = useDisclosed(row.key);
   const said = sayGroup(row.tools.map((tool) => tool.block));
   const troubled = row.tools.filter(({ block }) => block.status === "waiting" || block.status === "error" || block.status === "denied");
-  const shown = open ? row.tools : troubled;
+  const shown = open ? row.members : troubled;
   return (
     <div className="tool">
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -29,9 +30,13 @@ export function ToolGroup({ row }: { row: ToolGroupRow }) {
       </button>
       {shown.length > 0 && (
         <div className="tool-members">
-          {shown.map((tool) => (
-            <ToolRow key={tool.key} place={tool.key} block={tool.block} />
-          ))}
+          {shown.map((member) =>
+            member.kind === "thinking" ? (
+              <Thinking key={member.key} row={member} />
+            ) : (
+              <ToolRow key={member.key} place={member.key} block={member.block} />
+            ),
+          )}
         </div>
       )}
     </div>
