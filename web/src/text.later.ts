@@ -310,6 +310,7 @@ export const later = {
     planRejected: "Plan rejected",
     planRevised: "Changes asked for",
     question: "Answered",
+    skipped: "Skipped",
     byYou: "by you",
     by: (name: string) => `by ${name}`,
     elsewhere: "answered elsewhere",

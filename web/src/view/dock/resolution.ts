@@ -3,13 +3,14 @@
 import type { Request } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { later } from "../../text.later";
+import { visible } from "../controls/visible";
 import { faceOf, isAnothers, isHere, type Me } from "../me";
 
 export function sayResolution(request: Request, me: Me): string {
   return text.join(sayDecision(request), sayWho(request, me));
 }
 
-function sayDecision({ kind, status, resolution }: Request): string {
+function sayDecision({ kind, status, resolution, offers }: Request): string {
   switch (status) {
     case "expired":
       return later.answered.expired;
@@ -22,14 +23,20 @@ function sayDecision({ kind, status, resolution }: Request): string {
     case "answered":
       break;
   }
-  if (kind === "question") return later.answered.question;
+  if (kind === "question") return resolution?.verdict === "deny" ? later.answered.skipped : later.answered.question;
   const allowed = resolution?.verdict === "allow";
   if (kind === "plan") {
     if (allowed) return later.answered.planApproved;
     return resolution?.text ? later.answered.planRevised : later.answered.planRejected;
   }
-  if (!allowed) return resolution?.then === "stop" ? later.answered.deniedStop : later.answered.denied;
-  return later.answered.allowedScope[resolution?.scope ?? "once"];
+  if (!allowed) return withMore(resolution?.then === "stop" ? later.answered.deniedStop : later.answered.denied, resolution?.text);
+  const scope = resolution?.scope ?? "once";
+  // What holds from now on is said, not only that something does.
+  return withMore(later.answered.allowedScope[scope], scope === "once" ? null : offers[resolution?.offer ?? 0]?.label);
+}
+
+function withMore(decision: string, more: string | null | undefined): string {
+  return more ? `${decision}: ${visible(more)}` : decision;
 }
 
 function sayWho({ status, resolution }: Request, me: Me): string | null {
