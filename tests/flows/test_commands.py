@@ -137,6 +137,19 @@ async def test_interrupt_that_holds_the_queue_keeps_it_over_a_restart_until_all_
     assert [said[message] for message in turn["trigger"]["messages"]] == ["one", "two"]
 
 
+async def test_message_that_is_sent_held_waits_at_rest_until_it_is_let_go(tmp_path: Path) -> None:
+    async with serving(tmp_path, (Say("Done."),)) as server:
+        conversation = await server.create()
+        sent = await server.command(conversation, type="send_message", content="not yet", held=True)
+        state = await server.state(conversation)
+        assert (sent.json()["queued"], state.get("turn")) == (True, None)
+        assert [(item["id"], item["held"]) for item in state["queue"]] == [(sent.json()["id"], True)]
+        await server.command(conversation, type="edit_queued", item=sent.json()["id"], held=False)
+        events = await server.settled(conversation, after=state["seq"])
+    (turn,) = [event for event in events if event["type"] == "turn.started"]
+    assert turn["trigger"]["messages"] == [sent.json()["id"]]
+
+
 async def test_release_of_all_that_is_repeated_lets_nothing_go_that_was_held_since(tmp_path: Path) -> None:
     release = {"type": "edit_queued", "held": False, "client_request_id": "release"}
     async with serving(tmp_path, (Say("Half"), Wait("gate"))) as server:

@@ -148,7 +148,7 @@ async def test_leaving_keeps_what_is_written_and_each_conversation_has_its_own()
 
 
 async def test_keys_that_come_before_the_opened_conversation_follow_what_was_written_there() -> None:
-    for draft, together in (("there ", "there now"), ("", "now")):
+    for draft, together in (("there", "there now"), ("there\n", "there\nnow"), ("", "now")):
         app = DockApp()
         async with app.run_test() as pilot:
             app.show(state_with(turn=None))

@@ -64,7 +64,7 @@ async def test_the_strip_is_hidden_when_empty_and_says_how_each_message_stands()
         said = [
             "  1 first  next",
             "  2 now  steers the running turn · via the command line",
-            "  3 wait  held",
+            "  3 wait  held back",
             "  4 Idle prompt: go on",
         ]
         await reads(pilot, lambda: lines(app), said)
@@ -136,7 +136,7 @@ async def test_a_paused_queue_waits_with_the_message_that_is_edited_and_says_so_
             await reads(pilot, partial(keys, app), ["let all go" if len(queue) > 1 else "let it go"])
 
 
-async def test_putting_back_what_was_held_says_that_it_is_sent() -> None:
+async def test_what_was_held_is_put_back_held() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         app.show(state_with(queue=(replace(QUEUE[0], held=True),), turn=None))
@@ -146,7 +146,26 @@ async def test_putting_back_what_was_held_says_that_it_is_sent() -> None:
         assert order.accepted is not None
         order.accepted(Accepted(conversation="c-1", seq=9))
         app.show(state_with(turn=None))
-        await reads(pilot, lambda: keys(app), ["send what was removed"])
+        await reads(pilot, lambda: keys(app), ["put back what was removed"])
+        await pilot.press("u")
+        back = await one(pilot, lambda: app.of(Send))
+        assert (back.text, back.held) == ("first", True)
+
+
+async def test_an_answer_that_comes_late_is_not_for_the_conversation_opened_meanwhile() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=QUEUE))
+        strip(app).focus()
+        await pilot.press("d", "down", "s")
+        await until(pilot, lambda: len(app.orders(RemoveQueued)) == 2)
+        other = replace(state_with(queue=QUEUE), conversation="c-2")
+        app.show(other)
+        for order in app.of(Order):
+            assert order.accepted is not None
+            order.accepted(Accepted(conversation="c-1", seq=9))
+        assert (await one(pilot, lambda: app.of(Send))).conversation == "c-1"
+        assert "put back what was removed" not in keys(app)
 
 
 async def test_a_held_message_that_is_edited_stays_held_only_in_a_paused_queue() -> None:

@@ -90,7 +90,8 @@ def situation(state: State) -> Situation:
 def admission(state: State, command: Order) -> Admission:
     admitted = ADMISSION[type(command)][situation(state)]
     patient = isinstance(command, commands.Rewriting) and command.when_busy == "queue"
-    return QUEUES if admitted is AT_WORK and patient else admitted
+    held = isinstance(command, commands.SendMessage) and command.held
+    return QUEUES if held or (admitted is AT_WORK and patient) else admitted
 
 
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {

@@ -18,12 +18,16 @@ class _Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
 
 class SendMessage(_Command, tag="send_message"):
-    """Queued while a turn runs, else it starts one in the same step. `merge` items waiting together share one turn."""
+    """Queued while a turn runs, else it starts one in the same step. `merge` items waiting together share one turn.
+
+    `held`: it waits in the queue until it is let go (`edit_queued`), also when nothing runs.
+    """
 
     content: str | Content
     delivery: Delivery = "turn"
     priority: bool = False
     merge: bool = False
+    held: bool = False
     agent: Id | None = None
     mode: str | None = None
 

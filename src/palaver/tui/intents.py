@@ -95,16 +95,18 @@ class Send(Intent):
         delivery: Delivery = "turn",
         *,
         priority: bool = False,
+        held: bool = False,
         images: Sequence[Attachment] = (),
         refused: Refused | None = None,
     ) -> None:
-        """`images`: of this machine, to be uploaded before it goes."""
+        """`held`: it waits in the queue until it is let go. `images`: of this machine, to be uploaded before it goes."""
         super().__init__()
         self.conversation = conversation
         self.images = tuple(images)
         self.content = content
         self.delivery = delivery
         self.priority = priority
+        self.held = held
         self.refused = refused
 
     @property

@@ -75,7 +75,11 @@ class Outbox:
             try:
                 content = await with_images(self._client, send.content, send.images)
                 command = SendMessage(
-                    content=content, delivery=send.delivery, priority=send.priority, client_request_id=id
+                    content=content,
+                    delivery=send.delivery,
+                    priority=send.priority,
+                    held=send.held,
+                    client_request_id=id,
                 )
                 accepted = await self._client.command(send.conversation, command)
             except (Unreachable, LogUnavailable):

@@ -150,7 +150,7 @@ class Plan:
 class Queue:
     NEXT_UP = "next"
     STEERS = "steers the running turn"
-    HELD = "held"
+    HELD = "held back"
     LET_GO = "let it go"
     LET_ALL_GO = "let all go"
     PAUSED = "Paused: you stopped the agent."
@@ -161,7 +161,6 @@ class Queue:
     STEER = "steer now"
     MOVE = "move"
     PUT_BACK = "put back what was removed"
-    SEND_REMOVED = "send what was removed"
     EDITING = "Editing a queued message; it waits for you"
     SAVE = "save"
     CANCEL = "cancel"

@@ -1,10 +1,13 @@
 """Sending a message: a turn at once at rest, a place in the queue otherwise, and the bounds of both."""
 
 import pytest
+from msgspec.structs import replace
 
+from palaver.core.admission import admission
 from palaver.core.decide import decide
-from palaver.core.next import next_turn
-from palaver.schema.commands import SendMessage
+from palaver.core.deciding.queue import QUEUE_ITEMS
+from palaver.core.next import boundary_messages, next_turn
+from palaver.schema.commands import EditQueued, SendMessage
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import (
     ConversationDeleted,
@@ -16,6 +19,7 @@ from palaver.schema.events import (
     ToolFinished,
     TurnStarted,
 )
+from palaver.schema.view import State
 from tests.unit.core.stage import (
     ADA,
     after,
@@ -62,6 +66,32 @@ def test_send_at_rest_with_only_held_messages_does_not_wait_for_them() -> None:
         "MessageAdded",
         "TurnStarted",
     ]
+
+
+@pytest.mark.parametrize("state", [at_rest(), working(), waiting_after_restart()], ids=lambda state: state.status)
+def test_held_message_waits_until_it_is_let_go_also_at_rest(state: State) -> None:
+    command = SendMessage(content="Not yet", delivery="boundary", held=True)
+    decision = events(state, command)
+    assert kinds(decision)[-2:] == ["QueueAdded", "QueueEdited"]
+    assert admission(state, command).word == "queues"
+    waits = after(*decision, state=state)
+    assert [(item.id, item.held, item.delivery) for item in waits.queue] == [("new-1", True, "boundary")]
+    assert [request.status for request in waits.requests] == [request.status for request in state.requests]
+    assert next_turn(waits, facts()) == []
+    assert boundary_messages(waits) == []
+    released = after(*events(waits, EditQueued(item="new-1", held=False)), state=waits)
+    assert bool(next_turn(released, facts())) is (state.turn is None)
+
+
+def test_held_message_finds_no_room_in_a_full_queue_at_rest() -> None:
+    held = SendMessage(content="More", held=True)
+    full = after(*(event for at in range(QUEUE_ITEMS) for event in (queued(f"i{at}"), _held(f"i{at}"))))
+    assert refusal(full, held).code == "busy"
+    assert kinds(decide(full, replace(held, held=False), facts()))[-1] == "TurnStarted"
+
+
+def _held(item: str) -> QueueEdited:
+    return QueueEdited(item=item, version=2, held=True)
 
 
 def test_send_at_rest_behind_a_ready_queue_keeps_the_order() -> None:

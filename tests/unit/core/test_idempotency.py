@@ -67,6 +67,7 @@ PAUSED = after(*asked(), *called("a"), wondered("q", "a"))
     [
         (after(), SendMessage(content="x"), Accepted(conversation="c", seq=13, id="new-1", turn="new-2")),
         (working(), SendMessage(content="x"), Accepted(conversation="c", seq=12, id="new-1", queued=True)),
+        (at_rest(), SendMessage(content="x", held=True), Accepted(conversation="c", seq=13, id="new-1", queued=True)),
         (QUEUED, EditQueued(item="a", held=True), Accepted(conversation="c", seq=11, id="a")),
         (QUEUED, RemoveQueued(item="a"), Accepted(conversation="c", seq=11, id="a")),
         (PAUSED, Interrupt(), Accepted(conversation="c", seq=13, turn="t1")),

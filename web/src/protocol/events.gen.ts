@@ -1184,6 +1184,8 @@ export interface LogCompacted {
 }
 /**
  * Queued while a turn runs, else it starts one in the same step. `merge` items waiting together share one turn.
+ *
+ *     `held`: it waits in the queue until it is let go (`edit_queued`), also when nothing runs.
  */
 export interface SendMessage {
   type: "send_message";
@@ -1191,6 +1193,7 @@ export interface SendMessage {
   delivery?: Delivery;
   priority?: boolean;
   merge?: boolean;
+  held?: boolean;
   agent?: string | null;
   mode?: string | null;
   client_request_id?: string | null;

@@ -12,7 +12,14 @@ from palaver.core.queue import waiting
 from palaver.core.settle import supersede
 from palaver.schema.commands import Deliver, PostAnswer, ReturnExchange, SendMessage
 from palaver.schema.content import Content, as_content, plain_text
-from palaver.schema.events import ConversationUpdated, ExchangeReturned, KnownEvent, MessageAdded, QueueAdded
+from palaver.schema.events import (
+    ConversationUpdated,
+    ExchangeReturned,
+    KnownEvent,
+    MessageAdded,
+    QueueAdded,
+    QueueEdited,
+)
 from palaver.schema.view import State, Trigger
 
 TITLE_CHARS = 60
@@ -29,7 +36,12 @@ def send(state: State, command: SendMessage, facts: Facts) -> Decision:
         agent=command.agent,
         mode=command.mode,
     )
-    return _unfit(state, added) or _taken(state, added, facts)
+    if refusal := _unfit(state, added, held=command.held):
+        return refusal
+    if not command.held:
+        return _taken(state, added, facts)
+    # In the same step: between the two it could have left.
+    return [*_title(state, added.content), added, QueueEdited(item=added.item, version=2, held=True)]
 
 
 def deliver(state: State, command: Deliver, facts: Facts) -> Decision:
@@ -82,10 +94,10 @@ def _callback_words(agent: str, command: ReturnExchange) -> str:
             return f"{agent} was stopped before it had answered.{said}"
 
 
-def _unfit(state: State, added: QueueAdded) -> Refusal | None:
+def _unfit(state: State, added: QueueAdded, *, held: bool = False) -> Refusal | None:
     if refusal := unfit(added.content):
         return refusal
-    return None if starts(state) else overfull(state, content_bytes(added.content))
+    return None if starts(state) and not held else overfull(state, content_bytes(added.content))
 
 
 def _taken(

@@ -164,7 +164,7 @@ class Composer(Vertical):
         self._attached.hold(self._left_images.pop(state.conversation, ()))
         self._attached.add(images)
         if state.draft or not written:
-            self._load(state.draft + written)
+            self._load(_after(state.draft, written))
 
     def leave(self) -> Order | None:
         """Before another conversation is shown, or none: what keeps the words that are written, or lets go of what is held."""
@@ -402,6 +402,12 @@ class Composer(Vertical):
         else:
             return False
         return True
+
+
+def _after(draft: str, written: str) -> str:
+    """Words of two moments do not run together."""
+    is_parted = not draft or not written or draft[-1].isspace() or written[0].isspace()
+    return f"{draft}{written}" if is_parted else f"{draft} {written}"
 
 
 def _told(state: State) -> tuple[object, ...]:

@@ -1,5 +1,5 @@
 """Messages that wait for their turn, in order. Editing holds one back on the server, so it cannot leave half-changed; removing
-is final there, and putting back sends it again.
+is final there, and putting back sends it again, held if it was.
 
 Mounted once; told with `show(state)` after every change. Editing happens in the composer: this only asks for it.
 """
@@ -125,8 +125,7 @@ class QueueStrip(Strip[QueueItem]):
         said, item = words_docks.Queue, self.item
         # Away from the strip a letter belongs to the message that is written.
         way = "" if self.has_focus else "F6 " * (self._passed + 1)
-        put_back = said.SEND_REMOVED if self._removed is not None and self._removed.held else said.PUT_BACK
-        undo = [Key(f"{way}U", put_back, self.action_put_back)] if self._removed is not None else []
+        undo = [Key(f"{way}U", said.PUT_BACK, self.action_put_back)] if self._removed is not None else []
         held = sum(one.held for one in self.items)
         all_go = said.LET_ALL_GO if held > 1 or self.has_focus else said.LET_GO
         let_go = [Key(f"{way}A", all_go, self.action_let_all_go)] if self._edited is None else []
@@ -168,13 +167,14 @@ class QueueStrip(Strip[QueueItem]):
         return False
 
     def action_remove(self) -> None:
-        item = self.item
+        item, conversation = self.item, self.conversation
         if item is None:
             return
 
         def removed(accepted: Accepted) -> None:
-            # What no person wrote cannot be sent again as a person's; what had left before was not removed.
-            if accepted.applied and whose(item) is None:
+            # What no person wrote cannot be sent again as a person's; what had left before was not removed. And another
+            # conversation, opened meanwhile, is not the one to put it back into.
+            if accepted.applied and whose(item) is None and conversation == self.conversation:
                 self._removed, self._undo_until_s = item, self._clock.monotonic_s() + UNDO_S
                 self.draw()
 
@@ -183,18 +183,19 @@ class QueueStrip(Strip[QueueItem]):
     def action_put_back(self) -> None:
         item, self._removed = self._removed, None
         if item is not None:
-            self.post_message(Send(self.conversation, item.content, item.delivery, priority=item.priority))
+            back = Send(self.conversation, item.content, item.delivery, priority=item.priority, held=item.held)
+            self.post_message(back)
         self.draw()
 
     def action_steer(self) -> None:
         """Out of the queue and into the running turn: sent only once it is surely out."""
-        item = self.item
+        item, conversation = self.item, self.conversation
         if item is None or whose(item) is not None or not self._can_steer:
             return
 
         def removed(accepted: Accepted) -> None:
             if accepted.applied:
-                self.post_message(Send(self.conversation, item.content, "boundary"))
+                self.post_message(Send(conversation, item.content, "boundary"))
 
         self._order(RemoveQueued(item=item.id), removed)
 
