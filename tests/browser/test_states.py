@@ -22,10 +22,10 @@ from palaver.schema.events import (
     ToolStarted,
     TurnFinished,
 )
-from palaver.schema.view import FileChange, ToolError
+from palaver.schema.view import FileChange, Question, QuestionOption, ToolError
 from tests.browser.player import Player
 from tests.browser.visitor import Visitor, Visitors
-from tests.golden.record import Record
+from tests.golden.record import BROWSER, Record
 
 SAME = "".join(f" line {number}\n" for number in range(20))
 DIFF = f"--- a/tides.py\n+++ b/tides.py\n@@ -1,21 +1,21 @@\n{SAME}-ebb\n+flood\n"
@@ -136,6 +136,25 @@ async def test_opened_group_shows_what_was_thought_between_its_calls(visitors: V
         row = await opened(visitor, "^Tool: Explored 1 file, 1 search")
         await row.get_by_role("button", name="Thought").click()
         await expect(row).to_contain_text("Perhaps the moon.")
+
+
+async def test_skipped_question_is_no_failure_and_keeps_what_was_asked(visitors: Visitors) -> None:
+    log = begun()
+    asked = Question(question="Which tide?", options=(QuestionOption(label="Ebb"), QuestionOption(label="Flood")))
+    told = "The person declined to answer: no answer. Assume none."
+    log.add(
+        ToolCalled(
+            message="m2", block=0, call="c1", name="ask_user", input={"questions": [{"question": "Which tide?"}]}
+        ),
+        RequestOpened(request="r1", kind="question", call="c1", tool="ask_user", questions=(asked,)),
+        RequestResolved(request="r1", status="answered", verdict="deny", origin=BROWSER),
+        ToolFinished(call="c1", ok=False, error=ToolError(code="no_answer", message=told)),
+    )
+    async with showing(visitors, log) as visitor:
+        row = await opened(visitor, "^Tool: Ask Which tide\\?, not answered$")
+        await expect(row.get_by_role("definition")).to_have_text("No answer")
+        await expect(row.locator(".tool-footer")).to_contain_text("Skipped")
+        await expect(row).not_to_contain_text("Assume none")
 
 
 async def test_end_of_a_task_is_a_card(visitors: Visitors) -> None:

@@ -412,6 +412,7 @@ export const later = {
     many: "Choose any",
     missing: "Choose an answer or write your own.",
     skip: "Skip",
+    none: "No answer",
     skipHint: "Let the agent go on without an answer",
   },
 

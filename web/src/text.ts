@@ -366,6 +366,7 @@ export const text = {
     waiting: "waits for you",
     failed: "failed",
     denied: "denied",
+    unanswered: "not answered",
     interrupted: "interrupted",
     exit: (code: number) => `exit ${code}`,
     background: "left running in the background",

@@ -18,7 +18,7 @@ import { useMe } from "../me";
 import { usePicked } from "../store";
 import { Terminal } from "../terminal/Terminal";
 import { useIsNewestPlan } from "./plans";
-import { argument, isOpen, questionsOf } from "./say";
+import { argument, isOpen, isUnanswered, questionsOf } from "./say";
 
 interface ToolBodyProps {
   block: ToolBlock;
@@ -26,10 +26,12 @@ interface ToolBodyProps {
 }
 
 export default function ToolBody({ block, kind }: ToolBodyProps) {
+  // How a question ended stands below it; what the agent is told to make of that is for the agent.
+  const error = isUnanswered(block) ? null : block.error;
   return (
     <div className="tool-body">
       <Subject block={block} kind={kind} />
-      {block.error && block.error.message !== block.output && <p className="tool-error">{visible(said(block.error.message))}</p>}
+      {error && error.message !== block.output && <p className="tool-error">{visible(said(error.message))}</p>}
       <Footer block={block} />
     </div>
   );
@@ -120,7 +122,7 @@ function Asked({ block }: { block: ToolBlock }) {
       {questions.map(({ question }, at) => (
         <div key={at}>
           <dt>{visible(question)}</dt>
-          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || visible(block.output)}</dd>
+          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || visible(block.output) || (isUnanswered(block) && later.question.none)}</dd>
         </div>
       ))}
     </dl>

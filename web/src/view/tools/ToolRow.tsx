@@ -10,7 +10,7 @@ import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { usePlanIsOpen } from "./plans";
-import { sayTool } from "./say";
+import { isUnanswered, sayTool } from "./say";
 
 export interface ToolRowProps {
   place: string;
@@ -36,7 +36,7 @@ export function PlainToolRow({ place, block }: ToolRowProps) {
   const [open, setOpen] = useDisclosed(place, usePlanIsOpen(block.call, line.kind === "plan"));
   const alive = block.status === "running" || block.status === "input";
   return (
-    <div className={`tool is-${block.status}`}>
+    <div className={`tool is-${isUnanswered(block) ? "denied" : block.status}`}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className={alive ? "tool-icon alive" : "tool-icon"}>
           <Icon name={line.kind === "ask" ? line.icon : (STATE_ICON[block.status] ?? line.icon)} />

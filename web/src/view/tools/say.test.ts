@@ -51,6 +51,15 @@ test("a failed command shows its exit code, another failure its first line", () 
   expect(sayTool(call("read", { path: "x" }, { status: "error", error })).result).toBe("failed · There is no such file. …");
 });
 
+test("a question that was skipped or not come to is no failure", () => {
+  const error = { code: "no_answer", message: "The person declined to answer: no answer. Assume none." };
+  const asked = { questions: [{ question: "Which tide?" }] };
+  expect(sayTool(call("ask_user", asked, { status: "error", error })).result).toBe("not answered");
+  expect(sayTool(call("AskUserQuestion", asked, { status: "denied", error: null })).result).toBe("not answered");
+  const broken = { code: "tool_error", message: "No question." };
+  expect(sayTool(call("ask_user", asked, { status: "error", error: broken })).result).toBe("failed · No question.");
+});
+
 test("hidden characters in a command are visible in its line", () => {
   expect(sayTool(call("shell", { command: "rm \u202etxt.exe" })).object).toBe("rm ⟨202E⟩txt.exe");
 });

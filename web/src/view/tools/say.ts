@@ -134,7 +134,14 @@ function countLines(output: string): number {
   return lines;
 }
 
+/** A question that a person skipped, or that nobody came to answer: an outcome, not a failure. */
+export function isUnanswered({ name, status, error }: ToolBlock): boolean {
+  if (kindOf(name) !== "ask") return false;
+  return status === "denied" || (status === "error" && (error?.code === "no_answer" || error?.code === "interaction_timeout"));
+}
+
 function resultOf(block: ToolBlock, kind: ToolKind): string {
+  if (isUnanswered(block)) return text.tool.unanswered;
   switch (block.status) {
     case "input":
       return text.tool.preparing;
