@@ -122,6 +122,11 @@ export function dayAndClock(ts: number, now: number): string {
   return startOfDay(now) === startOfDay(ts) ? clock(ts) : `${day(ts, now)}, ${clock(ts)}`;
 }
 
+/** "exit 1"; below zero it is the signal that ended the program. */
+export function exit(code: number): string {
+  return code < 0 ? `killed by signal ${-code}` : `exit ${code}`;
+}
+
 /** "a", "a and b", "a, b and c". */
 export function list(...words: (string | false)[]): string {
   const said = words.filter((word) => word !== false);
@@ -210,7 +215,7 @@ export const text = {
   },
 
   processes: {
-    exited: (code: number | null) => (code === null ? "ended" : `exit ${code}`),
+    exited: (code: number | null) => (code === null ? "ended" : exit(code)),
     restart: "ended with the server",
     ended: "Process ended",
     wasStopped: "Process stopped",
@@ -368,7 +373,7 @@ export const text = {
     denied: "denied",
     unanswered: "not answered",
     interrupted: "interrupted",
-    exit: (code: number) => `exit ${code}`,
+    exit,
     background: "left running in the background",
     lines: (n: number) => count(n, "line"),
     took: (ms: number) => `took ${duration(ms)}`,

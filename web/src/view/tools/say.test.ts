@@ -47,6 +47,7 @@ test("only what ran is said to have run", () => {
 
 test("a failed command shows its exit code, another failure its first line", () => {
   expect(sayTool(call("shell", { command: "false" }, { status: "error", exit_code: 1 })).result).toBe("exit 1");
+  expect(sayTool(call("shell", { command: "make" }, { status: "error", exit_code: -9 })).result).toBe("killed by signal 9");
   const error = { code: "tool_error", message: "There is no such file.\nTry another." };
   expect(sayTool(call("read", { path: "x" }, { status: "error", error })).result).toBe("failed · There is no such file. …");
 });
