@@ -101,6 +101,7 @@ export const later = {
     bold: "Bold",
     italic: "Italic",
     code: "Code",
+    strike: "Struck through",
     fence: "Block of code",
     numbers: "Numbered list",
     bullets: "List",

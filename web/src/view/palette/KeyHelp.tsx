@@ -18,6 +18,7 @@ const GROUPS: readonly { heading: string; keys: readonly (readonly [string, stri
       [`${commandKey}B`, later.keys.bold],
       [`${commandKey}I`, later.keys.italic],
       [`${commandKey}E`, later.keys.code],
+      [`${commandKey}Shift+X`, later.keys.strike],
       [`${commandKey}Shift+E`, later.keys.fence],
       [`${commandKey}Shift+7`, later.keys.numbers],
       [`${commandKey}Shift+8`, later.keys.bullets],
