@@ -43,6 +43,28 @@ async def test_search_finds_text_in_another_conversation_and_jumps_to_it(ada: Vi
     await ada.page.get_by_role("button", name="To the end").click()
     await expect(ada.log.get_by_text(f"Filling {TURNS - 1}.", exact=True)).to_be_in_viewport()
 
+    await older_are_found(ada)
+
+
+async def older_are_found(ada: Visitor) -> None:
+    """In a conversation of which only the end is loaded: the server looks, fails, looks again and finds."""
+    asked: asyncio.Queue[Route] = asyncio.Queue()
+    ada.complaints.expect("503")
+    await ada.page.route("**/api/search?*", asked.put)
+    await ada.open(ada.conversation)
+    await ada.press("Control+F")
+    find = ada.page.get_by_role("search", name="Find", exact=True)
+    await find.get_by_label("Find in conversation").fill("orchid")
+    await find.get_by_role("button", name="Search all of it").click()
+    await expect(find).to_contain_text("Searching …")
+    refusal = {"code": "unavailable", "message": "The index rests.", "retryable": True}
+    await (await asyncio.wait_for(asked.get(), WAIT_MS / 1000)).fulfill(status=503, json=refusal)
+    await expect(find.get_by_role("alert")).to_contain_text("The index rests.")
+    await find.get_by_role("button", name="Try again").click()
+    await (await asyncio.wait_for(asked.get(), WAIT_MS / 1000)).continue_()
+    await find.get_by_role("button", name=re.compile("^The orchid stands behind")).click()
+    await expect(ada.row(re.compile("^You, ")).filter(has_text="The orchid")).to_be_in_viewport()
+
 
 async def test_search_without_a_hit_says_so(ada: Visitor) -> None:
     await ada.begin("Nothing to see here")

@@ -293,6 +293,7 @@ export const later = {
     none: "No match",
     older: "Search all of it",
     olderHint: "Older messages are not loaded yet.",
+    again: "Try again",
   },
 
   answered: {

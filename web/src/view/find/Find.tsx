@@ -5,7 +5,9 @@
 
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { findInMessages } from "../../model/find";
+import type { Search } from "../../model/search";
 import type { Message } from "../../protocol/events.gen";
+import { said } from "../../text";
 import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";
@@ -93,9 +95,28 @@ export default function Find({ id, onClose }: FindProps) {
           </button>
         </p>
       )}
-      {askServer && isAsked && (
+      {askServer && isAsked && <Everywhere id={id} search={search} onAgain={() => store.search(wanted, id)} />}
+    </div>
+  );
+}
+
+/** What the server found in all of the conversation, or what it is about. */
+function Everywhere({ id, search, onAgain }: { id: string; search: Search; onAgain: () => void }) {
+  const actions = usePageActions();
+  switch (search.phase) {
+    case "failed":
+      return (
+        <p className="find-more" role="alert">
+          {search.error ? said(search.error.message) : later.hits.failed}{" "}
+          <button type="button" className="link-button" onClick={onAgain}>
+            {later.find.again}
+          </button>
+        </p>
+      );
+    case "ready":
+      return (
         <ul className="find-hits">
-          {search.phase === "ready" && search.hits.length === 0 && <li className="list-note">{later.find.none}</li>}
+          {search.hits.length === 0 && <li className="list-note">{later.find.none}</li>}
           {search.hits.map((hit) => (
             <li key={hit.message}>
               <button type="button" className="find-hit" onClick={() => actions.open(id, hit.seq)}>
@@ -106,7 +127,12 @@ export default function Find({ id, onClose }: FindProps) {
             </li>
           ))}
         </ul>
-      )}
-    </div>
-  );
+      );
+    default:
+      return (
+        <p className="find-more" role="status">
+          {later.hits.searching}
+        </p>
+      );
+  }
 }
