@@ -19,6 +19,7 @@ from palaver.faces.chats.snapshot import (
     patch_of,
     runtime_of,
     snapshot_frame,
+    status_of,
     thread_of,
 )
 from palaver.faces.chats.states import between
@@ -28,6 +29,7 @@ from palaver.schema.events import (
     Event,
     MessageRemoved,
     MessageTruncated,
+    RequestOpened,
     RequestResolved,
     TextDelta,
     ThinkingDelta,
@@ -54,30 +56,41 @@ class ChatsProjector:
         self._owes_runtime = False
         self._delta: Json | None = None
         """The operations of events that came together, which make one frame."""
+        self._asked: tuple[Event, State] | None = None
+        """Calls are asked for, and decided, several at once: the last of those events, whose view has all of them."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
-        told = [one for type, fields in self._frames(event, before, after) for one in self._said(type, fields)]
+        asks = isinstance(event, RequestOpened | RequestResolved)
+        told = [] if asks else self._pause()
+        told += [one for frame in self._frames(event, before, after) for one in self._said(*frame)]
         self._head = after.seq
         return told
 
     def gathered(self) -> Sequence[Told]:
+        return [*self._pause(), *self._written()]
+
+    def _pause(self) -> list[Told]:
+        asked, self._asked = self._asked, None
+        return [] if asked is None else [one for frame in self._runtime_frames(*asked) for one in self._said(*frame)]
+
+    def _written(self) -> Sequence[Told]:
         delta, self._delta = self._delta, None
         return [] if delta is None else [self._numbered("stream_delta", delta)]
 
     def _said(self, type: str, fields: Json) -> Sequence[Told]:
         if type != "stream_delta":
-            return [*self.gathered(), self._numbered(type, fields)]
+            return [*self._written(), self._numbered(type, fields)]
         if self._delta is not None and self._delta["message_id"] == fields["message_id"]:
             self._delta["ops"] = joined(self._delta["ops"], fields["ops"])
             return []
-        before, self._delta = self.gathered(), {**fields}
+        before, self._delta = self._written(), {**fields}
         return before
 
     def renewed(self, state: State) -> Sequence[Told]:
         self.seq = max(self.seq, first_seq(state))
         self._head = state.seq
         self._thread, self._runtime, self._owes_runtime = thread_of(state), runtime_of(state), False
-        self._delta = None
+        self._delta = self._asked = None
         return [Told(snapshot_frame(state, self.seq))]
 
     def ack(self, client_request_id: str, accepted: bool, result: Json, *, takes_number: bool) -> Sequence[Told]:
@@ -102,7 +115,11 @@ class ChatsProjector:
                     return grown
             case _:
                 pass
-        return [*message_frames(event, before, after), *self._thread_frames(after), *self._runtime_frames(event, after)]
+        frames = [*message_frames(event, before, after), *self._thread_frames(after)]
+        if isinstance(event, RequestOpened | RequestResolved):
+            self._asked = event, after
+            return frames
+        return [*frames, *self._runtime_frames(event, after)]
 
     def _thread_frames(self, after: State) -> Iterator[Frame]:
         known, self._thread = self._thread, thread_of(after)
@@ -115,6 +132,8 @@ class ChatsProjector:
         if self._owes_runtime:
             return
         known, now = self._runtime, runtime_of(after)
+        if _is_refused(event, after):
+            now |= {name: known.get(name) for name in ("state", "paused")}
         self._runtime = now
         if known["queued_items"] != now["queued_items"]:
             yield "queue_updated", {"queue_size": now["queue_size"], "queued_items": now["queued_items"]}
@@ -125,6 +144,15 @@ class ChatsProjector:
             for passed in between(known["state"], now["state"]):
                 yield "runtime_updated", {"state": passed, "error": None, "is_compressing": False}
             yield "runtime_updated", activity_of(after)
+
+
+def _is_refused(event: Event, after: State) -> bool:
+    """A call was declined, and the turn with it: no model is asked again, so it goes from where it is to rest."""
+    turn = after.turn
+    if turn is None or not isinstance(event, RequestResolved | ToolFinished) or status_of(after) != "generating":
+        return False
+    ends = (known.resolution for known in after.requests if known.turn == turn.id and known.kind == "approval")
+    return any(end is not None and end.verdict == "deny" and end.then == "stop" for end in ends)
 
 
 def _is_closing(event: Event, after: State) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from palaver.core.queue import words_of
-from palaver.core.state import open_requests
+from palaver.core.state import open_requests, open_tools
 from palaver.faces.chats.messages import Json, shown
 from palaver.history.parts import as_json
 from palaver.history.trajectory import DEFAULT_TOOL_USE
@@ -97,9 +97,20 @@ def activity_of(state: State) -> Json:
 
 
 def status_of(state: State) -> Status:
-    """The log's own word, but calls that a restart left to be decided are a pause here: they are answered like one."""
-    at_rest = state.status == "waiting_user_input" and state.turn is None
-    return "paused" if at_rest and _approvals(state) else state.status
+    """The log's own word, with two exceptions: calls that a restart left to be decided are a pause here, for they are
+    answered like one; and calls that were let through are executed, also while none of them has begun."""
+    match state.status:
+        case "waiting_user_input" if state.turn is None and _approvals(state):
+            return "paused"
+        case "generating" if _is_let_through(state):
+            return "executing_tools"
+        case status:
+            return status
+
+
+def _is_let_through(state: State) -> bool:
+    allowed = {known.call for known in state.requests if known.resolution and known.resolution.verdict == "allow"}
+    return bool(allowed) and any(tool.call in allowed for _, tool in open_tools(state))
 
 
 def _approvals(state: State) -> list[Request]:

@@ -119,6 +119,16 @@ async def test_pause_says_what_waits_and_approving_all_runs_it_and_goes_on(work:
         await whole(chat)
 
 
+async def test_calls_that_ask_together_are_one_pause_which_one_decision_ends(work: Work) -> None:
+    async with paused(work, "together", "touch one-1", "touch one-2", "touch one-3") as chat:
+        (pause,) = (frame for frame in chat.frames if frame["type"] == "pause_required")
+        assert [reason["command"] for reason in pause["reasons"]] == ["touch one-1", "touch one-2", "touch one-3"]
+        await chat.did("approve_tools")
+        frames = await chat.until_state("idle")
+        assert [type for type in types(frames) if type.startswith("pause")] == ["pause_cleared"]
+        assert states(frames) == ["executing_tools", "generating", "idle"]
+
+
 async def test_partial_decision_keeps_it_paused_with_the_rest(work: Work) -> None:
     async with paused(work, "partly", "touch part-1", "touch part-2") as chat:
         first, second = (reason["tool_call_id"] for reason in chat.client.runtime["pause_reasons"])
@@ -151,7 +161,7 @@ async def test_any_rejection_denies_the_rejected_runs_the_accepted_and_rests(wor
 async def test_rejecting_all_rests_with_denied_results(work: Work) -> None:
     async with paused(work, "refusing", "touch never-1") as chat:
         assert await chat.did("RejectTools") == "accepted"
-        await chat.until_state("idle")
+        assert states(await chat.until_state("idle")) == ["idle"]
         assert [result["tool_failed"] for result in results(chat)] == [True]
         assert not (work.project / "never-1").exists()
 
