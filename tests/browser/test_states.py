@@ -8,19 +8,23 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Locator, Route, expect
 
+from palaver.schema.content import as_content
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     FilesChanged,
     KnownEvent,
+    QueueAdded,
     RequestOpened,
     RequestResolved,
+    TextFinished,
     ThinkingFinished,
     ToolCalled,
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    TurnInterrupted,
 )
 from palaver.schema.view import FileChange, Question, QuestionOption, ToolError
 from tests.browser.player import Player
@@ -190,3 +194,29 @@ async def test_reader_who_may_only_read_is_told_and_can_neither_write_nor_decide
         await expect(visitor.box).to_have_count(0)
         await expect(visitor.approval).to_contain_text("Somebody who may decide must answer this")
         await expect(visitor.approval.get_by_role("button", name="Allow once")).to_be_disabled()
+
+
+async def test_reader_who_may_only_read_is_offered_nothing_that_changes_anything(visitors: Visitors) -> None:
+    log = begun()
+    log.add(TextFinished(message="m2", block=0, text="The tides are"), TurnInterrupted(reason="user"))
+    log.asked("m3", "Go on", "t2")
+    log.add(QueueAdded(item="q1", content=as_content("And the moon?")))
+    async with showing(visitors, log, read=True, send=False) as visitor:
+        header = visitor.page.get_by_role("banner")
+        await expect(header).to_contain_text("read only")
+        await expect(header.get_by_role("button", name="States")).to_be_disabled()
+        await expect(visitor.log).to_contain_text("Interrupted")
+        await expect(visitor.queue).to_contain_text("And the moon?")
+        for name in ("Stop", "Continue", "Edit and resend", "Remove from queue", "Answer again", "New conversation"):
+            await expect(visitor.page.get_by_role("button", name=name)).to_have_count(0)
+        await header.get_by_role("button", name="Conversation actions").click()
+        menu = visitor.page.get_by_role("menu")
+        await expect(menu.get_by_role("menuitem", name="Export …")).to_be_visible()
+        for name in ("Rename conversation", "Conversation settings", "Archive", "Delete …"):
+            await expect(menu.get_by_role("menuitem", name=name)).to_have_count(0)
+        await visitor.press("Escape", "Escape")
+        await visitor.page.keyboard.press("Control+K")
+        commands = visitor.page.get_by_role("listbox", name="Commands")
+        await expect(commands).to_contain_text("Find in conversation")
+        await expect(commands).not_to_contain_text("Stop the agent")
+        await expect(visitor.page.get_by_text("Stopping …")).to_have_count(0)

@@ -191,6 +191,7 @@ export const text = {
     find: "Find in conversation",
     copyId: "Copy conversation id",
     archived: "archived",
+    readOnly: "read only",
     status: {
       idle: "Ready",
       generating: "Working",

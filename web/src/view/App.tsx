@@ -19,7 +19,7 @@ import { Palette } from "./palette/Palette";
 import { Notices } from "./notices/Notices";
 import { addressOf, goTo, useRoute } from "./route";
 import { screens } from "./screens";
-import { usePick, useStore, useWaitingCount } from "./store";
+import { useMayWrite, usePick, useStore, useWaitingCount } from "./store";
 import { useUnseen } from "./unseen";
 import { ActionsContext, type PageActions } from "./actions";
 
@@ -56,6 +56,7 @@ function Page() {
   const unseen = useUnseen();
   const title = usePick((snapshot) => (route.conversation ? snapshot.list.byId.get(route.conversation)?.title : null));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
+  const mayWrite = useMayWrite();
   const user = usePick(({ session }) => session.session?.user ?? null);
   const me = useMemo(() => ({ user, client: store.client }), [store, user]);
   const close = useCallback(() => setLayer(null), []);
@@ -123,13 +124,13 @@ function Page() {
     showKeys: () => setLayer("keys"),
   }));
 
-  // A copy is there to be read: what begins something new is not offered.
-  const Stage = route.missing ? NotFound : screen ? screen.View : isCopy ? screens.conversations.View : Home;
+  // Who may only read is not offered what begins something new.
+  const Stage = route.missing ? NotFound : screen ? screen.View : mayWrite ? Home : screens.conversations.View;
   const list = <ConversationList current={route.conversation} onChosen={close} />;
   return (
     <MeContext value={me}>
       <ActionsContext value={actions}>
-        <div className={`page${side ? " with-side" : ""}${isCopy ? " is-copy" : ""}`}>
+        <div className={`page${side ? " with-side" : ""}${isCopy ? " is-copy" : ""}${mayWrite ? "" : " is-reader"}`}>
           {side && <nav className="side" aria-label={text.list.label} data-region tabIndex={-1}>{list}</nav>}
           <div className="stage">
             <ConnectionBanner />

@@ -27,6 +27,11 @@ export function usePicked<T>(id: string, pick: (conversation: OpenConversation) 
   });
 }
 
+/** Not in a copy, nor with a token that only reads. Without a session at hand nothing is forbidden: the server decides. */
+export function useMayWrite(): boolean {
+  return usePick(({ copiedAt, session }) => copiedAt === null && session.session?.roles.includes("send") !== false);
+}
+
 /** How many requests wait for a person; until they are loaded, in how many conversations they do. */
 export function useWaitingCount(): number {
   return usePick(({ requests, list }) => (requests.phase === "ready" ? requests.items.length : Math.max(requests.items.length, list.waitingCount)));

@@ -16,7 +16,7 @@ import { Trouble } from "../frame/Trouble";
 import { HeaderFrame } from "../header/Header";
 import { addressOf, goTo } from "../route";
 import type { ScreenProps } from "../screens";
-import { usePick } from "../store";
+import { useMayWrite, usePick } from "../store";
 import { shortPath } from "../tools/say";
 import { Preview } from "./Preview";
 import { choices, groupsOf, NO_FILTERS, stateOf, type Filters, type Wanted } from "./rows";
@@ -42,6 +42,7 @@ export default function Browse({ rest, listShown, onShowList }: ScreenProps) {
     () => groupsOf(known.rows.values(), filters, { today, asking, found: known.found }),
     [known.rows, known.found, filters, today, asking],
   );
+  const mayWrite = useMayWrite();
   const main = useRef<HTMLElement>(null);
   useEffect(() => main.current?.focus({ preventScroll: true }), []);
   const change = (part: Partial<Filters>): void => setFilters((before) => ({ ...before, ...part }));
@@ -85,7 +86,7 @@ export default function Browse({ rest, listShown, onShowList }: ScreenProps) {
                   </ul>
                 </section>
               ))}
-              {groups.length === 0 && !known.loading && !known.error && <Empty filtered={isFiltered || known.rows.size > 0} onClear={() => setFilters(NO_FILTERS)} />}
+              {groups.length === 0 && !known.loading && !known.error && <Empty filtered={isFiltered || known.rows.size > 0} mayBegin={mayWrite} onClear={() => setFilters(NO_FILTERS)} />}
               {known.more && (
                 <button type="button" className="button quiet small list-more" disabled={known.loading} onClick={known.loadMore}>
                   {words.more}
@@ -95,7 +96,7 @@ export default function Browse({ rest, listShown, onShowList }: ScreenProps) {
           </div>
         )}
         {chosen !== null ? (
-          <Preview key={chosen} id={chosen} row={known.rows.get(chosen)} asking={asking} readOnly={known.copied} />
+          <Preview key={chosen} id={chosen} row={known.rows.get(chosen)} asking={asking} readOnly={known.copied || !mayWrite} />
         ) : (
           !narrow && groups.length > 0 && <p className="browse-choose">{words.choose}</p>
         )}
@@ -281,7 +282,7 @@ function walk(event: KeyboardEvent<HTMLElement>): void {
   if (!matchMedia("(max-width: 52rem)").matches) goTo(`/conversations/${next.dataset["id"]}`, true);
 }
 
-function Empty({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+function Empty({ filtered, mayBegin, onClear }: { filtered: boolean; mayBegin: boolean; onClear: () => void }) {
   return (
     <section className="card is-empty">
       <h2 className="card-heading">{filtered ? words.noneHeading : words.emptyHeading}</h2>
@@ -292,9 +293,11 @@ function Empty({ filtered, onClear }: { filtered: boolean; onClear: () => void }
             {words.clear}
           </button>
         ) : (
-          <ScreenLink to="/" className="button small">
-            {words.fresh}
-          </ScreenLink>
+          mayBegin && (
+            <ScreenLink to="/" className="button small">
+              {words.fresh}
+            </ScreenLink>
+          )
         )}
       </div>
     </section>

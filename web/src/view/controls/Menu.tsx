@@ -4,6 +4,7 @@
  */
 
 import { useLayoutEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useMayWrite } from "../store";
 import { Icon, type IconName } from "./Icon";
 
 export interface MenuAction {
@@ -14,6 +15,8 @@ export interface MenuAction {
   checked?: boolean;
   icon?: IconName;
   danger?: boolean;
+  /** It changes something: who may only read is not offered it. */
+  writes?: boolean;
   /** Shown, and not to be chosen; its hint says why. */
   disabled?: boolean;
   end?: ReactNode;
@@ -39,6 +42,9 @@ const EDGE_PX = 8;
 export function Menu({ label, actions, className = "icon-button", align = "end", disabled = false, children }: MenuProps) {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
+  const mayWrite = useMayWrite();
+  const offered = actions.filter(({ writes }) => mayWrite || !writes);
+  if (offered.length === 0) return null;
   return (
     <>
       <button
@@ -56,7 +62,7 @@ export function Menu({ label, actions, className = "icon-button", align = "end",
       {open && (
         <MenuList
           label={label}
-          actions={actions}
+          actions={offered}
           anchor={button.current}
           align={align}
           onClose={(byChoice) => {

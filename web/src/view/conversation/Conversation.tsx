@@ -11,7 +11,7 @@ import { onAsked, withCommandKey } from "../keys";
 import { Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
 import type { Place } from "../route";
 import { useReadsAloud } from "../speech/setting";
-import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
+import { useMayWrite, usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { Transcript } from "../transcript/Transcript";
 import { ConversationIdContext, ScopeContext, type Editing } from "./scope";
 
@@ -76,8 +76,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
   const hasTree = usePicked(id, ({ state }) => state.subagents.filter((child) => child.status === "running").length > 1);
   const hasProcesses = usePicked(id, ({ state }) => state.processes.some((process) => process.running));
   const isCopy = usePick(({ copiedAt }) => copiedAt !== null);
-  // Without a session at hand nothing is forbidden: the server decides.
-  const mayWrite = usePick(({ session }) => session.session?.roles.includes("send") !== false);
+  const mayWrite = useMayWrite();
   const aloud = useReadsAloud();
   const stop = useStop(id);
 
@@ -90,12 +89,12 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
       } else if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing && !layerIsOpen()) {
         if (finding) setFinding(false);
         else if (editing) setEditing(null);
-        else stop();
+        else if (mayWrite) stop();
       }
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [finding, editing, stop]);
+  }, [finding, editing, stop, mayWrite]);
 
   return (
     <ConversationIdContext value={id}>

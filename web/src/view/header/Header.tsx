@@ -11,7 +11,7 @@ import { isCompacting } from "../dock/Activity";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval, MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
-import { usePick, usePicked, useStore, useWaitsBelow } from "../store";
+import { useMayWrite, usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { shortPath } from "../tools/say";
 import { Meter } from "./Meter";
 
@@ -55,6 +55,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   const project = usePicked(id, ({ state }) => state.project) ?? null;
   const archived = usePicked(id, ({ state }) => state.archived) ?? false;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
+  const mayWrite = useMayWrite();
   const [renaming, setRenaming] = useState(false);
   const [removing, setRemoving] = useState(false);
   const [settings, setSettings] = useState<"all" | "grants" | null>(null);
@@ -63,11 +64,11 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
   useEffect(() => onAsked("settings", () => setSettings("all")), []);
   useEffect(() => onAsked("grants", () => setSettings("grants")), []);
 
-  const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived);
+  const meta = text.join(agent, model, project && shortPath(project, 2), archived && text.header.archived, !mayWrite && text.header.readOnly);
   const actions: MenuAction[] = [
-    { label: text.header.rename, icon: "edit", onSelect: () => setRenaming(true) },
-    { label: text.header.settings, icon: "sliders", onSelect: () => setSettings("all") },
-    { label: text.header.branch, icon: "branch", onSelect: () => page.branch(id) },
+    { label: text.header.rename, icon: "edit", writes: true, onSelect: () => setRenaming(true) },
+    { label: text.header.settings, icon: "sliders", writes: true, onSelect: () => setSettings("all") },
+    { label: text.header.branch, icon: "branch", writes: true, onSelect: () => page.branch(id) },
     { label: text.header.find, icon: "search", onSelect: () => ask("find") },
     ...(project === null
       ? []
@@ -78,18 +79,19 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
     {
       label: archived ? text.list.unarchive : text.list.archive,
       icon: "archive",
+      writes: true,
       onSelect: () => store.command(id, { type: "update_conversation", archived: !archived }),
     },
     { label: text.list.share, icon: "export", onSelect: () => page.share(id) },
     { label: text.list.inspect, icon: "list", onSelect: () => goTo(`/inspect/${id}`) },
     { label: text.header.copyId, icon: "copy", onSelect: () => void copyText(id) },
-    { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setRemoving(true) },
+    { label: text.list.remove, icon: "trash", danger: true, writes: true, onSelect: () => setRemoving(true) },
   ];
 
   return (
     <HeaderFrame listShown={listShown} onShowList={onShowList}>
       <div className="bar-title">
-        {renaming ? (
+        {renaming && mayWrite ? (
           <TitleField
             title={title}
             onDone={(changed) => {
@@ -99,7 +101,7 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
           />
         ) : (
           <h1 className="bar-heading">
-            <button type="button" className="title-button ellipsis" title={text.header.rename} onClick={() => setRenaming(true)}>
+            <button type="button" className="title-button ellipsis" title={text.header.rename} disabled={!mayWrite} onClick={() => setRenaming(true)}>
               {title || text.list.untitled}
             </button>
           </h1>

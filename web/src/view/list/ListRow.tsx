@@ -50,14 +50,15 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   const menu: MenuAction[] = [
     { label: text.list.newTab, icon: "open", onSelect: () => window.open(`/c/${item.id}`, "_blank", "noopener") },
     { label: text.list.preview, icon: "search", onSelect: () => goTo(`/conversations/${item.id}`) },
-    { label: text.list.rename, icon: "edit", onSelect: () => setMode("renaming") },
+    { label: text.list.rename, icon: "edit", writes: true, onSelect: () => setMode("renaming") },
     {
       label: item.archived ? text.list.unarchive : text.list.archive,
       icon: "archive",
+      writes: true,
       onSelect: () => store.command(item.id, { type: "update_conversation", archived: !item.archived }),
     },
     { label: text.list.share, icon: "export", onSelect: () => actions.share(item.id) },
-    { label: text.list.remove, icon: "trash", danger: true, onSelect: () => setMode("removing") },
+    { label: text.list.remove, icon: "trash", danger: true, writes: true, onSelect: () => setMode("removing") },
   ];
 
   if (mode === "renaming") {

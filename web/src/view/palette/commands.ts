@@ -10,13 +10,15 @@ import { ask, commandKey } from "../keys";
 import { goTo } from "../route";
 import { screens } from "../screens";
 import { readAloud, readsAloud } from "../speech/setting";
-import { usePick, usePicked, useStore } from "../store";
+import { useMayWrite, usePick, usePicked, useStore } from "../store";
 import { chooseTheme, THEMES } from "../theme";
 
 export interface PaletteCommand {
   name: string;
   key?: string;
   note?: string;
+  /** It changes something: who may only read is not offered it. */
+  writes?: boolean;
   run: () => void;
 }
 
@@ -28,12 +30,13 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
   const holds = usePicked(conversation ?? "", ({ state }) => state.queue.some((item) => item.held)) ?? false;
   const archived = usePicked(conversation ?? "", ({ state }) => state.archived) ?? false;
   const hasMessages = usePicked(conversation ?? "", ({ state }) => state.messages.length > 0) ?? false;
+  const mayWrite = useMayWrite();
   const signedIn = usePick((snapshot) => snapshot.session.phase === "signed_in");
 
   return useMemo(() => {
     const here = conversation === null ? [] : conversationCommands(conversation);
-    return [
-      { name: later.commands.fresh, run: actions.goHome },
+    const all: PaletteCommand[] = [
+      { name: later.commands.fresh, writes: true, run: actions.goHome },
       ...here,
       { name: later.commands.searchAll, run: () => ask("search") },
       { name: later.commands.list, run: () => ask("list") },
@@ -44,6 +47,7 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
       { name: later.commands.keys, key: "?", run: actions.showKeys },
       ...(signedIn ? [{ name: later.commands.signOut, run: () => void store.signOut() }] : []),
     ];
+    return all.filter(({ writes }) => mayWrite || !writes);
 
     function toggleAnnouncements(): void {
       const sentences = !announcesSentences();
@@ -56,13 +60,13 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
         turn === null
           ? []
           : [
-              { name: later.commands.stop, key: "Esc", run: () => store.command(id, { type: "interrupt", turn }) },
-              ...(waits ? [{ name: later.commands.stopAndHold, run: () => store.command(id, { type: "interrupt", turn, hold_queue: true }) }] : []),
+              { name: later.commands.stop, key: "Esc", writes: true, run: () => store.command(id, { type: "interrupt", turn }) },
+              ...(waits ? [{ name: later.commands.stopAndHold, writes: true, run: () => store.command(id, { type: "interrupt", turn, hold_queue: true }) }] : []),
             ];
-      const held: PaletteCommand[] = holds ? [{ name: later.commands.release, run: () => store.command(id, { type: "edit_queued", held: false }) }] : [];
+      const held: PaletteCommand[] = holds ? [{ name: later.commands.release, writes: true, run: () => store.command(id, { type: "edit_queued", held: false }) }] : [];
       const resting: PaletteCommand[] =
         turn === null && hasMessages
-          ? [{ name: later.commands.regenerate, run: () => store.command(id, { type: "regenerate" }) }]
+          ? [{ name: later.commands.regenerate, writes: true, run: () => store.command(id, { type: "regenerate" }) }]
           : [];
       return [
         ...running,
@@ -71,11 +75,12 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
         { name: later.commands.find, key: `${commandKey}F`, run: () => ask("find") },
         { name: later.commands.end, key: "G", run: () => ask("end") },
         { name: later.commands.start, key: "Shift+G", run: () => ask("start") },
-        { name: later.commands.settings, run: () => ask("settings") },
-        { name: text.header.branch, run: () => actions.branch(id) },
-        { name: later.commands.rename, run: () => ask("rename") },
+        { name: later.commands.settings, writes: true, run: () => ask("settings") },
+        { name: text.header.branch, writes: true, run: () => actions.branch(id) },
+        { name: later.commands.rename, writes: true, run: () => ask("rename") },
         {
           name: archived ? later.commands.unarchive : later.commands.archive,
+          writes: true,
           run: () => store.command(id, { type: "update_conversation", archived: !archived }),
         },
         { name: text.list.share, run: () => actions.share(id) },
@@ -83,6 +88,6 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
         { name: later.commands.copyId, run: () => void copyText(id) },
       ];
     }
-  }, [conversation, store, actions, turn, waits, holds, archived, hasMessages, signedIn]);
+  }, [conversation, store, actions, turn, waits, holds, archived, hasMessages, signedIn, mayWrite]);
 }
 

@@ -21,7 +21,7 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
   const parts = book?.render(row.key, block.text, block.status !== "streaming") ?? [];
   const mark = markOf(row);
   const actions: MenuAction[] = [
-    { label: text.message.branch, icon: "branch", onSelect: () => page.branch(id, row.messageId) },
+    { label: text.message.branch, icon: "branch", writes: true, onSelect: () => page.branch(id, row.messageId) },
   ];
   return (
     <div className={row.messageStatus === "superseded" ? "agent-text superseded" : "agent-text"}>
@@ -38,7 +38,7 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
           {resting && row.messageStatus !== "superseded" && (
             <button
               type="button"
-              className="icon-button small"
+              className="icon-button small redo"
               aria-label={text.message.regenerate}
               title={text.message.regenerate}
               onClick={() => store.command(id, { type: "regenerate" })}

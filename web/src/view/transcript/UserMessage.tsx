@@ -45,15 +45,16 @@ export function UserMessage({ row }: { row: UserRow }) {
     actions.push({
       label: text.message.edit,
       icon: "edit",
+      writes: true,
       onSelect: () => setEditing({ messageId: message.id, text: row.text }),
     });
   }
   const blob = message.blocks.find((block) => block.type === "text" && block.blob !== null);
   // Only the beginning of a very long message is at hand here.
   if (!busy && blob === undefined) {
-    actions.push({ label: text.message.regenerateFrom, icon: "retry", onSelect: () => answerAgain(store, id, row) });
+    actions.push({ label: text.message.regenerateFrom, icon: "retry", writes: true, onSelect: () => answerAgain(store, id, row) });
   }
-  actions.push({ label: text.message.branch, icon: "branch", onSelect: () => page.branch(id, message.id) });
+  actions.push({ label: text.message.branch, icon: "branch", writes: true, onSelect: () => page.branch(id, message.id) });
   return (
     <>
       <div className="user">
