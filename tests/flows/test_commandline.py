@@ -83,8 +83,8 @@ async def test_verify_and_backup_work_beside_a_running_server(server: Served, tm
         assert (await restored.state(conversation))["title"] == "keep this"
 
 
-async def test_doctor_names_what_it_found(server: Served, tmp_path: Path) -> None:
-    code, out, _ = await palaver(tmp_path / "data", "doctor", "--json")
+async def test_doctor_names_what_it_found(tmp_path: Path) -> None:
+    code, out, _ = await palaver(tmp_path, "doctor", "--json")
     findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
     assert code == 0
     assert findings["agent demo"]["state"] == "ok"
@@ -122,6 +122,15 @@ async def test_doctor_says_of_each_program_whether_it_is_there_and_what_to_do(tm
         found = findings[f"program {program}"]
         assert (found["state"], bool(found["fix"])) == ("note", True)
         assert "installed" in found["says"]
+
+
+async def test_doctor_tells_agents_as_the_running_server_has_them(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "data" / "server.json").write_text(f'{{"url": "{server.url}"}}')
+    code, out, _ = await palaver(tmp_path / "data", "doctor", "--json")
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(out)}
+    # No file here speaks of this agent: only the server knows it.
+    assert (code, findings["agent other"]["state"]) == (0, "ok")
+    assert "0 conversations; agents and programs are told as it sees them" in findings["server"]["says"]
 
 
 async def test_doctor_lets_agents_of_the_running_server_answer(server: Served, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.util import find_spec
@@ -19,16 +20,17 @@ from palaver.cli import options
 from palaver.cli.completing import agents as agent_ids
 from palaver.cli.connection import read_token, server_address
 from palaver.cli.exits import Exit
-from palaver.cli.output import print_json, print_rich
+from palaver.cli.output import counted, print_json, print_rich
 from palaver.cli.settings import Flags, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError, Unauthorized
 
 if TYPE_CHECKING:
     from palaver.agents.backends import BackendEntry
+    from palaver.agents.roster import AgentEntry
     from palaver.agents.trial import Tried as TriedHere
     from palaver.client import Client
-    from palaver.client.agents import Tried
+    from palaver.client.agents import AgentInfo, BackendInfo, Tried
 
 EXAMPLES = ("palaver doctor", "palaver doctor --test", "palaver doctor --test claude codex")
 
@@ -38,6 +40,9 @@ SHOWN_CHARS = 80
 OWN_KINDS = ("anthropic", "openai", "openai-responses")
 MODELS_SHOWN = 5
 """Of a provider: a line's worth."""
+COUNTED = 500
+"""Conversations of the running server: whoever has more need not know how many."""
+AS_IT_SEES = "agents and programs are told as it sees them"
 LITTLE_SPACE_BYTES = 1 << 30
 """Below this a day of work with large outputs may fill the disk."""
 
@@ -72,15 +77,7 @@ def doctor(
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
-        found = (
-            _sandbox(config),
-            _grants(config),
-            *asyncio.run(providers_found(config)),
-            *asyncio.run(_agents(config)),
-            *asyncio.run(_server(config)),
-            *(asyncio.run(_tests(config, agents or ())) if test else ()),
-        )
-        findings = [*_here(config), *(finding for finding in found if finding is not None)]
+        findings = [*_here(config), *asyncio.run(_found(config, agents or () if test else None))]
     except ConfigurationError as failure:
         findings = [Finding("wrong", "configuration", failure.message)]
     if json:
@@ -108,11 +105,51 @@ def _data(data: Path) -> Finding:
     return Finding("ok", "data", f"{data}, {free >> 30:,} GiB left on its disk")
 
 
-def _sandbox(config: Config) -> Finding:
+async def _found(config: Config, tried: Sequence[str] | None) -> list[Finding]:
+    """What must be asked for. `tried`: the agents to test, none for all that are ready; None tests nobody."""
+    async with _running(config) as (client, server):
+        agents = await (_agents_there(client) if client else _agents_here(config))
+        tests: list[Finding] = []
+        if tried is not None:
+            tests = await (_tests_there(client, tried) if client else _tests_here(config, tried))
+        grants = _grants(config)
+        found = [await _sandbox(config), *((grants,) if grants else ()), *await providers_found(config)]
+        return [*found, *agents, server, *tests]
+
+
+@asynccontextmanager
+async def _running(config: Config) -> "AsyncIterator[tuple[Client | None, Finding]]":
+    """The server of this data directory, None when there is none to ask, and what there is to say of it."""
+    from palaver.client import Client
+
+    address = server_address(config.data, None)
+    try:
+        token = read_token(config.data)
+    except Unauthorized:
+        yield None, Finding("note", "server", "never started with this data directory", "palaver serve")
+        return
+    async with Client.connect(address, token) as client:
+        finding = await _server(client, address)
+        yield (client if finding.state == "ok" else None), finding
+
+
+async def _server(client: "Client", address: str) -> Finding:
+    try:
+        about = await client.about()
+        listed = len(await client.conversations(limit=COUNTED))
+    except PalaverError as failure:
+        if failure.code == "unavailable":
+            return Finding("note", "server", f"none at {address}", "palaver serve")
+        return Finding("wrong", "server", f"{address}: {failure.message}")
+    count = f"{COUNTED} or more conversations" if listed == COUNTED else counted(listed, "conversation")
+    return Finding("ok", "server", f"running at {address}, version {about.get('version')}, {count}; {AS_IT_SEES}")
+
+
+async def _sandbox(config: Config) -> Finding:
     """What holds the commands of agents here, by trying it."""
     from palaver.tools.sandbox import probe
 
-    found = asyncio.run(probe(config.environment, (config.data,)))
+    found = await probe(config.environment, (config.data,))
     if found.level != "none":
         return Finding("ok", "sandbox", found.words)
     return Finding("note", "sandbox", found.words, "Install bubblewrap (bwrap), or use a Linux kernel of 6.2 or later")
@@ -148,28 +185,36 @@ async def providers_found(config: Config) -> list[Finding]:
     return findings
 
 
-async def _agents(config: Config) -> list[Finding]:
+async def _agents_there(client: "Client") -> list[Finding]:
+    return _agents(await client.backends(), await client.agents())
+
+
+async def _agents_here(config: Config) -> list[Finding]:
     from palaver.agents.backends import Backends
     from palaver.agents.sources import open_roster
     from palaver.clock import SystemClock
 
     clock = SystemClock()
     async with open_roster(config, clock) as roster:
-        agents = [
-            Finding("wrong", f"agent {entry.id}", entry.problem, "Mend the file, or remove it")
-            if entry.problem
-            else Finding(
-                "ok" if entry.ready else "note",
-                f"agent {entry.id}",
-                (f"{entry.name} ({entry.model})" if entry.model else entry.name) + f": {entry.note or entry.backend}",
-            )
-            for entry in roster.entries()
-        ]
-        backends = await Backends(roster, clock, config.environment).entries()
-    return [*(_program(entry) for entry in backends if entry.name.partition(":")[0] in PROGRAMS), *agents]
+        return _agents(await Backends(roster, clock, config.environment).entries(), roster.entries())
 
 
-def _program(entry: "BackendEntry") -> Finding:
+def _agents(
+    backends: "Sequence[BackendEntry | BackendInfo]", agents: "Sequence[AgentEntry | AgentInfo]"
+) -> list[Finding]:
+    programs = [_program(entry) for entry in backends if entry.name.partition(":")[0] in PROGRAMS]
+    return [*programs, *map(_agent, agents)]
+
+
+def _agent(entry: "AgentEntry | AgentInfo") -> Finding:
+    what = f"agent {entry.id}"
+    if entry.problem:
+        return Finding("wrong", what, entry.problem, "Mend the file, or remove it")
+    name = f"{entry.name} ({entry.model})" if entry.model else entry.name
+    return Finding("ok" if entry.ready else "note", what, f"{name}: {entry.note or entry.backend}")
+
+
+def _program(entry: "BackendEntry | BackendInfo") -> Finding:
     """An agent program: installed or not, which version, logged in or not, what to do."""
     logins = {"ok": "logged in", "missing": "nobody is logged in", "unknown": "the login is its own affair"}
     parts = [f"{entry.title} {entry.version}" if entry.version else entry.title]
@@ -182,24 +227,9 @@ def _program(entry: "BackendEntry") -> Finding:
 # -- test turns
 
 
-async def _tests(config: Config, agents: Sequence[str]) -> list[Finding]:
-    """By the server that runs; where none does, in this process, with a log that is gone afterwards."""
-    from palaver.client import Client
-    from palaver.client.connection import Unreachable
-
-    try:
-        token = read_token(config.data)
-    except Unauthorized:
-        return await _tests_here(config, agents)
-    async with Client.connect(server_address(config.data, None), token) as client:
-        try:
-            listed = await client.agents()
-        except Unreachable:
-            return await _tests_here(config, agents)
-        except PalaverError as failure:
-            return [Finding("wrong", "test", failure.message)]
-        chosen = _chosen([(agent.id, agent.backend, agent.ready) for agent in listed], agents)
-        return [await _test_there(client, agent) for agent in _announced(chosen)]
+async def _tests_there(client: "Client", agents: Sequence[str]) -> list[Finding]:
+    chosen = _chosen([(agent.id, agent.backend, agent.ready) for agent in await client.agents()], agents)
+    return [await _test_there(client, agent) for agent in _announced(chosen)]
 
 
 async def _test_there(client: "Client", agent: str) -> Finding:
@@ -210,6 +240,7 @@ async def _test_there(client: "Client", agent: str) -> Finding:
 
 
 async def _tests_here(config: Config, agents: Sequence[str]) -> list[Finding]:
+    """In this process, with a log that is gone afterwards."""
     from palaver.app import open_app
     from palaver.log.memory import MemoryLog
 
@@ -244,26 +275,6 @@ def _tested(agent: str, tried: "Tried | TriedHere") -> Finding:
         return Finding("wrong", f"test {agent}", tried.error.message)
     first = tried.text.splitlines()[0][:SHOWN_CHARS] if tried.text else ""
     return Finding("ok", f"test {agent}", f"answered in {tried.duration_ms / 1000:.1f} s: {first}")
-
-
-async def _server(config: Config) -> list[Finding]:
-    from palaver.client import Client
-
-    address = server_address(config.data, None)
-    try:
-        token = read_token(config.data)
-    except Unauthorized:
-        return [Finding("note", "server", "never started with this data directory", "palaver serve")]
-    try:
-        async with Client.connect(address, token) as client:
-            about = await client.about()
-            listed = len(await client.conversations(limit=500))
-    except PalaverError as failure:
-        if failure.code == "unavailable":
-            return [Finding("note", "server", f"none at {address}", "palaver serve")]
-        return [Finding("wrong", "server", f"{address}: {failure.message}")]
-    more = "500 or more" if listed == 500 else str(listed)
-    return [Finding("ok", "server", f"running at {address}, version {about.get('version')}, {more} conversations")]
 
 
 def _print(findings: list[Finding]) -> None:
