@@ -161,6 +161,20 @@ async def test_skipped_question_is_no_failure_and_keeps_what_was_asked(visitors:
         await expect(row).not_to_contain_text("Assume none")
 
 
+async def test_more_changed_files_than_are_listed_are_said_to_be_more(visitors: Visitors) -> None:
+    log = begun()
+    files = tuple(FileChange(path=f"tide{number}.py", kind="created", additions=1) for number in range(201))
+    log.add(ToolCalled(message="m2", block=0, call="c1", name="shell", input={"command": "make"}), STARTED)
+    log.add(FilesChanged(files=files, call="c1"), ToolFinished(call="c1", ok=True))
+    async with showing(visitors, log) as visitor:
+        await visitor.page.get_by_role("button", name="Context and cost").click()
+        await expect(visitor.page.get_by_text("tide200.py")).to_be_visible()
+        await expect(visitor.page.get_by_text("and 192 more")).to_be_visible()
+        await visitor.page.get_by_role("button", name="Show the changes").click()
+        listed = visitor.page.get_by_role("dialog", name="Changed files")
+        await expect(listed).to_contain_text("These are the 200 files that were changed last")
+
+
 async def test_end_of_a_task_is_a_card(visitors: Visitors) -> None:
     log = begun()
     log.add(

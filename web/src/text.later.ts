@@ -1,6 +1,6 @@
 /** The words of what is opened on demand: dialogs and boxes that are loaded later. The rest is in text.ts. */
 
-import { count, money, percent, tokens } from "./text";
+import { count, money, number, percent, tokens } from "./text";
 
 export const later = {
   fresh: {
@@ -193,6 +193,7 @@ export const later = {
   meter: {
     contextUnknown: "This agent does not say how full its context is.",
     files: (n: number) => `${count(n, "file")} changed`,
+    moreFiles: (n: number) => `and ${number(n)} more`,
     showFiles: "Show the changes",
     contextShare: (share: number) => `${percent(share)} full`,
     contextTokens: (used: number, window: number | null) => `${tokens(used)}${window ? ` of ${tokens(window)}` : ""} tokens`,
@@ -230,6 +231,7 @@ export const later = {
     failed: "The change could not be loaded.",
     none: "The lines of this change are not at hand. Scroll up to the call that made it.",
     empty: "No files were changed in this conversation.",
+    latest: (n: number) => `These are the ${n} files that were changed last; earlier ones are in the calls that changed them.`,
     close: "Close",
     copyPatch: "Copy as patch",
     copyAll: "Copy all as one patch",

@@ -41,7 +41,7 @@ import * as requests from "./requests";
 import { statusOf } from "./status";
 
 /** Subagents, grants and changed files that stay in view: each list holds its latest. */
-const KEEP_LATEST = 200;
+export const KEEP_LATEST = 200;
 
 export const EMPTY_STATE: State = {
   conversation: "",

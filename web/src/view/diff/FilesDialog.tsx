@@ -2,6 +2,7 @@
 
 import { useMemo } from "react";
 import { byFile, total } from "../../model/changes";
+import { KEEP_LATEST } from "../../model/fold";
 import type { FileChange, State } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
@@ -24,6 +25,7 @@ export default function FilesDialog({ id, onClose }: { id: string; onClose: () =
         </button>
       </div>
       <div className="sheet-body">
+        {files?.length === KEEP_LATEST && <p className="hint">{later.changes.latest(KEEP_LATEST)}</p>}
         {changes.length === 0 ? <p className="hint">{later.changes.empty}</p> : <Changes place={`files:${id}`} changes={changes} roomy />}
       </div>
     </Dialog>

@@ -8,7 +8,7 @@ import { shareOf } from "./Meter";
 
 const NOTHING_USED: State["usage"] = {};
 const NO_FILES: State["files"] = [];
-// The rest is in the dialog.
+// Those changed last; the rest is in the dialog.
 const FILES_SHOWN = 8;
 
 export default function MeterBox({ id, onShowFiles }: { id: string; onShowFiles: () => void }) {
@@ -43,13 +43,14 @@ export default function MeterBox({ id, onShowFiles }: { id: string; onShowFiles:
         <>
           <h2>{later.meter.files(files.length)}</h2>
           <ul className="file-list">
-            {files.slice(0, FILES_SHOWN).map((file) => (
+            {files.slice(-FILES_SHOWN).map((file) => (
               <li key={file.path}>
                 <span className="mono ellipsis">{file.path}</span>
                 <span className="is-good tabular">{file.additions > 0 && text.tool.added(file.additions)}</span>
                 <span className="is-bad tabular">{file.deletions > 0 && text.tool.removed(file.deletions)}</span>
               </li>
             ))}
+            {files.length > FILES_SHOWN && <li className="hint">{later.meter.moreFiles(files.length - FILES_SHOWN)}</li>}
           </ul>
           <button
             type="button"
