@@ -204,8 +204,10 @@ def asked_of(body: bytes) -> Read:
     word = fields.get("type")
     if isinstance(word, str):
         fields["type"] = _WORD_BEGINS.sub("_", word).lower()
+    # Many clients write what they leave out as null.
+    given = {field: value for field, value in fields.items() if value is not None}
     try:
-        return Read(msgspec.convert(fields, Asked), known)
+        return Read(msgspec.convert(given, Asked), known)
     except msgspec.ValidationError as wrong:
         what, _, where = str(wrong).partition(" - at ")
         return Read(Invalid(f"`{where.strip('`').removeprefix('$.') or 'body'}`: {what}."), known)

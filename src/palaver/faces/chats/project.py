@@ -37,6 +37,7 @@ from palaver.schema.events import (
     ToolInputDelta,
     ToolOutputDelta,
     TurnFinished,
+    TurnStarted,
 )
 from palaver.schema.view import Message, State, TextBlock, ThinkingBlock
 
@@ -60,8 +61,7 @@ class ChatsProjector:
         """Calls are asked for, and decided, several at once: the last of those events, whose view has all of them."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
-        asks = isinstance(event, RequestOpened | RequestResolved)
-        told = [] if asks else self._pause()
+        told = [] if _asks(event) else self._pause()
         told += [one for frame in self._frames(event, before, after) for one in self._said(*frame)]
         self._head = after.seq
         return told
@@ -116,7 +116,7 @@ class ChatsProjector:
             case _:
                 pass
         frames = [*message_frames(event, before, after), *self._thread_frames(after)]
-        if isinstance(event, RequestOpened | RequestResolved):
+        if _asks(event):
             self._asked = event, after
             return frames
         return [*frames, *self._runtime_frames(event, after)]
@@ -144,6 +144,17 @@ class ChatsProjector:
             for passed in between(known["state"], now["state"]):
                 yield "runtime_updated", {"state": passed, "error": None, "is_compressing": False}
             yield "runtime_updated", activity_of(after)
+
+
+def _asks(event: Event) -> bool:
+    """Asks for a decision, is one, or goes on with it where a restart had ended the turn that asked."""
+    match event:
+        case RequestOpened() | RequestResolved():
+            return True
+        case TurnStarted():
+            return event.trigger.kind == "request"
+        case _:
+            return False
 
 
 def _is_refused(event: Event, after: State) -> bool:

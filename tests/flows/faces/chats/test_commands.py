@@ -58,6 +58,14 @@ async def test_each_command_is_answered_and_acked_in_the_contracts_words(shared:
     assert [ack["result"]["status"] for ack in acks] == [answer.json()["status"] for answer in answers]
 
 
+async def test_optional_field_that_is_null_is_as_good_as_absent(shared: Served) -> None:
+    chat, name = fresh("null"), fresh()
+    body = {"content": "Hello", "attachments": None, "priority": None, "client_request_id": name}
+    assert answered(await command(shared, chat, "user_message", **body)) == (202, {"status": "accepted"})
+    again = await command(shared, chat, "user_message", content="Hello", client_request_id=name)
+    assert answered(again) == (200, {"status": "duplicate"})
+
+
 async def test_ack_of_a_refused_command_takes_no_number_and_one_that_is_taken_does(shared: Served) -> None:
     async with following(shared, fresh("numbers")) as chat:
         await chat.command("approve_tools", client_request_id=(refused := fresh()))

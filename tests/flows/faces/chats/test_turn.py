@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,15 @@ async def test_calls_that_ask_together_are_one_pause_which_one_decision_ends(wor
         frames = await chat.until_state("idle")
         assert [type for type in types(frames) if type.startswith("pause")] == ["pause_cleared"]
         assert states(frames) == ["executing_tools", "generating", "idle"]
+
+
+async def test_pause_that_outlived_the_server_ends_like_any_other(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, paused(work, "outliving", "touch outlived") as chat:
+        known = chat.id
+    async with engine(tmp_path) as work, following(work.server, known) as chat:
+        assert chat.client.runtime["state"] == "paused"
+        await chat.did("approve_tools")
+        assert states(await chat.answered()) == ["executing_tools", "generating", "idle"]
 
 
 async def test_partial_decision_keeps_it_paused_with_the_rest(work: Work) -> None:
