@@ -13,6 +13,7 @@ from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
+    CitationAdded,
     FilesChanged,
     KnownEvent,
     QueueAdded,
@@ -27,6 +28,7 @@ from palaver.schema.events import (
     TurnInterrupted,
 )
 from palaver.schema.view import FileChange, Question, QuestionOption, ToolError
+from tests.browser.looks import axe_findings
 from tests.browser.player import Player
 from tests.browser.visitor import Visitor, Visitors
 from tests.golden.record import BROWSER, Record
@@ -173,6 +175,19 @@ async def test_more_changed_files_than_are_listed_are_said_to_be_more(visitors: 
         await visitor.page.get_by_role("button", name="Show the changes").click()
         listed = visitor.page.get_by_role("dialog", name="Changed files")
         await expect(listed).to_contain_text("These are the 200 files that were changed last")
+
+
+async def test_sources_that_an_answer_cites_are_listed_with_its_words(visitors: Visitors) -> None:
+    log = begun()
+    cited = {"url": "https://tides.example/spring", "title": "Spring tides", "cited_text": "Twice a month."}
+    log.add(TextFinished(message="m2", block=0, text="They come twice a month."))
+    log.add(CitationAdded(message="m2", block=0, citation=cited), CitationAdded(message="m2", block=0, citation=cited))
+    async with showing(visitors, log) as visitor:
+        row = visitor.row(re.compile("^Agent")).filter(has_text="They come twice")
+        await row.get_by_role("button", name="Cites 1 source").click()
+        await expect(row.get_by_role("link", name="Spring tides")).to_have_attribute("href", cited["url"])
+        await expect(row).to_contain_text("Twice a month.")
+        assert not await axe_findings(visitor.page, "light")
 
 
 async def test_end_of_a_task_is_a_card(visitors: Visitors) -> None:

@@ -36,7 +36,7 @@ export const later = {
     ],
   },
 
-  knowledge: { note: "Note", conversation: "Conversation", file: "File" },
+  knowledge: { note: "Note", conversation: "Conversation", file: "File", cited: (n: number) => `Cites ${count(n, "source")}` },
 
   plan: {
     changed: "changed",

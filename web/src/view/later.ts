@@ -23,6 +23,7 @@ const parts = {
   changes: () => import("./diff/Changes"),
   compressed: () => import("./transcript/CompressedBody"),
   sources: () => import("./transcript/Sources"),
+  citations: () => import("./transcript/Citations"),
   meter: () => import("./header/MeterBox"),
   files: () => import("./diff/FilesDialog"),
   settings: () => import("./settings/Settings"),
@@ -58,6 +59,7 @@ export const Changes = lazy(() => parts.changes().then((part) => ({ default: par
 export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.Stat })));
 export const CompressedBody = lazy(parts.compressed);
 export const Sources = lazy(parts.sources);
+export const Citations = lazy(parts.citations);
 export const MeterBox = lazy(parts.meter);
 export const FilesDialog = lazy(parts.files);
 export const Settings = lazy(parts.settings);

@@ -1,5 +1,6 @@
 /** A block of an agent's text: markdown as it streams, and what became of it when it did not end well. */
 
+import { Suspense } from "react";
 import type { TextRow } from "../../model/rows";
 import { bytes, text } from "../../text";
 import { blobUrl } from "../../transport/api";
@@ -8,6 +9,7 @@ import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
+import { Citations } from "../later";
 import { usePicked, useStore } from "../store";
 import { Markdown } from "./Markdown";
 
@@ -32,6 +34,11 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
         </a>
       )}
       {mark && <p className="text-mark">{mark}</p>}
+      {block.citations.length > 0 && (
+        <Suspense fallback={null}>
+          <Citations place={row.key} citations={block.citations} />
+        </Suspense>
+      )}
       {block.status !== "streaming" && (
         <div className="row-actions">
           <Copy label={text.message.copy} content={() => block.text} />
