@@ -14,7 +14,9 @@ from palaver.faces.event_stream import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.server import Server, needs
 
-_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
+_DIGITS = 18
+"""Of the longest number that is ours."""
 _NEVER = (1 << 62) - 1
 """What a cursor of another kind counts as: one that nobody here knows."""
 
@@ -47,12 +49,16 @@ async def events(
 def _cursor(after: str | None, last_event_id: str | None) -> int | None:
     # A browser that reconnects repeats the address of its first try, so what it saw last counts.
     if last_event_id:
-        return int(last_event_id) if _NUMBER.fullmatch(last_event_id) else _NEVER
+        return _number(last_event_id)
     if after is None:
         return None
     if not _NUMBER.fullmatch(after):
         raise Invalid("`after` is the `seq` of the last event seen, or absent.")
-    return int(after)
+    return _number(after)
+
+
+def _number(cursor: str) -> int:
+    return int(cursor) if cursor.isdecimal() and len(cursor) <= _DIGITS else _NEVER
 
 
 ROUTES = [events]

@@ -73,8 +73,11 @@ async def test_cursor_survives_a_restart_of_the_server(tmp_path: Path) -> None:
 async def test_cursor_that_nobody_knows_gets_one_resync_and_then_live(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         await turn(server)
-        for query, headers in (({"after": 10**15}, None), ({}, {"Last-Event-ID": "another-server"})):
-            async with listening(server, headers=headers, **query) as lost:
+        strange: list[tuple[dict[str, int], str]] = [
+            ({"after": after}, "") for after in (10**15, 2**63 - 1, 10**30, -1)
+        ]
+        for query, seen in (*strange, ({}, "another-server"), ({}, str(10**30))):
+            async with listening(server, headers={"Last-Event-ID": seen}, **query) as lost:
                 (told,) = await lost.until(RESYNC)
                 session = await turn(server)
                 live = await lost.until(OUTCOME)
