@@ -60,7 +60,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
     project_root: str | None = None
     agent_id: Id | None = None
     session_id: Id | None = None
-    clear_context: bool = False
+    clear_context: bool | None = None
 
 
 class PlanEdit(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,7 @@
-"""What a client may say over the socket. Unknown fields are left alone; an unknown type is answered by an error."""
+"""What a client may say over the socket. Unknown fields are left alone; an unknown type is answered by an error.
+
+What may be left out may also be null: that is how many clients write it.
+"""
 
 from typing import Any, Literal
 
@@ -29,7 +32,7 @@ class Hello(_Asked, tag="hello"):
     """`protocolVersion` of any kind is read, so that a wrong one, or none, is refused by its name."""
 
     protocol_version: Any = None
-    subscriptions: tuple[str | Wanted, ...] = ()
+    subscriptions: tuple[str | Wanted, ...] | None = None
     session_id: Id | None = None
 
 
@@ -54,7 +57,8 @@ class Control(_Asked, tag="control"):
     action: Literal["cancel"]
     target: Literal["output"] = "output"
     session_id: Id | None = None
-    audio_end_ms: int | None = None
+    audio_end_ms: float | None = None
+    """Where a player stood: those count in fractions."""
 
 
 class CancelQueuedMessage(_Asked, tag="cancel_queued_message"):
@@ -66,8 +70,8 @@ class ToolInteractionResponse(_Asked, tag="tool_interaction_response"):
     session_id: Id
     interaction_id: Id
     action: Literal["approve", "deny", "submit", "cancel"]
-    call_id: str = ""
-    approval_scope: ApprovalScope = "once"
+    call_id: str | None = None
+    approval_scope: ApprovalScope | None = None
     input: Any = None
     reason: str | None = None
 

@@ -25,6 +25,9 @@ from palaver.schema.base import Origin
 from palaver.schema.commands import Answer, Command, Interrupt, RemoveQueued, ResolveRequest, SendMessage, SetParams
 from palaver.schema.view import Request, Resolution
 
+LONGEST_SPEECH_MS = 1 << 53
+"""What every client can count to."""
+
 
 async def carry_out(order: Order, home: str | None, who: Principal, origin: Origin, server: ServerParts) -> None:
     """On disk when it returns. `home` is the session that is meant when an order names none."""
@@ -36,9 +39,7 @@ async def carry_out(order: Order, home: str | None, who: Principal, origin: Orig
                 raise Invalid("`text`: say something.")
             command: Command = SendMessage(content=order.text, client_request_id=order.client_message_id)
         case Control():
-            if order.audio_end_ms is not None and order.audio_end_ms < 0:
-                raise Invalid("`audioEndMs` counts from the beginning of what was spoken.")
-            command = Interrupt(audio_end_ms=order.audio_end_ms)
+            command = Interrupt(audio_end_ms=_heard_ms(order.audio_end_ms))
         case CancelQueuedMessage():
             command, conversation = RemoveQueued(item=order.message_id), _queue_of(order.message_id, server)
         case ToolInteractionResponse():
@@ -58,6 +59,14 @@ def _role_for(order: Order) -> Role:
     return "decide" if isinstance(order, ToolInteractionResponse) else "send"
 
 
+def _heard_ms(given: float | None) -> int | None:
+    if given is None:
+        return None
+    if not 0 <= given <= LONGEST_SPEECH_MS:
+        raise Invalid("`audioEndMs` counts from the beginning of what was spoken.")
+    return int(given)
+
+
 def _queue_of(message: str, server: ServerParts) -> str:
     """Whatever has a queue is in memory."""
     for state in server.directory.at_work():
@@ -69,7 +78,7 @@ def _queue_of(message: str, server: ServerParts) -> str:
 async def _answer(order: ToolInteractionResponse, server: ServerParts) -> ResolveRequest:
     state = await server.directory.state(order.session_id)
     request = find_request(state, order.interaction_id)
-    if request is None or order.call_id not in ("", request.call):
+    if request is None or (order.call_id and order.call_id != request.call):
         raise NotFound("No such interaction in this session.")
     given = order.action in ("approve", "submit")
     answer: dict[str, Any] = {}
@@ -80,8 +89,9 @@ async def _answer(order: ToolInteractionResponse, server: ServerParts) -> Resolv
         raise Invalid("`action`: this is an approval; say `approve` or `deny`.")
     elif order.input is not None:
         answer["input"] = order.input
-    if given and request.kind == "approval" and order.approval_scope != "once":
-        answer.update(scope=SCOPES[order.approval_scope], offer=_widest(request))
+    scope = SCOPES[order.approval_scope or "once"]
+    if given and request.kind == "approval" and scope != "once":
+        answer.update(scope=scope, offer=_widest(request))
     return ResolveRequest(request=request.id, verdict="allow" if given else "deny", text=order.reason or None, **answer)
 
 

@@ -140,7 +140,7 @@ class Connection:
         if hello.protocol_version != PROTOCOL_VERSION:
             raise _Over
         self._hello = hello
-        wanted = [Wanted(session_id=one) if isinstance(one, str) else one for one in hello.subscriptions]
+        wanted = [Wanted(session_id=one) if isinstance(one, str) else one for one in hello.subscriptions or ()]
         if hello.session_id and hello.session_id not in [one.session_id for one in wanted]:
             wanted.append(Wanted(session_id=hello.session_id))
         ready: dict[str, object] = {"protocolVersion": PROTOCOL_VERSION, "server": self._server.name}

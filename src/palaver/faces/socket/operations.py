@@ -40,6 +40,7 @@ from palaver.schema.commands import (
 from palaver.schema.view import State
 
 PATH = "/api/plugins/sessions/operations"
+PAGE = 50
 TIMEOUT_S = 300.0
 """As long as one agent waits for another."""
 LONGEST_TIMEOUT_S = 3_600.0
@@ -54,7 +55,7 @@ class Events(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Listing(Struct, frozen=True, kw_only=True, rename="camel"):
-    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] | None = None
     cursor: str | None = None
 
 
@@ -76,8 +77,9 @@ class Updating(Struct, frozen=True, kw_only=True, rename="camel"):
 class Writing(Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: Id
     content: str
-    mode: Literal["sync", "async"] = "sync"
-    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT_S)] = TIMEOUT_S
+    mode: Literal["sync", "async"] | None = None
+    """`sync` unless told."""
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT_S)] | None = None
     client_message_id: Id | None = None
 
 
@@ -158,7 +160,7 @@ async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
 @json_post(f"{PATH}/list", "read", "socket_list", "socket")
 async def list_sessions(data: JSONBody[Listing], server: Server) -> Done[Listed]:
     """Sessions, the latest changed first."""
-    page = await server.log.list(limit=data.limit, cursor=data.cursor)
+    page = await server.log.list(limit=data.limit or PAGE, cursor=data.cursor)
     return Done(result=Listed(sessions=[row(known) for known in page.items], next_cursor=page.next_cursor))
 
 
@@ -235,12 +237,13 @@ async def _written(data: Writing, origin: Origin, server: ServerParts) -> Answer
 
 async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Answered:
     turn, begun_ms = accepted.turn or "", server.clock.now_ms()
+    timeout_s = data.timeout or TIMEOUT_S
     over = asyncio.create_task(server.directory.turn_over(data.session_id, turn), name=f"answer in {data.session_id}")
-    timer = asyncio.create_task(server.clock.sleep(data.timeout), name="wait for an answer")
+    timer = asyncio.create_task(server.clock.sleep(timeout_s), name="wait for an answer")
     try:
         await asyncio.wait({over, timer}, return_when=asyncio.FIRST_COMPLETED)
         if not over.done():
-            words = f"No answer within {data.timeout:g} seconds. The turn goes on; what it says will be in the session."
+            words = f"No answer within {timeout_s:g} seconds. The turn goes on; what it says will be in the session."
             return Answered(status="timeout", session_id=data.session_id, message_id=accepted.id, response=words)
         return _ended(over.result(), accepted, server.clock.now_ms() - begun_ms)
     finally:

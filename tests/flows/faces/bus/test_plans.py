@@ -109,6 +109,14 @@ async def test_pending_plan_survives_a_restart(tmp_path: Path) -> None:
     ]
 
 
+async def test_plan_is_approved_with_null_for_what_may_be_left_out(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        await proposed(work, bus)
+        where = {"project_root": str(work.project), "agent_id": "default"}
+        approved = await post(work.server, "/api/plan/approve", **where, session_id=None, clear_context=None)
+    assert approved == {"status": "approved"}
+
+
 async def test_plan_is_carried_out_without_what_was_said_before_it(tmp_path: Path) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus:
         await proposed(work, bus, f"Remember the marigolds.\n{PROPOSE}")

@@ -67,6 +67,21 @@ async def test_cancel_ends_text_then_every_call_then_the_output(tmp_path: Path) 
     assert [frame for frame in of_turn(replayed) if frame["type"] != "user_message"] == heard
 
 
+async def test_cancel_takes_a_players_time_with_its_fractions(tmp_path: Path) -> None:
+    async with serving(tmp_path, turns([*BUSY, Wait("never")])) as server:
+        session = await server.create()
+        async with subscribed(server, session) as one:
+            await one.say("text_input", sessionId=session, text="go")
+            await one.until("interaction_request")
+            for strange in (-1, 1e300):
+                await one.say("control", action="cancel", target="output", sessionId=session, audioEndMs=strange)
+                assert (await one.next())["code"] == "invalid"
+            await one.say("control", action="cancel", target="output", sessionId=session, audioEndMs=1234.56)
+            ended = await one.until("output_cancelled")
+    assert of(ended, "error") == []
+    assert ended[-1]["audioEndMs"] == 1234
+
+
 async def test_text_begun_before_a_tool_stays_before_it(tmp_path: Path) -> None:
     async with serving(tmp_path, turns([*BUSY, Wait("never")])) as server:
         session = await server.create()

@@ -35,6 +35,12 @@ async def test_greeting_is_answered_and_subscribes(shared: Served, session: str)
     assert (confirmed["type"], confirmed["sessionId"], confirmed["reset"]) == ("subscribed", session, False)
 
 
+async def test_greeting_may_say_null_for_what_it_may_leave_out(shared: Served) -> None:
+    async with client(shared) as one:
+        await one.say("hello", protocolVersion=2, subscriptions=None, sessionId=None)
+        assert (await one.next())["type"] == "session_ready"
+
+
 async def test_second_greeting_is_an_error_and_the_connection_lives(shared: Served) -> None:
     async with subscribed(shared) as one:
         await one.say("hello", protocolVersion=2)

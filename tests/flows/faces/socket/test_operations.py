@@ -54,6 +54,18 @@ async def test_message_waits_for_its_answer(tmp_path: Path) -> None:
     assert (answer["sessionId"], answer["durationMs"] >= 0) == (session, True)
 
 
+async def test_operations_take_null_for_what_may_be_left_out(tmp_path: Path) -> None:
+    async with serving(tmp_path, (Say("All done."),)) as server:
+        nothing = {"agentId": None, "title": None, "projectRoot": None}
+        session = (await operation(server, "create", 201, **nothing))["sessionId"]
+        answer = await operation(server, "message", sessionId=session, content="go", mode=None, timeout=None)
+        listed = await operation(server, "list", limit=None, cursor=None)
+        replayed = await operation(server, "events", sessionId=session, after=None)
+    assert (answer["status"], answer["response"]) == ("complete", "All done.")
+    assert [row["sessionId"] for row in listed["sessions"]] == [session]
+    assert (replayed["reset"], replayed["events"][0]["type"]) == (False, "session_created")
+
+
 async def test_message_that_is_not_waited_for_has_started_or_waits(tmp_path: Path) -> None:
     async with serving(tmp_path, (Wait("go"), Say("Done."))) as server:
         session = await server.create()

@@ -201,6 +201,18 @@ async def test_approval_is_asked_with_its_scopes_and_resolved_once(tmp_path: Pat
     assert "that answer stands" in late["message"]
 
 
+async def test_approval_may_say_null_for_what_it_may_leave_out(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, "!write a.txt hello")
+            asked = (await one.until("interaction_request"))[-1]
+            await answer(one, session, asked, action="approve", approvalScope=None, input=None, reason=None)
+            heard = await one.until("tool_result")
+    assert of(heard, "error") == []
+    assert (of(heard, "interaction_resolved")[0]["approvalScope"], heard[-1]["ok"]) == ("once", True)
+
+
 async def test_answer_said_again_is_no_error_and_that_of_another_client_is(tmp_path: Path) -> None:
     order = f"!tool ask_user {msgspec.json.encode({'questions': QUESTIONS[:1]}).decode()}"
     async with engine(tmp_path) as work:
