@@ -42,6 +42,25 @@ async def test_queued_messages_are_edited_removed_and_delivered_in_order(
     assert answers == sorted(answers)
 
 
+async def test_queued_message_is_sent_into_the_running_turn(ada: Visitor, provider: ScriptedProvider) -> None:
+    await ada.begin("!say Busy.\n!gate steered")
+    await provider.gates.reached("steered")
+    for text in ("waits its turn", "cannot wait"):
+        await ada.send(text)
+    items = ada.queue.get_by_role("listitem")
+    urgent = items.filter(has_text="cannot wait")
+    await urgent.get_by_role("button", name="Send into the running turn").click()
+    await expect(items.filter(has_text="steers the running turn")).to_contain_text("cannot wait")
+    await expect(items).to_have_count(2)
+    await expect(urgent.get_by_role("button", name="Send into the running turn")).to_have_count(0)
+    provider.gates.open("steered")
+    await expect(ada.queue).to_have_count(0)
+    await ada.rests()
+    whole = await ada.read()
+    assert whole.count("You said: cannot wait") == 1
+    assert whole.index("You said: cannot wait") < whole.index("You said: waits its turn")
+
+
 async def test_held_message_waits_for_its_editor(ada: Visitor, provider: ScriptedProvider) -> None:
     await ada.begin("!say Busy.\n!gate held")
     await provider.gates.reached("held")
@@ -88,6 +107,10 @@ async def test_stop_that_holds_the_queue_keeps_it_until_it_is_let_go_in_order(
     await expect(ada.log).to_contain_text("You said: by itself")
     await ada.rests()
     await expect(items).to_contain_text(["first of the held", "second of the held"])
+    await items.nth(1).get_by_role("button", name="Remove from queue").click()
+    await ada.queue.get_by_role("button", name="Put back").click()
+    await expect(items).to_contain_text(["first of the held", "second of the held"])
+    await expect(items.nth(1)).to_contain_text("held back")
     await ada.queue.get_by_role("button", name="Let all go").click()
     await expect(ada.log).to_contain_text("You said: second of the held")
     await expect(ada.queue).to_have_count(0)

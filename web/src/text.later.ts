@@ -424,6 +424,7 @@ export const later = {
     label: "Queued messages",
     nextUp: "next",
     steer: "steers the running turn",
+    steerNow: "Send into the running turn",
     held: "held back",
     release: "Let it go",
     releaseHint: "It was being edited, here or elsewhere, or the agent was stopped. It goes on as it is now.",

@@ -71,6 +71,8 @@ export interface SendOptions {
   /** `boundary` steers the running turn; the default queues behind it. */
   delivery?: "turn" | "boundary";
   priority?: boolean;
+  /** It waits in the queue until it is let go. */
+  held?: boolean;
   agent?: string;
   mode?: string;
 }

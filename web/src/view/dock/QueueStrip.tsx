@@ -1,6 +1,6 @@
 /**
  * Messages that wait for their turn, in order. Editing holds one back on the server, so it cannot leave half-changed;
- * removing is final there, and "Put back" sends it again.
+ * removing is final there, and "Put back" sends it again, held if it was.
  */
 
 import { useEffect, useRef, useState } from "react";
@@ -28,10 +28,16 @@ export function wordsOf(content: readonly Part[]): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
+/** What no person wrote cannot be sent again as a person's, and a command not as a message. */
+function isOwn(item: QueueItem): boolean {
+  return sayQueued(item, String) === null && item.command === null;
+}
+
 export default function QueueStrip({ id }: { id: string }) {
   const queue = usePicked(id, ({ state }) => state.queue) ?? NONE;
   const outbox = usePicked(id, (known) => known.outbox) ?? NOTHING_SENT;
   const busy = usePicked(id, ({ state }) => state.turn !== null) ?? false;
+  const steerable = usePicked(id, ({ state }) => state.turn?.steerable) ?? false;
   const stopped = usePicked(id, ({ state }) => stoppedTurn(state)) ?? null;
   const me = useMe();
   const { editingQueued, setEditingQueued } = useScope();
@@ -42,6 +48,12 @@ export default function QueueStrip({ id }: { id: string }) {
   const pending = busy
     ? outbox.filter(({ command, accepted }) => command.type === "send_message" && !queue.some((item) => item.id === accepted?.id))
     : [];
+  // What had left before runs already: sent again it would run twice. A refusal is shown with all others.
+  const takenOut = (item: QueueItem): Promise<boolean> =>
+    store.answered(store.command(id, { type: "remove_queued", item: item.id })).then(
+      ({ applied }) => applied !== false,
+      () => false,
+    );
   useEffect(() => {
     if (removed === null) return;
     const timer = setTimeout(() => setRemoved(null), UNDO_MS);
@@ -76,11 +88,12 @@ export default function QueueStrip({ id }: { id: string }) {
                 among={held > 1}
                 onEdit={() => setEditingQueued(item.id)}
                 onRelease={() => store.command(id, { type: "edit_queued", item: item.id, held: false })}
-                onRemove={() => {
-                  store.command(id, { type: "remove_queued", item: item.id });
-                  // What no person wrote cannot be sent again as a person's, and a command not as a message.
-                  if (sayQueued(item, String) === null && item.command === null) setRemoved(item);
-                }}
+                onRemove={() => void takenOut(item).then((isOut) => isOut && isOwn(item) && setRemoved(item))}
+                onSteer={
+                  steerable && !item.held && item.delivery === "turn" && isOwn(item)
+                    ? () => void takenOut(item).then((isOut) => isOut && store.send(id, item.content, { delivery: "boundary" }))
+                    : null
+                }
               />
             )}
           </li>
@@ -100,7 +113,7 @@ export default function QueueStrip({ id }: { id: string }) {
             className="link-button"
             autoFocus={document.activeElement === document.body}
             onClick={() => {
-              store.send(id, removed.content, { delivery: removed.delivery, priority: removed.priority });
+              store.send(id, removed.content, { delivery: removed.delivery, priority: removed.priority, held: removed.held });
               setRemoved(null);
             }}
           >
@@ -143,9 +156,11 @@ interface QueuedProps {
   onEdit: () => void;
   onRelease: () => void;
   onRemove: () => void;
+  /** Null where it cannot be sent into the running turn. */
+  onSteer: (() => void) | null;
 }
 
-function Queued({ item, first, among, onEdit, onRelease, onRemove }: QueuedProps) {
+function Queued({ item, first, among, onEdit, onRelease, onRemove, onSteer }: QueuedProps) {
   const images = item.content.filter((part) => part.type === "image_url").length;
   const face = faceOf(item.origin);
   const agents = usePick((snapshot) => snapshot.agents.items);
@@ -167,6 +182,11 @@ function Queued({ item, first, among, onEdit, onRelease, onRemove }: QueuedProps
       {item.held && (
         <button type="button" className={among ? "button quiet small" : "button small"} title={later.queue.releaseHint} onClick={onRelease}>
           {later.queue.release}
+        </button>
+      )}
+      {onSteer && (
+        <button type="button" className="icon-button small" aria-label={later.queue.steerNow} title={later.queue.steerNow} onClick={onSteer}>
+          <Icon name="steer" />
         </button>
       )}
       {whose === null && command === null && (
