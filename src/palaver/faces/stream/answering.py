@@ -48,8 +48,10 @@ StreamRequest = Request[Principal, Principal, Any]
 
 
 class Query(Struct, frozen=True, kw_only=True, rename="camel"):
-    message: str = ""
-    images: tuple[str, ...] = ()
+    """Many clients write what they leave out as null."""
+
+    message: str | None = None
+    images: tuple[str, ...] | None = None
     session_id: Id | None = None
     agent_id: Id | None = None
 
@@ -60,9 +62,9 @@ class PermissionResponse(Struct, frozen=True, kw_only=True, rename="camel"):
     permission_id: str
     response: Literal["allow", "deny", "always_allow"] | None = None
     decision: Literal["allow", "deny"] | None = None
-    always_allow: bool = False
+    always_allow: bool | None = None
     message: str | None = None
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[Answer, ...] | None = None
 
 
 class CancelQuery(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,10 +91,11 @@ async def ask(query: Query, request: StreamRequest, server: ServerParts, live: L
 
 
 def content_of(query: Query) -> Content:
-    if not query.message.strip() and not query.images:
+    message, images = query.message or "", query.images or ()
+    if not message.strip() and not images:
         raise Invalid("`message`: say something, or send an image.")
-    text = (TextPart(text=query.message),) if query.message.strip() else ()
-    return (*text, *(ImagePart(image_url=ImageUrl(url=image_url(url))) for url in query.images))
+    text = (TextPart(text=message),) if message.strip() else ()
+    return (*text, *(ImagePart(image_url=ImageUrl(url=image_url(url))) for url in images))
 
 
 async def _conversation(query: Query, server: ServerParts, origin: Origin) -> str:
@@ -250,7 +253,7 @@ async def permission(data: JSONBody[PermissionResponse], request: StreamRequest,
     answer = ResolveRequest(
         request=known.id,
         verdict="deny" if response == "deny" else "allow",
-        answers=data.answers,
+        answers=data.answers or (),
         text=data.message,
     )
     accepted = await server.directory.command(row.id, answer, origin_of(request, "stream"))

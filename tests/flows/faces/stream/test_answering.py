@@ -46,6 +46,14 @@ async def test_query_without_text_or_image_is_refused(tmp_path: Path, body: dict
         assert (await work.server.http.get("/api/conversations")).json()["items"] == []
 
 
+async def test_optional_field_that_is_null_is_as_good_as_absent(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        told = await whole(work.server, message="!say Hello.", images=None, sessionId=None, agentId=None)
+        assert text_of(told) == "Hello."
+        refused = await work.server.http.post("/api/chat", json={"message": None, "images": None, "sessionId": None})
+        assert refused.status_code == 400
+
+
 async def test_unknown_session_and_agent_are_refused_before_the_first_byte(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         for body in ({"sessionId": "nobody-knows"}, {"agentId": "nobody"}):
