@@ -39,6 +39,7 @@ CLEARED = b'{"type":"message.truncated"'
 class News:
     number: int
     conversation: str
+    sequence: int
     line: bytes
 
 
@@ -117,6 +118,6 @@ class Bulletin:
             return
         for frame in project(event, Memory()):
             self._number += 1
-            self._news.append(News(self._number, conversation, encoded(frame)))
+            self._news.append(News(self._number, conversation, event.seq, encoded(frame)))
         self._moved.set()
         self._moved = asyncio.Event()

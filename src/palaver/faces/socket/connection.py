@@ -71,6 +71,9 @@ class Connection:
         self._face = face
         self._writes = Hanging(socket.send, stream)
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
+        self._seen: dict[str, int] = {}
+        """By session, how far it was followed: the bulletin comes a moment later, and would tell the last of it again to who
+        has unsubscribed meanwhile."""
         self._hello: Hello | None = None
         self._takes_frames = EXTENSION in (socket.scope.get("extensions") or {})
         self._client = f"socket-{server.ids.new()}"
@@ -201,7 +204,7 @@ class Connection:
         if following.state.deleted:
             # Others may still listen to it; whoever comes now comes too late.
             raise Gone("This conversation was deleted.", conversation=session)
-        seen = following.state.seq
+        seen = self._seen[session] = following.state.seq
         # Without a cursor it begins now.
         given = seen if after is None else after
         cursor = await cursor_of(self._server.log, session, given, seen)
@@ -220,11 +223,13 @@ class Connection:
                     lagging = True
                     following.begin_anew()
                     since, seen = seen, following.state.seq
+                    self._seen[session] = seen
                     await self._replay(session, since, seen)
                 case _:
                     lagging = False
                     known = look(item)
                     since, seen = seen, known.last
+                    self._seen[session] = seen
                     if known.has_gap:
                         await self._replay(session, since, seen)
                     elif lines := but_for(self._client, item.frames) if known.has_sender else item.body:
@@ -247,7 +252,7 @@ class Connection:
                     await self._say(
                         type="error", code="resync", message="Some news of sessions was missed. Fetch the list again."
                     )
-                elif one.conversation not in self._subscriptions:
+                elif one.conversation not in self._subscriptions and one.sequence > self._seen.get(one.conversation, 0):
                     # Whoever subscribed hears of it in order, among the other frames.
                     await self._write(one.line)
 

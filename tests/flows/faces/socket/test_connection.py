@@ -146,6 +146,21 @@ async def test_subscriber_hears_of_its_session_once_and_in_order(shared: Served,
     assert types([frame for frame in heard if frame["sessionId"] == session]) == ["session_updated", "session_deleted"]
 
 
+async def test_news_told_to_a_subscriber_are_not_told_again_when_it_unsubscribes(shared: Served, session: str) -> None:
+    async with subscribed(shared, session) as one:
+        await operation(shared, "update", sessionId=session, title="Renamed")
+        heard = await one.until("session_updated")
+        await one.say("unsubscribe", sessionId=session)
+        # The bulletin for everybody is a moment behind; what is made now comes after it.
+        later = await operation(shared, "create", 201)
+        heard += await one.until(lambda frame: frame.get("sessionId") == later["sessionId"])
+        await operation(shared, "update", sessionId=session, title="Renamed again")
+        heard += await one.until("session_updated")
+    of_session = [frame for frame in heard if frame["sessionId"] == session]
+    assert types(of_session) == ["session_updated", "unsubscribed", "session_updated"]
+    assert of_session[-1]["title"] == "Renamed again"
+
+
 async def test_deleted_session_is_gone_for_whoever_comes_later_while_others_still_listen(
     shared: Served, session: str
 ) -> None:
