@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { byFile, total } from "../../model/changes";
-import { KEEP_LATEST } from "../../model/fold";
+import { KEEP_LATEST } from "../../model/work";
 import type { FileChange, State } from "../../protocol/events.gen";
 import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
