@@ -75,9 +75,14 @@ class Server(Protocol):
 
 @asynccontextmanager
 async def opened(
-    served: Server, conversation: str | None = None, *, size: tuple[int, int] = (100, 30), clock: Clock | None = None
+    served: Server,
+    conversation: str | None = None,
+    *,
+    size: tuple[int, int] = (100, 30),
+    clock: Clock | None = None,
+    notifications: bool = False,
 ) -> AsyncIterator[Opened]:
     async with Client.connect(served.url, served.token) as client:
         app = PalaverApp(client, clock or SystemClock(), conversation=conversation)
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=notifications) as pilot:
             yield Opened(app, pilot, client)

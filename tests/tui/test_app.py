@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from rich.console import Console
 
 from palaver.backends.script import Say, Tool, Tools
 from palaver.client.client import Client
 from palaver.clock import SystemClock
 from palaver.core.evolve import fold
 from palaver.schema.events import decode_event
+from palaver.schema.view import Listing
 from palaver.tui import row_words
 from palaver.tui.app import LAST_WORDS_S, PalaverApp
 from palaver.tui.family import Family
@@ -120,6 +123,37 @@ async def test_message_sent_before_the_opened_conversation_is_there_goes_to_it(s
         assert len(await terminal.client.conversations(200)) == before
 
 
+async def test_first_words_are_for_the_latest_conversation_however_soon_they_are_sent(served: Served) -> None:
+    latest = await served.create(message="go")
+    await served.settled(latest)
+    known, listed = asyncio.Event(), Client.conversations
+
+    class Slow(Client):
+        async def conversations(self, *asked: Any, **wanted: Any) -> list[Listing]:
+            await known.wait()
+            return await listed(self, *asked, **wanted)
+
+    async with Slow.connect(served.url, served.token) as client:
+        before = len(await listed(client, 200))
+        app = PalaverApp(client, SystemClock())
+        async with app.run_test() as pilot:
+            terminal = Opened(app, pilot, client)
+            await terminal.write("sent at once")
+            await terminal.press("enter")
+            known.set()
+            await terminal.until_shown("sent at once")
+            assert app.main.conversation == latest
+            assert len(await listed(client, 200)) == before
+
+
+async def test_what_is_opened_right_after_the_start_stays(served: Served) -> None:
+    async with opened(served, await served.create(), size=(80, 24)) as terminal:
+        await terminal.press("ctrl+k")
+        await terminal.until_shown("Type a command or a conversation")
+        await terminal.until(lambda: bool(terminal.state.conversation))
+        assert terminal.shows("Type a command or a conversation")
+
+
 async def test_colours_change_everywhere_and_are_remembered(served: Served, tmp_path: Path) -> None:
     conversation = await served.create(message="go")
     await served.settled(conversation)
@@ -165,9 +199,62 @@ async def test_earlier_moment_is_shown_and_left_again(served: Served) -> None:
         await terminal.until_gone("Last.")
         await terminal.until_shown("First.")
         assert terminal.app.main.docks.composer.prompt.read_only
+        assert terminal.lines()[0].endswith(f"as of event {first}")
         await terminal.press("escape")
         await terminal.until_shown("Last.")
+        assert not terminal.shows("as of event")
         assert not terminal.app.main.docks.composer.prompt.read_only
+
+
+async def test_earlier_moment_is_looked_at_where_it_ends(served: Served) -> None:
+    conversation = await served.create(message="\n".join(f"line {number}" for number in range(60)))
+    seq = (await served.settled(conversation))[-1]["seq"]
+    async with opened(served, conversation, size=(80, 24)) as terminal:
+        await terminal.until_shown("Last.")
+        terminal.app.act("start")
+        await terminal.until_gone("Last.")
+        terminal.app.post_message(ViewAt(seq))
+        await terminal.until_shown("Last.")
+        assert terminal.shows(f"as of event {seq}")
+
+
+async def test_last_line_names_the_keys_that_are_heard_where_the_focus_is(served: Served) -> None:
+    conversation = await served.create(message="go")
+    await served.settled(conversation)
+    async with opened(served, conversation, size=(80, 24)) as terminal:
+        await terminal.until_shown("Enter send")
+        await terminal.press("f6")
+        await terminal.until_shown("J K block   O open or close   I write")
+        assert not terminal.shows("Enter send")
+        await terminal.press("i")
+        await terminal.until_shown("Enter send")
+
+
+async def test_word_in_passing_leaves_the_message_box_in_sight(served: Served) -> None:
+    conversation = await served.create(message="go")
+    await served.settled(conversation)
+    async with opened(served, conversation, size=(80, 24), notifications=True) as terminal:
+        await terminal.until_shown("Last.")
+        before = terminal.lines()[-3:]
+        terminal.app.say("A sentence that is somewhat longer than half of a small screen has columns.")
+        await terminal.until_shown("A sentence that is somewhat")
+        assert terminal.lines()[-3:] == before
+
+
+async def test_chosen_row_is_told_from_the_others_without_many_colours(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Console, "color_system", "standard")
+    async with opened(served, await served.create(), size=(80, 24)) as terminal:
+        await terminal.until(lambda: bool(terminal.state.conversation))
+        await terminal.press("ctrl+k")
+        await terminal.until_shown("Archive conversation")
+        assert [text for text in _underlined(terminal) if "conversation" in text] == ["Archive conversation"]
+
+
+def _underlined(terminal: Opened) -> list[str]:
+    strips = terminal.app.screen._compositor.render_strips()
+    return [segment.text.strip() for strip in strips for segment in strip if segment.style and segment.style.underline]
 
 
 async def test_what_came_while_nobody_looked_is_divided_off(served: Served, tmp_path: Path) -> None:

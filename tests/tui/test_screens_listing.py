@@ -5,19 +5,22 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from textual.binding import Binding
 
 from palaver.backends.script import Say, Tool
 from palaver.client import Client
 from palaver.clock import SystemClock
 from palaver.schema.commands import DeleteConversation, UpdateConversation
 from palaver.schema.view import Listing, State
+from palaver.tui.docks.processes import ProcessStrip
+from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.intents import Act, ActionName, Begin, OpenConversation
 from palaver.tui.screens.actions import KEYS, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
-from palaver.tui.screens.keyhelp import KeyHelp, KeyHelpScreen, help_content
+from palaver.tui.screens.keyhelp import WIDTH, KeyHelp, KeyHelpScreen, help_content
 from palaver.tui.screens.listing import grouped, row_of
 from palaver.tui.screens.palette import CommandPalette
-from palaver.tui.words_screens import Actions
+from palaver.tui.words_screens import Actions, Keys
 from tests.flows.served import Served, serving
 from tests.tui.harness import NOW_MS, ScreenApp, one, queued, reads, state_with, until
 
@@ -242,6 +245,18 @@ def test_the_key_help_names_every_key_of_an_action() -> None:
     for name, key in KEYS.items():
         if name != "stop":
             assert key in said, action(name).label
+
+
+def test_the_key_help_names_every_key_of_the_strips() -> None:
+    lines = help_content().plain.split("\n")
+    named = {key for line in lines[lines.index(Keys.WAITING) + 1 :] for key in line[:WIDTH].split()}
+    letters = {key.upper() for strip in (QueueStrip, ProcessStrip) for key in _letters(strip)}
+    assert letters <= named
+
+
+def _letters(strip: type[QueueStrip | ProcessStrip]) -> list[str]:
+    bound = [binding.key.split(",")[0] for binding in strip.BINDINGS if isinstance(binding, Binding)]
+    return [key for key in bound if len(key) == 1]
 
 
 async def test_the_key_help_has_a_line_for_each_key_in_eighty_columns() -> None:

@@ -68,6 +68,13 @@ LAST_WORDS_S = 2.0
 class PalaverApp(Typing):
     TITLE = words.NAME
     ENABLE_COMMAND_PALETTE = False
+    # A word in passing stands over what was read, not over what is being written. What is chosen in a list is told from the
+    # others also where a terminal has too few colours for its shade.
+    CSS = """
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    Toast { padding: 0 1; margin: 0; width: auto; max-width: 80%; }
+    .has-few-colours OptionList > .option-list--option-highlighted { text-style: bold underline; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False, priority=True)]
 
     def __init__(
@@ -88,6 +95,7 @@ class PalaverApp(Typing):
         self.outbox = Outbox(client, clock, self._pending_changed)
         self._first = conversation
         self._turns: dict[str, asyncio.Lock] = {}
+        self._begun = asyncio.Event()
         self._stop_server = stop_server
         # Nothing here gains from moving slowly, and a connection by ssh has no frames to spare.
         self.animation_level = "none"
@@ -101,6 +109,7 @@ class PalaverApp(Typing):
 
     async def on_mount(self) -> None:
         tell_alt_from_letters()
+        self.set_class(self.console.color_system in (None, "standard", "windows"), "has-few-colours")
         await self.push_screen(self.main)
         begin(self, self.outbox.run, "outbox")
         begin(self, self._begin, "begin")
@@ -110,10 +119,12 @@ class PalaverApp(Typing):
         """The conversation that was named, else the latest; the agents' names a moment later."""
         conversation, me = await asyncio.gather(self._latest(), self._who())
         self.main.introduce(People(me=me, client=self.client.name))
-        if conversation:
-            self.open_conversation(conversation)
-        else:
+        # Whatever the person opened meanwhile stays: a list, a command, a conversation of their own choice.
+        if conversation and not self.main.conversation:
+            self._show(conversation)
+        elif not conversation:
             self.main.close()
+        self._begun.set()
         try:
             agents = await self.client.agents()
         except PalaverError:
@@ -186,8 +197,13 @@ class PalaverApp(Typing):
     # -- where to look
 
     def open_conversation(self, conversation: str, at: tuple[str, int, str] | None = None) -> None:
+        # One that is still coming up would wait for itself for ever once it is gone.
+        self.workers.cancel_group(self, "screens")
         while self.screen is not self.main and self.main in self.screen_stack:
             _ = self.pop_screen()
+        self._show(conversation, at)
+
+    def _show(self, conversation: str, at: tuple[str, int, str] | None = None) -> None:
         self.main.open(conversation, self.remembered.seen_seq(conversation), at)
 
     @on(OpenConversation)
@@ -232,13 +248,25 @@ class PalaverApp(Typing):
     @on(Send)
     def _send(self, intent: Send) -> None:
         intent.stop()
+        if intent.conversation or self.main.conversation:
+            self._deliver(intent)
+        else:
+            begin(self, partial(self._send_first, intent), "create")
+        self.main.transcript.go_to_end()
+
+    def _deliver(self, intent: Send) -> None:
         # Written before the conversation that is being opened was there: it is meant for that one.
         intent.conversation = intent.conversation or self.main.conversation
-        if not intent.conversation:
-            begin(self, partial(self._create_with, intent), "create")
-        elif not self.outbox.add(intent) and intent.refused is not None:
+        if not self.outbox.add(intent) and intent.refused is not None:
             intent.refused(row_words.TOO_MUCH_WAITS)
-        self.main.transcript.go_to_end()
+
+    async def _send_first(self, first: Send) -> None:
+        """Right after the start it is not known yet whether there is a conversation to go on with."""
+        await self._begun.wait()
+        if self.main.conversation:
+            self._deliver(first)
+        else:
+            await self._create_with(first)
 
     @on(Order)
     def _order(self, intent: Order) -> None:

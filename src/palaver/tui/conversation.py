@@ -200,6 +200,8 @@ class ConversationScreen(Screen[None]):
         self._book = RowBook(self._day_of)
         self.docks.composer.read_only(words_docks.Composer.PAST if state else "")
         self._flush()
+        # What happened at that moment is at its end.
+        self.transcript.go_to_end()
 
     def pending_changed(self) -> None:
         self._beat.news()
@@ -223,7 +225,8 @@ class ConversationScreen(Screen[None]):
             return
         state = self.state
         self._show_rows(state)
-        self.query_one(Header).show(state, self._name_of(state.turn.agent if state.turn else state.agent))
+        name = self._name_of(state.turn.agent if state.turn else state.agent)
+        self.query_one(Header).show(state, name, past_seq=self._past.seq if self._past else None)
         self.docks.show(state, self._relatives.below)
         self._show_family(state)
         if self._following is not None and self._past is None and state.seq:
@@ -356,6 +359,9 @@ class ConversationScreen(Screen[None]):
             self.post_message(Say(failure.message, is_trouble=True))
 
     # -- keys
+
+    def on_descendant_focus(self) -> None:
+        self.docks.focus_went(self.focused)
 
     def action_answer(self, digit: Digit) -> None:
         self.docks.answer(digit)

@@ -17,8 +17,10 @@ from textual.widget import Widget
 from palaver.schema.view import Listing, State, Subagent
 from palaver.tui import row_words, words
 from palaver.tui.canvas import cut
+from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import OpenConversation
 from palaver.tui.safe import one_line, visible
+from palaver.tui.words_docks import Regions
 
 _SIGNS = {
     "running": ("●", "$live"),
@@ -87,6 +89,7 @@ class Family(Widget, can_focus=True):
         Binding("up,k", "move(-1)", show=False),
         Binding("enter,o", "open", show=False),
     ]
+    KEYS: ClassVar = (Key("↑↓", Regions.CHOOSE), Key("Enter", Regions.ENTER))
 
     def __init__(self) -> None:
         super().__init__(classes="region")

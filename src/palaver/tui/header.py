@@ -60,6 +60,8 @@ class Header(Widget):
         return left + Content(" " * max(1, width - left.cell_length - right.cell_length)) + right
 
     def _status(self) -> Content:
+        if self._past is not None:
+            return Content.styled(f"◷ {row_words.as_of(self._past)}", "bold $wait")
         sign, colour = _SIGNS[self._state.status]
         return Content.styled(f"{sign} {words.Status.WORDS[self._state.status]}", colour)
 

@@ -19,6 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from palaver.tui.docks.keyline import Key
 from palaver.tui.drawn import DrawnRows
 from palaver.tui.found import NOTHING, LookedFor, marked, pattern_of
 from palaver.tui.heights import belongs
@@ -39,6 +40,7 @@ from palaver.tui.rows import (
     text_of,
 )
 from palaver.tui.theme import palette_of
+from palaver.tui.words_docks import Regions
 
 Wish = Literal["copy", "whole", "edit"]
 
@@ -73,6 +75,14 @@ class Transcript(ScrollView, can_focus=True):
         Binding("w", "ask('whole')", "all of it", show=False),
         Binding("e", "ask('edit')", "edit and resend", show=False),
     ]
+
+    KEYS: ClassVar = (
+        Key("J K", Regions.BLOCK),
+        Key("O", Regions.OPEN),
+        Key("W", Regions.WHOLE),
+        Key("Y", Regions.COPY),
+        Key("E", Regions.EDIT),
+    )
 
     class Moved(Message):
         """The reader went away from the end, came back to it, or something new came below."""

@@ -234,6 +234,10 @@ def answer_of(agent: str) -> str:
 NO_TITLE = "New conversation"
 
 
+def as_of(seq: int) -> str:
+    return f"as of event {number(seq)}"
+
+
 def used_tokens(used: int) -> str:
     return f"{tokens(used)} tokens"
 

@@ -191,6 +191,16 @@ class Processes:
     STOP = "stop it"
 
 
+class Regions:
+    BLOCK = "block"
+    OPEN = "open or close"
+    ENTER = "open"
+    WHOLE = "all of it"
+    COPY = "copy"
+    EDIT = "edit"
+    CHOOSE = "choose"
+
+
 def more(n: int) -> str:
     """Of a list that is cut."""
     return f"and {number(n)} more"
@@ -207,6 +217,8 @@ class Composer:
     HOLD = "stop and hold"
     NEWLINE = "new line"
     COMMANDS = "commands"
+    WRITE = "write"
+    KEYS = "all keys"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."
     PAST = "You look at an earlier moment. Esc brings you back to now."
     EDIT = "Edit and resend"

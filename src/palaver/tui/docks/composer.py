@@ -6,6 +6,7 @@ the transcript. The path of an image that is pasted is an image to be sent. Post
 the source of file names it was given.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 from textual.app import ComposeResult
@@ -39,6 +40,17 @@ DRAFT_PAUSE_S = 1.0
 """A draft is saved when the hands rest, not with every key."""
 LONG_PASTE_LINES = 20
 """A paste that is not all in sight is said in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The focus is in another region, where other keys are heard."""
+
+    keys: tuple[Key, ...] = ()
+    leaves: bool = False
+    """Esc only leaves it; else it stops the agent from there too."""
+    is_written: bool = False
+    """A letter is written there."""
 
 
 class Composer(Vertical):
@@ -88,6 +100,7 @@ class Composer(Vertical):
         self._refusal = ""
         self._said_of = ""
         self._read_only = ""
+        self.elsewhere: Elsewhere | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(classes="mode")
@@ -220,6 +233,8 @@ class Composer(Vertical):
 
     def _hints(self) -> list[Key]:
         said, busy = words_docks.Composer, self._state.turn is not None
+        if self.elsewhere is not None:
+            return self._hints_of(self.elsewhere)
         if self._editing is not None:
             save = Key("Enter", self._editing.save_label, self._submit)
             return [save, Key("Esc", words_docks.Queue.CANCEL, self._cancel_edit)]
@@ -240,6 +255,19 @@ class Composer(Vertical):
                 if self._state.conversation
                 else []
             ),
+        ]
+
+    def _hints_of(self, elsewhere: Elsewhere) -> list[Key]:
+        said, keys = words_docks.Composer, elsewhere.keys
+        if elsewhere.is_written:
+            return [Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette"))]
+        stops = self._state.turn is not None and not elsewhere.leaves and not self._read_only
+        return [
+            *keys[:2],
+            Key("I", said.WRITE, self.take_focus),
+            *([Key("Esc", said.STOP, partial(self._act, "stop"))] if stops else []),
+            *keys[2:],
+            Key("?", said.KEYS, partial(self._act, "keys")),
         ]
 
     def _act(self, action: ActionName) -> None:

@@ -6,6 +6,7 @@
     docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
     docks.leave()                     before another conversation is shown, or none: what the server is to be told by then
+    docks.focus_went(to)              whenever it went somewhere: the last line names the keys that are heard there
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
@@ -19,6 +20,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input
 
 from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
@@ -28,7 +30,7 @@ from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ActivityLine
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.completion import CommandSource, FileSource
-from palaver.tui.docks.composer import Composer
+from palaver.tui.docks.composer import Composer, Elsewhere
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.prompt import Prompt
@@ -125,6 +127,16 @@ class Docks(Vertical):
         strip = self.query_one(QueueStrip)
         if strip.display:
             strip.focus()
+
+    def focus_went(self, to: Widget | None) -> None:
+        region = next((node for node in to.ancestors_with_self if node.has_class("region")), None) if to else None
+        if region is None or isinstance(region, Prompt):
+            self.composer.elsewhere = None
+        else:
+            # What a card or a strip hears stands in it, and Esc leaves it.
+            leaves, keys = isinstance(region, RequestCard | Strip), getattr(region, "KEYS", ())
+            self.composer.elsewhere = Elsewhere(keys, leaves=leaves, is_written=isinstance(to, Input))
+        self.composer.retell()
 
     def focus_composer(self) -> None:
         self.composer.take_focus()

@@ -128,6 +128,7 @@ class PlanLine(Static, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,o,space", "open_or_close", show=False)]
+    KEYS: ClassVar = (Key("O", words_docks.Regions.OPEN),)
 
     def __init__(self) -> None:
         super().__init__(classes="region")

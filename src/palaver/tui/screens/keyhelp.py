@@ -54,6 +54,18 @@ GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
         ),
     ),
     (
+        Keys.WAITING,
+        (
+            ("↑ · ↓", Keys.CHOOSE),
+            ("L · A", Keys.LET_GO),
+            ("E", Keys.EDIT_ONE),
+            ("D · U", Keys.REMOVE_ONE),
+            ("S", Keys.STEER_ONE),
+            ("Shift+↑ · Shift+↓", Keys.MOVE_ONE),
+            ("X", Keys.STOP_ONE),
+        ),
+    ),
+    (
         Keys.ANYWHERE,
         (
             *((KEYS[name], Actions.LABELS[name]) for name in ("palette", "list", "new", "find", "continue", "quit")),
