@@ -1,6 +1,6 @@
 /** The words of agents, missions and files of projects: screens and dialogs that are loaded later. The rest is in text.ts. */
 
-import { count, day, clock, elapsed, money } from "./text";
+import { count, day, clock, elapsed, money } from "./measures";
 
 /** "45 s", "1 min", "90 s", "2 h": a time that somebody set, as round as they set it. */
 export function rest(seconds: number): string {

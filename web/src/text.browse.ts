@@ -1,6 +1,6 @@
 /** The words of the session browser, and of what makes a file of a conversation. */
 
-import { bytes, count } from "./text";
+import { bytes, count } from "./measures";
 
 export const browse = {
   heading: "All conversations",

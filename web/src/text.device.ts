@@ -1,6 +1,6 @@
 /** The words of this device: its notices, its copy, the page as an app, and another device. */
 
-import { count } from "./text";
+import { count } from "./measures";
 
 export const device = {
   lead: "What this browser keeps and shows of Palaver, and the way to your phone.",

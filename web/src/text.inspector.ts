@@ -1,6 +1,6 @@
 /** The words of the event inspector. */
 
-import { count, number } from "./text";
+import { count, number } from "./measures";
 
 const secondFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 

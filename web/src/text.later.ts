@@ -1,6 +1,6 @@
 /** The words of what is opened on demand: dialogs and boxes that are loaded later. The rest is in text.ts. */
 
-import { count, money, number, percent, tokens } from "./text";
+import { count, duration, money, number, percent, tokens } from "./measures";
 
 export const later = {
   fresh: {
@@ -39,6 +39,7 @@ export const later = {
   knowledge: { note: "Note", conversation: "Conversation", file: "File", cited: (n: number) => `Cites ${count(n, "source")}` },
 
   plan: {
+    heading: "Plan",
     changed: "changed",
     stopped: "stopped",
     item: { pending: "to do", in_progress: "under way", done: "done", skipped: "skipped", stopped: "stopped here" },
@@ -220,6 +221,7 @@ export const later = {
     label: "Edit your message",
     hint: "What follows this message is dropped, and the agent answers again.",
     send: "Resend",
+    cancel: "Cancel",
     loading: "Fetching all of the message …",
     failed: "The whole message could not be loaded. Close this and try again.",
   },
@@ -282,6 +284,8 @@ export const later = {
     openFull: "Open the whole output",
     startedAt: (when: string) => `started ${when}`,
     terminal: "Terminal",
+    took: (ms: number) => `took ${duration(ms)}`,
+    unknown: "Tool",
   },
 
   find: {
@@ -555,6 +559,7 @@ export const later = {
     heading: "Delete this conversation?",
     body: (title: string) => `“${title}” disappears from every device. What runs in it is stopped.`,
     yes: "Delete",
+    no: "Cancel",
   },
 
   notFound: {

@@ -1,137 +1,15 @@
 /**
- * Every word the page shows, and how it says numbers and times. Views import from here; nothing else holds visible text.
+ * Every word that the first picture may show. Views import from here; nothing else holds visible text. How numbers and times
+ * are said is in measures.ts.
  *
- * What only opens on demand says its words from text.later.ts, so that they are not waited for.
+ * What only opens on demand says its words from text.*.ts, so that they are not waited for.
  *
  * The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
  */
 
+import { count, duration, exit, money, number, tokens } from "./measures";
 import type { ToolKind } from "./model/toolkind";
-
-const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const weekdayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
-const dayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long" });
-const shortDayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const yearDayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
-const exactFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "medium" });
-const numberFormat = new Intl.NumberFormat("en");
-
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-export function number(value: number): string {
-  return numberFormat.format(value);
-}
-
-/** "1 file", "3 files". */
-export function count(value: number, one: string, many = `${one}s`): string {
-  return `${number(value)} ${value === 1 ? one : many}`;
-}
-
-/** "0.4 s", "12 s", "3 min 05 s", "1 h 12 min". */
-export function duration(ms: number): string {
-  if (ms < 0) return "0 s";
-  if (ms < 950) return `${Math.max(0.1, Math.round(ms / 100) / 10)} s`;
-  const seconds = Math.round(ms / SECOND_MS);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${String(seconds % 60).padStart(2, "0")} s`;
-  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
-}
-
-/** A time that is still running: whole seconds only, so that the line does not flicker. */
-export function elapsed(ms: number): string {
-  return ms < SECOND_MS ? "0 s" : duration(Math.floor(ms / SECOND_MS) * SECOND_MS);
-}
-
-export function bytes(value: number): string {
-  if (value < 1024) return `${value} B`;
-  if (value < 1024 * 1024) return `${(value / 1024).toFixed(value < 10 * 1024 ? 1 : 0)} KB`;
-  return `${(value / 1024 / 1024).toFixed(1)} MB`;
-}
-
-/** "830", "12.4k", "1.2M": tokens are never read to the last digit. */
-export function tokens(value: number): string {
-  if (value < 1000) return String(value);
-  if (value < 1_000_000) return `${(value / 1000).toFixed(value < 100_000 ? 1 : 0)}k`;
-  return `${(value / 1_000_000).toFixed(1)}M`;
-}
-
-export function money(usd: number): string {
-  if (usd === 0) return "$0";
-  return usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
-}
-
-/** "1.2 %" is nobody's business: whole per cent. */
-export function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
-}
-
-/** A sentence of the server, which quotes names as programmers do. */
-export function said(message: string): string {
-  return message.replace(/`([^`\n]+)`/g, "“$1”");
-}
-
-/** A path this long pushes what matters out of sight. */
-const LONG_PATH_CHARS = 48;
-
-/** A sentence or a command with its long paths made short: a home is "~", and of what lies far down only the end stays. */
-export function shortPaths(words: string): string {
-  return words.replace(/(^|[\s="“`])(\/[^\s"“”`]+)/g, (_, before: string, path: string) => {
-    const near = path.replace(/^\/(?:home\/[^/]+|Users\/[^/]+|root)(?=\/)/, "~");
-    const parts = near.split("/");
-    return before + (near.length > LONG_PATH_CHARS && parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : near);
-  });
-}
-
-export function clock(ts: number): string {
-  return clockFormat.format(ts);
-}
-
-export function exactTime(ts: number): string {
-  return exactFormat.format(ts);
-}
-
-export function startOfDay(ts: number): number {
-  return new Date(ts).setHours(0, 0, 0, 0);
-}
-
-/** "Today", "Yesterday", "Tuesday", "4 November", "4 November 2025". */
-export function day(ts: number, now: number): string {
-  const days = Math.round((startOfDay(now) - startOfDay(ts)) / DAY_MS);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  if (days < 7) return weekdayFormat.format(ts);
-  return new Date(ts).getFullYear() === new Date(now).getFullYear() ? dayFormat.format(ts) : yearDayFormat.format(ts);
-}
-
-/** "now", "4 min", "3 h", "Tue", "4 Nov": for a narrow column. */
-export function ago(ts: number, now: number): string {
-  const past = now - ts;
-  if (past < MINUTE_MS) return "now";
-  if (past < HOUR_MS) return `${Math.floor(past / MINUTE_MS)} min`;
-  if (startOfDay(now) === startOfDay(ts)) return `${Math.floor(past / HOUR_MS)} h`;
-  if (past < 6 * DAY_MS) return weekdayFormat.format(ts).slice(0, 3);
-  return shortDayFormat.format(ts);
-}
-
-/** "14:02", "Tuesday, 14:02", "4 November, 14:02". */
-export function dayAndClock(ts: number, now: number): string {
-  return startOfDay(now) === startOfDay(ts) ? clock(ts) : `${day(ts, now)}, ${clock(ts)}`;
-}
-
-/** "exit 1"; below zero it is the signal that ended the program. */
-export function exit(code: number): string {
-  return code < 0 ? `killed by signal ${-code}` : `exit ${code}`;
-}
-
-/** "a", "a and b", "a, b and c". */
-export function list(...words: (string | false)[]): string {
-  const said = words.filter((word) => word !== false);
-  return said.length < 2 ? (said[0] ?? "") : `${said.slice(0, -1).join(", ")} and ${said.at(-1)}`;
-}
+import { list } from "./sentences";
 
 export const text = {
   name: "Palaver",
@@ -171,7 +49,6 @@ export const text = {
     browse: "Browse all",
     copy: "Offline copy",
     archived: "archived",
-    cancel: "Cancel",
     status: {
       waiting: (n: number) => (n > 1 ? `${n} requests wait for you` : "waits for you"),
       running: "working",
@@ -328,7 +205,6 @@ export const text = {
     regenerateFrom: "Answer again from here",
     branch: "Branch from here",
     branchFailed: "The branch could not be made.",
-    cancel: "Cancel",
     menu: "Message actions",
     more: "Show all",
     less: "Show less",
@@ -377,8 +253,6 @@ export const text = {
     exit,
     background: "left running in the background",
     lines: (n: number) => count(n, "line"),
-    took: (ms: number) => `took ${duration(ms)}`,
-    unknown: "Tool",
     added: (n: number) => `+${number(n)}`,
     removed: (n: number) => `−${number(n)}`,
     explored: "Explored",
@@ -435,7 +309,6 @@ export const text = {
   error: { other: "The turn failed" },
 
   plan: {
-    heading: "Plan",
     progress: (done: number, all: number, skipped: number) => `${done} of ${all} done${skipped > 0 ? `, ${skipped} skipped` : ""}`,
   },
 

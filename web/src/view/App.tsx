@@ -4,7 +4,8 @@
  */
 
 import { Suspense, useCallback, useEffect, useMemo, useState } from "react";
-import { said, text } from "../text";
+import { said } from "../sentences";
+import { text } from "../text";
 import { Announcer } from "./announcer/Announcer";
 import { ConnectionBanner } from "./connection/ConnectionBanner";
 import { Conversation } from "./conversation/Conversation";

@@ -3,8 +3,9 @@
 import { useCallback, useEffect, useRef, useState, type FormEvent } from "react";
 import type { AgentShown } from "../../protocol/agents";
 import { asApiError } from "../../transport/api";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
 import { words } from "../../text.agents";
+import { later } from "../../text.later";
 import { Confirm } from "../frame/Confirm";
 import { useFresh, useLaterApi } from "../frame/fresh";
 import { ScreenFrame } from "../frame/ScreenFrame";
@@ -117,7 +118,7 @@ function Editing({ agent }: { agent: AgentShown | null }) {
           {errors.form ?? (dirty ? words.form.unsaved : agent === null ? "" : words.form.unchanged)}
         </p>
         <ScreenLink to="/agents" className="button">
-          {text.list.cancel}
+          {later.settings.cancel}
         </ScreenLink>
         <button type="submit" className="button primary" aria-disabled={saving || disabled || !dirty}>
           {saving ? words.form.saving : agent === null ? words.form.make : words.form.save}

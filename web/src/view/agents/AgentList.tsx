@@ -3,7 +3,8 @@
 import { useCallback, useState } from "react";
 import type { Listed, ProjectEntry } from "../../protocol/agents";
 import { asApiError } from "../../transport/api";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { words } from "../../text.agents";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";

@@ -6,7 +6,9 @@
 import { useCallback, useState, type ReactNode } from "react";
 import type { AgentShown, Listed, ServerShown } from "../../protocol/agents";
 import { asApiError } from "../../transport/api";
-import { money, said, text } from "../../text";
+import { money } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { words } from "../../text.agents";
 import { visible } from "../controls/visible";
 import { useFresh, useLaterApi } from "../frame/fresh";

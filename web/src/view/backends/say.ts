@@ -1,7 +1,9 @@
 /** A backend in words: which state it is in, what it can do, what a try of it came to. Pure. */
 
 import type { BackendEntry, Trial } from "../../transport/api.later";
-import { count, duration, said, text } from "../../text";
+import { count, duration } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 
 export type BackendState = keyof typeof later.backends.states;

@@ -4,7 +4,8 @@ import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent }
 import type { Listing } from "../../protocol/events.gen";
 import type { ListPage } from "../../protocol/wire";
 import { merged } from "../../model/listing";
-import { ago, exactTime, startOfDay, text } from "../../text";
+import { ago, exactTime, startOfDay } from "../../measures";
+import { text } from "../../text";
 import { browse as words } from "../../text.browse";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";

@@ -2,7 +2,8 @@
 
 import { useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
-import { dayAndClock, exactTime, money, text } from "../../text";
+import { dayAndClock, exactTime, money } from "../../measures";
+import { text } from "../../text";
 import { browse as words } from "../../text.browse";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";

@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from "react";
 import type { AgentEntry } from "../../protocol/wire";
-import { said, shortPaths, text } from "../../text";
+import { said, shortPaths } from "../../sentences";
+import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask } from "../keys";

@@ -1,7 +1,8 @@
 /** The box people write in: grows with its text, takes images, says what is wrong before anything is sent. */
 
 import { Suspense, useCallback, useEffect, useImperativeHandle, useRef, useState, type KeyboardEvent, type ReactNode, type Ref } from "react";
-import { bytes, text } from "../../text";
+import { bytes } from "../../measures";
+import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isMac, isTyping } from "../keys";
 import { Completion } from "../later";

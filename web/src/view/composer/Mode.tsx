@@ -1,7 +1,8 @@
 /** How freely the agent may act in this conversation. Applies from its next step; the server holds and enforces it. */
 
 import { Suspense, useState } from "react";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { ask } from "../keys";

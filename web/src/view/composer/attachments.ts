@@ -2,7 +2,8 @@
 
 import { useCallback, useEffect, useState } from "react";
 import type { Part } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { useStore } from "../store";
 
 // The server's own bounds (docs/operating.md): said before anything is sent.

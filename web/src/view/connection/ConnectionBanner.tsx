@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from "react";
 import type { Connection } from "../../transport/connection";
-import { clock, dayAndClock, text } from "../../text";
+import { clock, dayAndClock } from "../../measures";
+import { text } from "../../text";
 import { useSeconds } from "../controls/now";
 import { usePick, useStore } from "../store";
 

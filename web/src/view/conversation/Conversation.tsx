@@ -1,7 +1,8 @@
 /** One conversation on the page: header, transcript, and the dock with everything that waits or is being written. */
 
 import { Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";

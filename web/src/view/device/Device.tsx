@@ -3,7 +3,8 @@
 import { useCallback, useEffect, useState } from "react";
 import { copySize, clearCopy } from "../../offline/copy";
 import { canKeep, installable, isWanted, want } from "../../offline/keeper";
-import { dayAndClock, text } from "../../text";
+import { dayAndClock } from "../../measures";
+import { text } from "../../text";
 import { device as words } from "../../text.device";
 import { CheckField } from "../frame/Fields";
 import { ScreenFrame } from "../frame/ScreenFrame";

@@ -2,7 +2,8 @@
 
 import { useEffect, useId, useState } from "react";
 import { encode } from "uqr";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { device as words } from "../../text.device";
 import { asApiError, type ApiError } from "../../transport/api";
 import { Copy } from "../controls/Copy";

@@ -3,7 +3,9 @@
 import { useEffect, useRef } from "react";
 import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
-import { elapsed, said, text } from "../../text";
+import { elapsed } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
 import { usePick, usePicked, useWaitsBelow } from "../store";

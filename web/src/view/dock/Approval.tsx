@@ -2,7 +2,7 @@
 
 import { useCallback, useState } from "react";
 import type { Offer, Request, Scope } from "../../protocol/events.gen";
-import { elapsed } from "../../text";
+import { elapsed } from "../../measures";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";

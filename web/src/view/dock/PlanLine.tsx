@@ -16,7 +16,7 @@ export default function PlanLine({ id }: { id: string }) {
   const current = plan.items.find((item) => item.status === "in_progress");
   const progress = text.plan.progress(count("done"), plan.items.length, count("skipped"));
   return (
-    <section className="plan-line" aria-label={text.plan.heading}>
+    <section className="plan-line" aria-label={later.plan.heading}>
       <button
         type="button"
         className="tool-line"
@@ -26,7 +26,7 @@ export default function PlanLine({ id }: { id: string }) {
         <span className="tool-icon">
           <Icon name="plan" />
         </span>
-        <span className="tool-verb">{text.plan.heading}</span>
+        <span className="tool-verb">{later.plan.heading}</span>
         <span className="tool-object">{plainly(current?.title ?? plan.summary)}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />

@@ -49,7 +49,7 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
         <span>{later.planRequest.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
-      <div className="request-scroll" tabIndex={0} role="group" aria-label={text.plan.heading}>
+      <div className="request-scroll" tabIndex={0} role="group" aria-label={later.plan.heading}>
         {plan && <p className="plan-summary">{plainly(plan.summary)}</p>}
         {plan && plan.items.length > 0 && <PlanItems items={plan.items} />}
         {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import type { Process } from "../../protocol/events.gen";
-import { elapsed } from "../../text";
+import { elapsed } from "../../measures";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";

@@ -6,7 +6,7 @@
 import { useCallback, useEffect, useState } from "react";
 import type { CommandBody } from "../../model/store";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { ask } from "../keys";
 import { usePick, useStore } from "../store";

@@ -2,7 +2,6 @@
 
 import { kindOf } from "../../model/toolkind";
 import type { Request } from "../../protocol/events.gen";
-import { text } from "../../text";
 import { later } from "../../text.later";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
@@ -10,7 +9,7 @@ import { objectOf } from "../tools/say";
 /** What an approval would allow: "run a command", "change a file: src/x.py". */
 export function whatOf(request: Request): string {
   const { kinds } = later.approval;
-  if (request.tool === null) return visible(request.title ?? text.tool.unknown);
+  if (request.tool === null) return visible(request.title ?? later.tool.unknown);
   const kind = kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
     const object = visible(objectOf(request.tool, request.input));

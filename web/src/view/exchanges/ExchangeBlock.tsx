@@ -2,7 +2,8 @@
 
 import { renderMarkdown } from "../../model/markdown";
 import type { Exchange, ToolBlock } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { useConversationId } from "../conversation/scope";
@@ -80,7 +81,7 @@ function Body({ place, block, exchange, name }: ExchangeBlockProps & { name: str
         {block.error && <p className="tool-error">{said(block.error.message)}</p>}
       </div>
       <p className="work-foot">
-        <span>{text.join(calls !== null && later.exchange.calls(calls), outcome.durationMs !== null && text.tool.took(outcome.durationMs))}</span>
+        <span>{text.join(calls !== null && later.exchange.calls(calls), outcome.durationMs !== null && later.tool.took(outcome.durationMs))}</span>
         {exchange.conversation && (
           <>
             <button type="button" className="link-button" aria-expanded={watching} onClick={() => setWatching(!watching)}>

@@ -2,7 +2,8 @@
 
 import { useCallback, useState, type KeyboardEvent } from "react";
 import type { TreeEntry } from "../../protocol/agents";
-import { bytes, said } from "../../text";
+import { bytes } from "../../measures";
+import { said } from "../../sentences";
 import { words } from "../../text.agents";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";

@@ -7,7 +7,7 @@ import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEv
 import { findInMessages } from "../../model/find";
 import type { Search } from "../../model/search";
 import type { Message } from "../../protocol/events.gen";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";

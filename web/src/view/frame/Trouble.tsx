@@ -1,7 +1,7 @@
 /** What could not be had from the server: why, and a way to try again. */
 
 import type { ApiError } from "../../transport/api";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 

@@ -1,6 +1,6 @@
 /** A sentence of the server: what it quotes as code is shown as code, and a lone command can be copied. */
 
-import { shortPaths } from "../../text";
+import { shortPaths } from "../../sentences";
 import { later } from "../../text.later";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";

@@ -2,7 +2,8 @@
 
 import { Suspense, useEffect, useId, useRef, useState, type PointerEvent } from "react";
 import type { State } from "../../protocol/events.gen";
-import { money, percent, text } from "../../text";
+import { money, percent } from "../../measures";
+import { text } from "../../text";
 import { FilesDialog, MeterBox } from "../later";
 import { usePicked } from "../store";
 

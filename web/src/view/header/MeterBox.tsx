@@ -1,7 +1,8 @@
 /** The numbers behind the meter: what fills the context, tokens, cost, changed files. */
 
 import type { ContextMeter, State } from "../../protocol/events.gen";
-import { money, text, tokens } from "../../text";
+import { money, tokens } from "../../measures";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { usePicked } from "../store";
 import { shareOf } from "./Meter";

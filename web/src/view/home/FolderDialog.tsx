@@ -1,7 +1,7 @@
 /** A folder of the server, chosen by walking to it: those worked in before, or down from where one is. */
 
 import { useCallback, useState } from "react";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { words } from "../../text.agents";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";

@@ -2,7 +2,9 @@
 
 import { useSyncExternalStore } from "react";
 import type { FoundHistory, LaterApi } from "../../transport/api.later";
-import { bytes, count, day, number, said, text } from "../../text";
+import { bytes, count, day, number } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { useMinutes } from "../controls/now";
 import { useLaterApi } from "../frame/fresh";

@@ -1,7 +1,8 @@
 /** What an import came to, or would: counted file by file, and said. Pure. */
 
 import type { Advance } from "../../transport/api.later";
-import { count, list, number } from "../../text";
+import { count, number } from "../../measures";
+import { list } from "../../sentences";
 import { later } from "../../text.later";
 
 export interface Tally {

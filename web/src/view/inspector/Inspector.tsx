@@ -5,7 +5,8 @@
 
 import { useDeferredValue, useEffect, useMemo, useState, type ReactNode } from "react";
 import type { Entry, EventLog } from "../../model/eventlog";
-import { exactTime, text } from "../../text";
+import { exactTime } from "../../measures";
+import { text } from "../../text";
 import { clockSeconds, inspector as words } from "../../text.inspector";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";

@@ -3,7 +3,7 @@
 import { memo, useEffect, useLayoutEffect, useRef, type KeyboardEvent } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { gistOf, type LogRow } from "../../model/eventlog";
-import { exactTime, number } from "../../text";
+import { exactTime, number } from "../../measures";
 import { clockSeconds, inspector as words } from "../../text.inspector";
 import { visible } from "../controls/visible";
 

@@ -7,7 +7,7 @@ import type { MarkdownBook } from "../../model/markdown";
 import { RowBook } from "../../model/rowbook";
 import type { OpenConversation, Store } from "../../model/snapshot";
 import type { State } from "../../protocol/events.gen";
-import { startOfDay } from "../../text";
+import { startOfDay } from "../../measures";
 
 /** Rows are made anew for a moment that is not the next one; texts are kept, since most are the same. */
 export function viewOf(id: string, state: State, markdown: MarkdownBook): OpenConversation {

@@ -1,6 +1,5 @@
 /** Deleting is final for every device, so it is asked once more. */
 
-import { text } from "../../text";
 import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 
@@ -17,7 +16,7 @@ export default function ConfirmRemoval({ title, onCancel, onConfirm }: ConfirmRe
       <p>{later.removal.body(title)}</p>
       <div className="confirm-bar">
         <button type="button" className="button" autoFocus onClick={onCancel}>
-          {text.list.cancel}
+          {later.removal.no}
         </button>
         <button type="button" className="button danger" onClick={onConfirm}>
           {later.removal.yes}

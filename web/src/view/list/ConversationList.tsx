@@ -1,7 +1,8 @@
 /** All conversations: those that wait for you first. One box searches titles and everything ever said. */
 
 import { Suspense, useEffect, useRef, useState } from "react";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon, type IconName } from "../controls/Icon";
 import { Mark } from "../controls/Mark";

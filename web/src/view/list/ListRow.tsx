@@ -2,7 +2,9 @@
 
 import { memo, Suspense, useState } from "react";
 import type { Listing } from "../../protocol/events.gen";
-import { ago, exactTime, said, text } from "../../text";
+import { ago, exactTime } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";

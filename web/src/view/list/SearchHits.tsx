@@ -1,6 +1,7 @@
 /** Where a search was found: each hit with its surroundings; choosing one opens the conversation at that message. */
 
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { addressOf } from "../route";

@@ -5,6 +5,7 @@ import type { Listed, MissionView } from "../../protocol/agents";
 import { asApiError } from "../../transport/api";
 import { text } from "../../text";
 import { words } from "../../text.agents";
+import { later } from "../../text.later";
 import { Confirm } from "../frame/Confirm";
 import { AreaField, CheckField, TextField } from "../frame/Fields";
 import { useFresh, useLaterApi } from "../frame/fresh";
@@ -117,7 +118,7 @@ export function MissionForm({ project, before, onSet, onCancel }: MissionFormPro
       )}
       <div className="card-bar is-end">
         <button type="button" className="button small" onClick={onCancel}>
-          {text.list.cancel}
+          {later.settings.cancel}
         </button>
         <button type="submit" className="button small primary" aria-disabled={phase === "setting"}>
           {phase === "setting" ? words.missions.saving : words.missions.save}

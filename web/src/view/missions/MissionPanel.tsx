@@ -3,7 +3,9 @@
 import { useCallback, useState } from "react";
 import type { MissionAgent, MissionView, PastMission } from "../../protocol/agents";
 import { asApiError } from "../../transport/api";
-import { day, said, text } from "../../text";
+import { day } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { words } from "../../text.agents";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";

@@ -2,7 +2,8 @@
 
 import { useCallback } from "react";
 import type { ProjectEntry } from "../../protocol/agents";
-import { ago, text } from "../../text";
+import { ago } from "../../measures";
+import { text } from "../../text";
 import { words } from "../../text.agents";
 import { Icon } from "../controls/Icon";
 import { useMinutes } from "../controls/now";

@@ -4,7 +4,8 @@
  */
 
 import type { Command } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
 import { Icon } from "../controls/Icon";
 import { usePick, useStore } from "../store";

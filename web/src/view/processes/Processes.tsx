@@ -3,7 +3,9 @@
 import { useCallback, useState } from "react";
 import { asApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
-import { elapsed, said, text } from "../../text";
+import { elapsed } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";

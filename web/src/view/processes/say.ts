@@ -2,7 +2,8 @@
 
 import type { ApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
-import { elapsed, said } from "../../text";
+import { elapsed } from "../../measures";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 
 /** The same process in two answers: a number is used again by the system one day, hence the time. */

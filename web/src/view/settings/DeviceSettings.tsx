@@ -1,7 +1,8 @@
 /** The settings of this browser: looks, listening, notices, keys; and what its owner always allows, which the server keeps. */
 
 import { useCallback, useRef, useState, type ReactNode } from "react";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { settings } from "../../text.settings";
 import { asApiError } from "../../transport/api";
 import type { StandingGrant } from "../../transport/api.later";

@@ -6,7 +6,8 @@
 import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError } from "../../transport/api";
 import type { Grant } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";

@@ -3,7 +3,9 @@
 import { useEffect, useRef, useState } from "react";
 import { asApiError, type ApiError } from "../../transport/api";
 import { fetchExport, FORMATS, type Format } from "../../transport/export";
-import { bytes, said, text } from "../../text";
+import { bytes } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { share as words } from "../../text.browse";
 import { copyText } from "../controls/Copy";
 import { Dialog } from "../controls/Dialog";

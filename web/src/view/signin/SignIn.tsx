@@ -3,7 +3,7 @@
 import { useEffect, useState, type FormEvent } from "react";
 import type { SessionState } from "../../model/store";
 import { clearCopy } from "../../offline/copy";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";

@@ -5,7 +5,8 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import type { Row } from "../../model/rows";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { ConversationIdContext, useConversationId } from "../conversation/scope";
 import { Icon } from "../controls/Icon";

@@ -2,7 +2,7 @@
 
 import { waitingIn } from "../../model/attention";
 import type { Subagent, ToolBlock } from "../../protocol/events.gen";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";

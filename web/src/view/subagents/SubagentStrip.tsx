@@ -2,7 +2,7 @@
 
 import { isBelow } from "../../model/attention";
 import type { Subagent } from "../../protocol/events.gen";
-import { elapsed } from "../../text";
+import { elapsed } from "../../measures";
 import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";

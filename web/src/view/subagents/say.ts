@@ -1,7 +1,8 @@
 /** A subagent in words: what state it is in, for how long, what it cost. Pure. */
 
 import type { Subagent } from "../../protocol/events.gen";
-import { duration, money, text } from "../../text";
+import { duration, money } from "../../measures";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { plainly } from "../controls/visible";
 

@@ -3,7 +3,9 @@
 import { useMemo, type ReactNode } from "react";
 import { kindOf, type ToolKind } from "../../model/toolkind";
 import type { Answer, Message, PlanItem, ToolBlock } from "../../protocol/events.gen";
-import { bytes, clock, exactTime, number, said, text } from "../../text";
+import { bytes, clock, exactTime, number } from "../../measures";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { blobUrl } from "../../transport/api";
 import { useConversationId } from "../conversation/scope";
@@ -250,7 +252,7 @@ function Footer({ block }: { block: ToolBlock }) {
   const words = [
     block.exit_code !== null && text.tool.exit(block.exit_code),
     block.started_at !== null && later.tool.startedAt(clock(block.started_at)),
-    took !== null && text.tool.took(took),
+    took !== null && later.tool.took(took),
     request?.resolution && sayResolution(request, me),
   ];
   const line = text.join(...words);

@@ -4,7 +4,8 @@
  */
 
 import type { ToolBlock } from "../../protocol/events.gen";
-import { said, text } from "../../text";
+import { said } from "../../sentences";
+import { text } from "../../text";
 import type { IconName } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { total } from "../../model/changes";

@@ -2,7 +2,8 @@
 
 import { Suspense } from "react";
 import type { TextRow } from "../../model/rows";
-import { bytes, text } from "../../text";
+import { bytes } from "../../measures";
+import { text } from "../../text";
 import { blobUrl } from "../../transport/api";
 import { usePageActions } from "../actions";
 import { useConversationId } from "../conversation/scope";

@@ -6,7 +6,6 @@
 import { useEffect, useRef } from "react";
 import type { UserRow } from "../../model/rows";
 import type { Part } from "../../protocol/events.gen";
-import { text } from "../../text";
 import { later } from "../../text.later";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
@@ -66,7 +65,7 @@ export default function EditMessage({ row }: { row: UserRow }) {
           {isWhole ? later.edit.hint : failed ? later.edit.failed : later.edit.loading}
         </span>
         <button type="button" className="button quiet small" onClick={() => setEditing(null)}>
-          {text.message.cancel}
+          {later.edit.cancel}
         </button>
         <button type="button" className="button primary small" onClick={send} disabled={!isWhole}>
           {later.edit.send}

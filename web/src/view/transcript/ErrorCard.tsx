@@ -1,7 +1,7 @@
 /** A turn that failed: what happened, what to do about it, and the way there. */
 
 import type { ErrorRow } from "../../model/rows";
-import { said } from "../../text";
+import { said } from "../../sentences";
 import { later } from "../../text.later";
 import { useConversationId } from "../conversation/scope";
 import { Icon } from "../controls/Icon";

@@ -1,7 +1,8 @@
 /** What stands between messages: days, interruptions, notes by nobody in particular. */
 
 import type { DayRow, InterruptedRow, NoteRow } from "../../model/rows";
-import { clock, day, exactTime, text } from "../../text";
+import { clock, day, exactTime } from "../../measures";
+import { text } from "../../text";
 import { useScope } from "../conversation/scope";
 import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";

@@ -1,7 +1,8 @@
 /** An agent's thinking: one line with its time; opens to the text. */
 
 import type { ThinkingRow } from "../../model/rows";
-import { elapsed, text } from "../../text";
+import { elapsed } from "../../measures";
+import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
 import { plainly } from "../controls/visible";

@@ -10,7 +10,8 @@ import { type CustomContainerComponentProps, Virtualizer, type VirtualizerHandle
 import { FOLLOWING, follow, type FollowEvent } from "../../model/follow";
 import { freshFrom } from "../../model/left";
 import type { OpenConversation } from "../../model/store";
-import { startOfDay, text } from "../../text";
+import { startOfDay } from "../../measures";
+import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
 import type { Place } from "../route";

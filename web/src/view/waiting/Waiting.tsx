@@ -2,7 +2,8 @@
 
 import { useEffect, useRef, useState } from "react";
 import type { WaitingRequest } from "../../protocol/wire";
-import { ago, exactTime, text } from "../../text";
+import { ago, exactTime } from "../../measures";
+import { text } from "../../text";
 import { later } from "../../text.later";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
