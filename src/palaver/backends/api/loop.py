@@ -138,7 +138,7 @@ class _Loop:
         self._began_ms = turn.now_ms()
 
     def _settings(self) -> Settings:
-        """As they are now: a person may change them while the turn runs."""
+        """As they are now: a person may change them while the turn runs, all but the model."""
         return settings_of({**self._turn.agent.params, **self._turn.params})
 
     def _mode(self) -> Mode:
@@ -255,11 +255,10 @@ class _Loop:
         return plan_of("\n\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
 
     def _routed(self) -> Route:
-        """The same for all steps, with what was given up on the way, until somebody chooses another model."""
-        settings, agent = self._settings(), self._turn.agent
-        route = route_of(self._choose, settings.model or agent.model, settings.fallbacks, agent.fallbacks)
-        if self._route is None or self._route.names != route.names:
-            self._route = route
+        """The same for all steps, with what was given up on the way. A model that is chosen meanwhile is the next turn's."""
+        if self._route is None:
+            settings, agent = self._settings(), self._turn.agent
+            self._route = route_of(self._choose, settings.model or agent.model, settings.fallbacks, agent.fallbacks)
         return self._route
 
     async def _request(self, candidate: Candidate) -> ModelRequest:

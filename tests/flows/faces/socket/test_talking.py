@@ -382,8 +382,8 @@ async def test_model_that_is_set_counts_from_the_next_turn(tmp_path: Path) -> No
     async with engine(tmp_path) as work:
         session = await work.server.create()
         async with subscribed(work.server, session) as one:
-            await ask(one, session, "!gate go\n!say First, marmalade.")
-            await work.provider.received(1)
+            await ask(one, session, "!list .\n!gate go\n---\n!say First, marmalade.")
+            await work.provider.gates.reached("go")
             await one.say("set_session_model", sessionId=session, model="scripted-2")
             changed = (await one.until(lambda frame: "model" in frame))[-1]
             work.provider.gates.open("go")
@@ -392,7 +392,7 @@ async def test_model_that_is_set_counts_from_the_next_turn(tmp_path: Path) -> No
             await one.until(lambda frame: frame.get("text") == "Second." and frame["type"] == "text_done")
         models = [body["model"] for body in bodies(work, "marmalade")]
     assert (changed["type"], changed["model"]) == ("session_updated", "scripted-2")
-    assert models == ["scripted", "scripted-2"]
+    assert models == ["scripted", "scripted", "scripted-2"]
 
 
 # -- who may
