@@ -54,6 +54,7 @@ ActionName = Literal[
     "queue",
     "files",
     "inspector",
+    "export",
     "rename",
     "branch",
     "archive",

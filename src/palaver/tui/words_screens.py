@@ -5,7 +5,7 @@ The rest is in `words`; the same words as the page's (`web/src/text.ts`, `text.l
 
 from typing import Final
 
-from palaver.tui.words import count, number
+from palaver.tui.words import count, number, size
 
 CLOSE = "close"
 AGAIN = "try again"
@@ -191,6 +191,7 @@ class Actions:
         "queue": "Go to the queued messages",
         "files": "Changed files",
         "inspector": "Events of this conversation",
+        "export": "Export …",
         "rename": "Rename conversation",
         "branch": "Branch this conversation",
         "archive": "Archive conversation",
@@ -263,6 +264,37 @@ class WholeText:
     @staticmethod
     def cut(shown: str, total: str) -> str:
         return f"Showing {shown} of {total}. The page of the server has all of it."
+
+
+class Export:
+    LABEL = "Export conversation"
+    LEAD = (
+        "A file of your own, to read, to send on, or to bring back with “palaver import”. Secrets that Palaver knows are taken "
+        "out. Look through the file before you give it away: what was said in it is in it."
+    )
+    FORMATS: Final = {
+        "html": ("Page", "one HTML file, to send on or to print"),
+        "markdown": ("Markdown", "to read and to edit"),
+        "jsonl": ("Event log (JSONL)", "every event as it is stored"),
+        "trajectory": ("Trajectory (JSON)", "for other programs"),
+    }
+    FILE = "File on this machine"
+    SAVE = "save"
+    NEXT = "next field"
+    THERE_ALREADY = "There is a file of that name already. Give another one."
+    FAILED = "The file could not be made."
+
+    @staticmethod
+    def preparing(size_bytes: int) -> str:
+        return f"Preparing, {size(size_bytes)} so far …" if size_bytes else "Preparing …"
+
+    @staticmethod
+    def saved(came_to: str, path: str) -> str:
+        return f"Saved, {came_to}: {path}"
+
+    @staticmethod
+    def unwritten(why: str) -> str:
+        return f"The file could not be written: {why}. Give another place."
 
 
 class Agents:

@@ -6,7 +6,7 @@ tracking id of a query is the id of its message, known before its turn begins.
 
 import re
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal
 
 from litestar import Request, get
@@ -15,7 +15,8 @@ from litestar.types import ASGIApp
 from msgspec import Struct
 
 from palaver.core.evolve import evolve
-from palaver.errors import Invalid, NotFound
+from palaver.core.state import open_requests
+from palaver.errors import CallerError, Invalid, NotFound
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
@@ -248,18 +249,35 @@ async def permission(data: JSONBody[PermissionResponse], request: StreamRequest,
     if found is None:
         raise NotFound("No such permission request waits: it was answered, has expired, or never was.")
     row, known = found
-    if response == "always_allow" and known.kind == "approval" and known.tool:
-        await server.agents.book.allow_tool(known.agent or row.agent, known.tool)
+    agent, origin = known.agent or row.agent, origin_of(request, "stream")
+    lasting = known.tool if response == "always_allow" and known.kind == "approval" else None
+    if lasting:
+        await server.agents.book.allow_tool(agent, lasting)
     answer = ResolveRequest(
         request=known.id,
         verdict="deny" if response == "deny" else "allow",
         answers=data.answers or (),
         text=data.message,
     )
-    accepted = await server.directory.command(row.id, answer, origin_of(request, "stream"))
+    accepted = await server.directory.command(row.id, answer, origin)
+    if lasting:
+        await _let_through(lasting, agent, origin, server)
     if not accepted.applied:
         raise NotFound("No such permission request waits: somebody else was faster.")
     return Success()
+
+
+async def _let_through(tool: str, agent: str, origin: Origin, server: ServerParts) -> None:
+    """Calls that were asked for before the lasting yes have it too: neither it nor a rule would ask for them again."""
+    waiting = [
+        (state.conversation, known.id)
+        for state in server.directory.at_work()
+        for known in open_requests(state)
+        if state.turn and known.call and (known.tool, known.agent or state.agent) == (tool, agent)
+    ]
+    for conversation, request in waiting:
+        with suppress(CallerError):  # Somebody was faster.
+            await server.directory.command(conversation, ResolveRequest(request=request, verdict="allow"), origin)
 
 
 @json_post("/api/chat/cancel", "send", "stream_cancel", "stream")

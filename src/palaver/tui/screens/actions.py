@@ -49,6 +49,7 @@ _HERE: Final[tuple[ActionName, ...]] = (
     "rename",
     "branch",
     "inspector",
+    "export",
     "end",
     "start",
     "copy_answer",

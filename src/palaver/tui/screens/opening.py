@@ -6,6 +6,7 @@ if sheet := screen_for(action, Where(client, clock, state, names)):
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from palaver.client.client import Client
 from palaver.clock import Clock
@@ -14,6 +15,7 @@ from palaver.tui.intents import ActionName
 from palaver.tui.screens.agents import AgentsScreen, BackendsScreen
 from palaver.tui.screens.choose import ChooseMode, ConfirmDelete, Rename
 from palaver.tui.screens.conversations import ConversationList
+from palaver.tui.screens.export import ExportConversation
 from palaver.tui.screens.files import ChangedFiles
 from palaver.tui.screens.frame import Sheet
 from palaver.tui.screens.inspector import EventInspector
@@ -78,6 +80,8 @@ def _of_conversation(action: ActionName, client: Client, state: State) -> Sheet 
             return ChangedFiles(state)
         case "inspector":
             return EventInspector(client, state.conversation)
+        case "export":
+            return ExportConversation(client, state, Path.cwd())
         case "mode":
             return ChooseMode(state)
         case "rename":

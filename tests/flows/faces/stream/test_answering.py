@@ -229,6 +229,23 @@ async def test_always_allow_counts_for_the_next_call_and_for_other_turns_and_is_
         assert (agent["description"], agent["allowedTools"]) == ("Mine", ["write"])
 
 
+async def test_always_allow_is_the_answer_to_every_call_of_that_tool_that_waits(tmp_path: Path) -> None:
+    both = f'{EDIT}\n!tool write {{"path": "b.txt", "content": "two"}}'
+    async with (
+        engine(tmp_path) as work,
+        asked(work.server, message='!tool write {"path": "c.txt", "content": "three"}') as other,
+        asked(work.server, message=both) as said,
+    ):
+        await until(other, "permission_request")
+        permission = (await until(said, "permission_request"))[-1][1]["id"]
+        await until(said, "permission_request")
+        body = {"permissionId": permission, "response": "always_allow"}
+        assert (await work.server.http.post("/api/chat/permission-response", json=body)).status_code == 200
+        rest = [one async for one in said] + [one async for one in other]
+    results = [part for _, data, _ in rest if data.get("type") == "user" for part in data["content"]]
+    assert [result["is_error"] for result in results] == [False, False, False]
+
+
 async def test_permission_that_nobody_answers_is_denied_after_five_minutes(tmp_path: Path) -> None:
     clock = ManualClock()
     async with engine(tmp_path, clock=clock) as work, asked(work.server, message=EDIT) as said:
