@@ -7,7 +7,7 @@ import type { BackendEntry, Trial } from "../../transport/api.later";
 import { ago, elapsed } from "../../measures";
 import { list, said } from "../../sentences";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Icon } from "../controls/Icon";
 import { Menu } from "../controls/Menu";
 import { useMinutes, useSeconds } from "../controls/now";
@@ -27,23 +27,23 @@ export default function Backends({ listShown, onShowList }: ScreenProps) {
   return (
     <ScreenFrame
       heading={text.screens.backends}
-      lead={later.backends.lead}
+      lead={places.backends.lead}
       listShown={listShown}
       onShowList={onShowList}
       buttons={
         <button type="button" className="button small" aria-disabled={loading} onClick={loading ? undefined : again}>
           <Icon name="retry" />
-          {loading ? later.backends.looking : later.backends.again}
+          {loading ? places.backends.looking : places.backends.again}
         </button>
       }
     >
-      {error && <Trouble heading={later.backends.failed} error={error} onAgain={again} />}
+      {error && <Trouble heading={places.backends.failed} error={error} onAgain={again} />}
       {!value && loading && (
         <p className="hint" role="status">
-          {later.backends.looking}
+          {places.backends.looking}
         </p>
       )}
-      {value?.length === 0 && <p className="hint">{later.backends.none}</p>}
+      {value?.length === 0 && <p className="hint">{places.backends.none}</p>}
       {value && value.length > 0 && (
         <ul className="cards">
           {readyFirst(value).map((backend) => (
@@ -89,7 +89,7 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
         </h2>
         <span className={`card-state is-${tone}`} role="status">
           <span className={`dot is-${tone}`} />
-          {trying?.phase === "running" ? <Testing since={trying.since} agent={nameOf(agents, trying.agent)} /> : later.backends.states[state]}
+          {trying?.phase === "running" ? <Testing since={trying.since} agent={nameOf(agents, trying.agent)} /> : places.backends.states[state]}
         </span>
         <TryButton agents={agents} busy={trying?.phase === "running"} ready={backend.ready} onTry={(agent) => void run(agent)} />
       </div>
@@ -98,7 +98,7 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
       </p>
       {!backend.ready && backend.fix && (
         <div className="card-fix">
-          <h3>{later.backends.whatToDo}</h3>
+          <h3>{places.backends.whatToDo}</h3>
           <Fix>{backend.fix}</Fix>
         </div>
       )}
@@ -106,13 +106,13 @@ function BackendCard({ backend, onTried }: { backend: BackendEntry; onTried: () 
       {!trying && backend.ready && backend.last_error && <LastError error={backend.last_error} />}
       {can.length > 0 && (
         <p className="card-quiet">
-          <span className="sr-only">{later.backends.can}: </span>
+          <span className="sr-only">{places.backends.can}: </span>
           {can.join(" · ")}
-          {lacks.length > 0 && ` · ${later.backends.lacks(list(...lacks))}`}
+          {lacks.length > 0 && ` · ${places.backends.lacks(list(...lacks))}`}
         </p>
       )}
       <p className="card-quiet card-users">
-        {agents.length === 0 ? later.backends.noAgents : later.backends.agents(list(...agents.map(({ name }) => name)))}
+        {agents.length === 0 ? places.backends.noAgents : places.backends.agents(list(...agents.map(({ name }) => name)))}
         {backend.processes > 0 && (
           <>
             {" · "}
@@ -152,19 +152,19 @@ function TryButton({ agents, busy, ready, onTry }: TryButtonProps) {
   if (only === undefined || !ready) return null;
   if (others.length === 0) {
     return (
-      <button type="button" className="button small" aria-label={later.backends.tryOnly(only.name)} aria-disabled={busy} onClick={busy ? undefined : () => onTry(only.id)}>
-        {later.backends.try}
+      <button type="button" className="button small" aria-label={places.backends.tryOnly(only.name)} aria-disabled={busy} onClick={busy ? undefined : () => onTry(only.id)}>
+        {places.backends.try}
       </button>
     );
   }
   return (
     <Menu
-      label={later.backends.try}
+      label={places.backends.try}
       className="button small"
       disabled={busy}
-      actions={agents.map(({ id, name }) => ({ label: later.backends.tryOne(name), onSelect: () => onTry(id) }))}
+      actions={agents.map(({ id, name }) => ({ label: places.backends.tryOne(name), onSelect: () => onTry(id) }))}
     >
-      {later.backends.try}
+      {places.backends.try}
       <span className="button-more">
         <Icon name="chevron" />
       </span>
@@ -176,9 +176,9 @@ function Testing({ since, agent }: { since: number; agent: string }) {
   const now = useSeconds();
   return (
     <>
-      <span className="sr-only">{later.backends.testing(agent)}</span>
+      <span className="sr-only">{places.backends.testing(agent)}</span>
       <span aria-hidden="true" className="tabular">
-        {text.join(later.backends.states.testing, elapsed(now - since))}
+        {text.join(places.backends.states.testing, elapsed(now - since))}
       </span>
     </>
   );
@@ -196,7 +196,7 @@ function Outcome({ trial }: { trial: Trial }) {
   }
   return (
     <div className="card-outcome is-trouble" role="alert">
-      <p className="is-bad">{later.backends.tryFailed}</p>
+      <p className="is-bad">{places.backends.tryFailed}</p>
       <p>{sayTrial(trial)}</p>
       {advice && <p className="hint">{advice}</p>}
     </div>
@@ -207,7 +207,7 @@ function LastError({ error }: { error: { message: string; ts: number } }) {
   const now = useMinutes();
   return (
     <p className="card-quiet">
-      {later.backends.lastError(ago(error.ts, now))} <span className="card-last">{said(error.message)}</span>
+      {places.backends.lastError(ago(error.ts, now))} <span className="card-last">{said(error.message)}</span>
     </p>
   );
 }

@@ -5,8 +5,9 @@ import { count, duration } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { later } from "../../text.later";
+import { places } from "../../text.places";
 
-export type BackendState = keyof typeof later.backends.states;
+export type BackendState = keyof typeof places.backends.states;
 
 /** A try of an agent on a backend: since when it runs, or what came of it. */
 export type Trying = { phase: "running"; agent: string; since: number } | { phase: "done"; agent: string; trial: Trial };
@@ -42,12 +43,12 @@ export function readyFirst(backends: readonly BackendEntry[]): BackendEntry[] {
 
 /** What it can do, as quiet words; empty when it never said. */
 export function abilitiesOf({ capabilities }: BackendEntry): string[] {
-  const words: Record<string, string> = later.backends.abilities;
+  const words: Record<string, string> = places.backends.abilities;
   return Object.entries(capabilities ?? {}).flatMap(([name, can]) => (can ? [words[name] ?? name.replaceAll("_", " ")] : []));
 }
 
 export function inabilitiesOf({ capabilities }: BackendEntry): string[] {
-  const words: Record<string, string> = later.backends.abilities;
+  const words: Record<string, string> = places.backends.abilities;
   return Object.entries(capabilities ?? {}).flatMap(([name, can]) => (can ? [] : [words[name] ?? name.replaceAll("_", " ")]));
 }
 
@@ -55,7 +56,7 @@ export function inabilitiesOf({ capabilities }: BackendEntry): string[] {
 export function summaryOf({ title, version, summary }: BackendEntry): string {
   if (version === null) return summary;
   const words = summary === `${title} ${version}` ? "" : summary;
-  return words.includes(version) ? words : text.join(words, later.backends.version(version));
+  return words.includes(version) ? words : text.join(words, places.backends.version(version));
 }
 
 export function processesOf({ processes }: BackendEntry): string {
@@ -64,8 +65,8 @@ export function processesOf({ processes }: BackendEntry): string {
 
 /** What came of a try, in a sentence; its answer apart. */
 export function sayTrial({ ok, duration_ms, error }: Trial): string {
-  if (ok) return later.backends.answered(duration(duration_ms));
-  return error?.message ? said(error.message) : later.backends.noReason;
+  if (ok) return places.backends.answered(duration(duration_ms));
+  return error?.message ? said(error.message) : places.backends.noReason;
 }
 
 /** What to do about a failure whose kind is known. */

@@ -8,7 +8,7 @@
 
 import { useEffect, useId, useLayoutEffect, useMemo, useState, type KeyboardEvent, type RefObject } from "react";
 import type { FileTree } from "../../protocol/agents";
-import { later } from "../../text.later";
+import { palette } from "../../text.palette";
 import type { LaterApi } from "../../transport/api.later";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
@@ -126,15 +126,15 @@ export default function Completion({ field, value, caret, project, conversation,
   return (
     <>
       <p className="sr-only" role="status">
-        {shown && (isFile ? later.complete.files(options.length) : later.complete.commands(options.length))}
+        {shown && (isFile ? palette.complete.files(options.length) : palette.complete.commands(options.length))}
       </p>
-      {isOpen && isFile && looking && options.length === 0 && <p className="complete hint">{later.complete.looking}</p>}
+      {isOpen && isFile && looking && options.length === 0 && <p className="complete hint">{palette.complete.looking}</p>}
       {shown && (
         <div
           id={id}
           className="complete"
           role="listbox"
-          aria-label={isFile ? later.complete.fileLabel : later.complete.commandLabel}
+          aria-label={isFile ? palette.complete.fileLabel : palette.complete.commandLabel}
           // It can be reached, since it scrolls; but the box keeps the focus, and the keyboard of a phone stays.
           tabIndex={0}
           onFocus={() => field.focus()}

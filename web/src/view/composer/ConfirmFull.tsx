@@ -1,6 +1,6 @@
 /** Full access is given once more: nothing asks after it. */
 
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Dialog } from "../controls/Dialog";
 
 interface ConfirmFullProps {
@@ -12,9 +12,9 @@ interface ConfirmFullProps {
 
 export default function ConfirmFull({ refusal, onCancel, onConfirm }: ConfirmFullProps) {
   return (
-    <Dialog label={later.full.heading} className="confirm" onClose={onCancel}>
-      <h2>{later.full.heading}</h2>
-      <p>{later.full.body}</p>
+    <Dialog label={asking.full.heading} className="confirm" onClose={onCancel}>
+      <h2>{asking.full.heading}</h2>
+      <p>{asking.full.body}</p>
       {refusal !== null && (
         <p className="is-bad" role="alert">
           {refusal}
@@ -22,10 +22,10 @@ export default function ConfirmFull({ refusal, onCancel, onConfirm }: ConfirmFul
       )}
       <div className="confirm-bar">
         <button type="button" className="button" autoFocus onClick={onCancel}>
-          {later.full.no}
+          {asking.full.no}
         </button>
         <button type="button" className="button danger" onClick={onConfirm}>
-          {later.full.yes}
+          {asking.full.yes}
         </button>
       </div>
     </Dialog>

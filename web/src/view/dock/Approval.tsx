@@ -3,7 +3,7 @@
 import { useCallback, useState } from "react";
 import type { Offer, Request, Scope } from "../../protocol/events.gen";
 import { elapsed } from "../../measures";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useSeconds } from "../controls/now";
@@ -41,26 +41,26 @@ export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: R
   useAnswerKeys(keyed, onDigit);
 
   const more: MenuAction[] = [
-    { label: later.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
-    { label: later.approval.denyStop, icon: "stop", danger: true, onSelect: () => reply({ verdict: "deny", then: "stop" }) },
+    { label: asking.approval.denyNote, icon: "edit", onSelect: () => setStage("noting") },
+    { label: asking.approval.denyStop, icon: "stop", danger: true, onSelect: () => reply({ verdict: "deny", then: "stop" }) },
   ];
 
   return (
     <>
       <h2 className="request-heading">
         <Icon name="shield" />
-        <span>{later.approval.asks(agent, whatOf(request))}</span>
+        <span>{asking.approval.asks(agent, whatOf(request))}</span>
       </h2>
       <Exactly request={request} />
       <p className="request-meta">
         {request.risk && <span className="is-wait">{visible(request.risk)}</span>}
-        {request.sandbox && <span>{later.approval.sandbox(request.sandbox)}</span>}
+        {request.sandbox && <span>{asking.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
       {stage === "noting" && (
         <NoteForm
-          label={later.approval.noteLabel}
-          submit={later.approval.noteSend}
+          label={asking.approval.noteLabel}
+          submit={asking.approval.noteSend}
           onSubmit={(note) => reply({ verdict: "deny", text: note })}
           onCancel={() => setStage("choosing")}
         />
@@ -76,7 +76,7 @@ export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: R
       {stage === "choosing" && (
         <div className="request-bar">
           <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow", scope: "once" })}>
-            {later.approval.once}
+            {asking.approval.once}
           </AnswerButton>
           {narrowest && (
             <AnswerButton
@@ -85,13 +85,13 @@ export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: R
               onTooSoon={onTooSoon}
               onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
             >
-              {isPlain ? later.approval.scope[narrowest] : later.approval.always}
+              {isPlain ? asking.approval.scope[narrowest] : asking.approval.always}
             </AnswerButton>
           )}
           <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny" })}>
-            {later.approval.deny}
+            {asking.approval.deny}
           </AnswerButton>
-          <Menu label={later.approval.more} actions={more} disabled={hearing !== "open"}>
+          <Menu label={asking.approval.more} actions={more} disabled={hearing !== "open"}>
             <Icon name="more" />
           </Menu>
         </div>
@@ -128,7 +128,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
     >
       {offers.length > 0 && (
         <fieldset className="question">
-          <legend>{later.approval.alwaysWhat}</legend>
+          <legend>{asking.approval.alwaysWhat}</legend>
           {offers.map(({ label }, at) => (
             <label key={label} className="option">
               <input type="radio" name="offer" autoFocus={at === 0} checked={at === offer} onChange={() => setOffer(at)} />
@@ -138,7 +138,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
         </fieldset>
       )}
       <fieldset className="question">
-        <legend>{later.approval.alwaysWhere}</legend>
+        <legend>{asking.approval.alwaysWhere}</legend>
         {scopes.map((one, at) => (
           <label key={one} className="option">
             <input
@@ -148,16 +148,16 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
               checked={one === scope}
               onChange={() => setScope(one)}
             />
-            <span className="option-label">{later.approval.where[one]}</span>
+            <span className="option-label">{asking.approval.where[one]}</span>
           </label>
         ))}
       </fieldset>
       <div className="request-bar">
         <button type="submit" className="button primary">
-          {later.approval.alwaysYes}
+          {asking.approval.alwaysYes}
         </button>
         <button type="button" className="button quiet" onClick={onCancel}>
-          {later.approval.back}
+          {asking.approval.back}
         </button>
       </div>
     </form>
@@ -172,7 +172,7 @@ function Exactly({ request }: { request: Request }) {
   if (diff) return <DiffView label={visible(diff.path)} lines={diff.lines} />;
   const exact = preview ?? argument(input, "command", "cmd", "url") ?? JSON.stringify(input, null, 2);
   return (
-    <pre className="request-exact" tabIndex={0} aria-label={later.approval.input}>
+    <pre className="request-exact" tabIndex={0} aria-label={asking.approval.input}>
       {visible(exact)}
     </pre>
   );
@@ -180,5 +180,5 @@ function Exactly({ request }: { request: Request }) {
 
 export function Expiry({ at }: { at: number }) {
   const now = useSeconds();
-  return <span className="request-expiry tabular">{later.approval.expires(elapsed(at - now))}</span>;
+  return <span className="request-expiry tabular">{asking.approval.expires(elapsed(at - now))}</span>;
 }

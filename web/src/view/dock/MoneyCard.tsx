@@ -1,7 +1,7 @@
 /** A limit of spending is reached: how much it was, how far a yes goes, and the two answers. */
 
 import { useCallback } from "react";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { AnswerButton } from "./AnswerButton";
@@ -24,7 +24,7 @@ export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: Request
     <>
       <h2 className="request-heading">
         <Icon name="coin" />
-        <span>{visible(request.title ?? later.approval.spendLabel)}</span>
+        <span>{visible(request.title ?? asking.approval.spendLabel)}</span>
       </h2>
       {request.preview && <p className="money-words">{visible(request.preview)}</p>}
       <p className="request-meta">
@@ -33,10 +33,10 @@ export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: Request
       </p>
       <div className="request-bar">
         <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow" })}>
-          {later.approval.spendYes}
+          {asking.approval.spendYes}
         </AnswerButton>
         <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny" })}>
-          {later.approval.spendNo}
+          {asking.approval.spendNo}
         </AnswerButton>
       </div>
     </>

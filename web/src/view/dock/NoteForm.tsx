@@ -1,7 +1,7 @@
 /** A few words that go with an answer. */
 
 import { useRef, useState } from "react";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { useAutoGrow } from "../composer/grow";
 
 interface NoteFormProps {
@@ -46,7 +46,7 @@ export function NoteForm({ label, submit, onSubmit, onCancel }: NoteFormProps) {
           {submit}
         </button>
         <button type="button" className="button quiet" onClick={onCancel}>
-          {later.approval.cancel}
+          {asking.approval.cancel}
         </button>
       </div>
     </div>

@@ -2,7 +2,7 @@
 
 import type { PlanItem, State } from "../../protocol/events.gen";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Icon, type IconName } from "../controls/Icon";
 import { plainly } from "../controls/visible";
 import { useDisclosed, usePicked } from "../store";
@@ -16,7 +16,7 @@ export default function PlanLine({ id }: { id: string }) {
   const current = plan.items.find((item) => item.status === "in_progress");
   const progress = text.plan.progress(count("done"), plan.items.length, count("skipped"));
   return (
-    <section className="plan-line" aria-label={later.plan.heading}>
+    <section className="plan-line" aria-label={asking.plan.heading}>
       <button
         type="button"
         className="tool-line"
@@ -26,12 +26,12 @@ export default function PlanLine({ id }: { id: string }) {
         <span className="tool-icon">
           <Icon name="plan" />
         </span>
-        <span className="tool-verb">{later.plan.heading}</span>
+        <span className="tool-verb">{asking.plan.heading}</span>
         <span className="tool-object">{plainly(current?.title ?? plan.summary)}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
-        <span className={stopped ? "tool-result tabular is-wait" : "tool-result tabular"}>{text.join(stopped && later.plan.stopped, progress)}</span>
+        <span className={stopped ? "tool-result tabular is-wait" : "tool-result tabular"}>{text.join(stopped && asking.plan.stopped, progress)}</span>
       </button>
       {open && <PlanItems items={plan.items} stopped={stopped} />}
     </section>
@@ -68,9 +68,9 @@ export function PlanItems({ items, changed, stopped = false }: PlanItemsProps) {
             <span className="plan-title">{plainly(item.title)}</span>
             <span className={shown(item) === "stopped" ? "plan-changed" : "sr-only"}>
               <span className="sr-only">, </span>
-              {later.plan.item[shown(item)]}
+              {asking.plan.item[shown(item)]}
             </span>
-            {changed?.has(item.title) && <span className="plan-changed">{later.plan.changed}</span>}
+            {changed?.has(item.title) && <span className="plan-changed">{asking.plan.changed}</span>}
             {item.description && <span className="plan-more">{plainly(item.description)}</span>}
           </span>
         </li>

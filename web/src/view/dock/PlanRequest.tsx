@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from "react";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { renderMarkdown } from "../../model/markdown";
 import { Icon } from "../controls/Icon";
 import { plainly } from "../controls/visible";
@@ -46,10 +46,10 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
     <>
       <h2 className="request-heading">
         <Icon name="plan" />
-        <span>{later.planRequest.asks(agent)}</span>
+        <span>{asking.planRequest.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
-      <div className="request-scroll" tabIndex={0} role="group" aria-label={later.plan.heading}>
+      <div className="request-scroll" tabIndex={0} role="group" aria-label={asking.plan.heading}>
         {plan && <p className="plan-summary">{plainly(plan.summary)}</p>}
         {plan && plan.items.length > 0 && <PlanItems items={plan.items} />}
         {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}
@@ -57,7 +57,7 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
       </div>
       {resting && !revising && (
         <fieldset className="choice-line">
-          <legend>{later.planRequest.mode}</legend>
+          <legend>{asking.planRequest.mode}</legend>
           {GOING_ON.map((one) => (
             <label key={one} className="choice">
               <input type="radio" name="mode" checked={one === mode} onChange={() => setMode(one)} />
@@ -68,21 +68,21 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
       )}
       {revising ? (
         <NoteForm
-          label={later.planRequest.reviseLabel}
-          submit={later.planRequest.reviseSend}
+          label={asking.planRequest.reviseLabel}
+          submit={asking.planRequest.reviseSend}
           onSubmit={(note) => reply({ verdict: "deny", text: note })}
           onCancel={() => setRevising(false)}
         />
       ) : (
         <div className="request-bar">
           <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={approve}>
-            {later.planRequest.approve}
+            {asking.planRequest.approve}
           </AnswerButton>
           <AnswerButton digit={keyed && 2} hearing={hearing} onTooSoon={onTooSoon} onClick={() => setRevising(true)}>
-            {later.planRequest.revise}
+            {asking.planRequest.revise}
           </AnswerButton>
           <AnswerButton digit={keyed && 3} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "deny", then: "stop" })}>
-            {later.planRequest.reject}
+            {asking.planRequest.reject}
           </AnswerButton>
         </div>
       )}

@@ -3,7 +3,7 @@
 import { useState } from "react";
 import type { Process } from "../../protocol/events.gen";
 import { elapsed } from "../../measures";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
@@ -16,7 +16,7 @@ export default function ProcessStrip({ id }: { id: string }) {
   const running = processes.filter((process) => process.running);
   if (running.length === 0) return null;
   return (
-    <section className="queue processes" aria-label={later.processes.label} data-region tabIndex={-1}>
+    <section className="queue processes" aria-label={work.processes.label} data-region tabIndex={-1}>
       <ul className="queue-list">
         {running.map((process) => (
           <Running key={process.id} id={id} process={process} />
@@ -48,12 +48,12 @@ function Running({ id, process }: { id: string; process: Process }) {
         {command}
       </span>
       <span className="queue-state tabular">
-        <span className="sr-only">{later.processes.running} </span>
+        <span className="sr-only">{work.processes.running} </span>
         {process.started_at !== null && elapsed(now - process.started_at)}
       </span>
-      <button type="button" className="button quiet small" aria-label={later.processes.stop(command)} disabled={stopping} onClick={stop}>
+      <button type="button" className="button quiet small" aria-label={work.processes.stop(command)} disabled={stopping} onClick={stop}>
         <Icon name="stop" />
-        {stopping ? later.processes.stopping : later.processes.stopShort}
+        {stopping ? work.processes.stopping : work.processes.stopShort}
       </button>
     </li>
   );

@@ -2,7 +2,7 @@
 
 import { useId, useState } from "react";
 import type { Question } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { Expiry } from "./Approval";
@@ -46,7 +46,7 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
     >
       <h2 className="request-heading">
         <Icon name="question" />
-        <span>{later.question.asks(agent)}</span>
+        <span>{asking.question.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
       <div className="request-scroll">
@@ -61,18 +61,18 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
       </div>
       <div className="request-bar">
         <button type="submit" className="button primary" disabled={!complete || hearing !== "open"}>
-          {later.question.send}
+          {asking.question.send}
         </button>
         <button
           type="button"
           className="button quiet"
-          title={later.question.skipHint}
+          title={asking.question.skipHint}
           disabled={hearing !== "open"}
           onClick={() => reply({ verdict: "deny" })}
         >
-          {later.question.skip}
+          {asking.question.skip}
         </button>
-        {!complete && <span className="hint">{later.question.missing}</span>}
+        {!complete && <span className="hint">{asking.question.missing}</span>}
       </div>
     </form>
   );
@@ -97,7 +97,7 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
       <legend>
         {question.header && <span className="question-header">{visible(question.header)}</span>}
         {visible(question.question)}
-        {many && <span className="hint"> {later.question.many}</span>}
+        {many && <span className="hint"> {asking.question.many}</span>}
       </legend>
       {question.options.map((option) => (
         <label key={option.label} className="option">
@@ -124,7 +124,7 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
               onChange({ selected: many ? choice.selected : [], own: event.target.checked ? (choice.own ?? "") : null })
             }
           />
-          <span className="option-label">{later.question.other}</span>
+          <span className="option-label">{asking.question.other}</span>
         </label>
       )}
       {choice.own !== null && (
@@ -132,8 +132,8 @@ function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
           className="field"
           // Whoever chose to write goes on writing; a question that came by itself takes no focus.
           autoFocus={question.options.length > 0}
-          aria-label={later.question.otherLabel}
-          placeholder={later.question.otherLabel}
+          aria-label={asking.question.otherLabel}
+          placeholder={asking.question.otherLabel}
           value={choice.own}
           onChange={(event) => onChange({ ...choice, own: event.target.value })}
         />

@@ -6,7 +6,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Part, QueueItem } from "../../protocol/events.gen";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import type { OutboxEntry } from "../../transport/commands";
 import { useAutoGrow } from "../composer/grow";
 import { useScope } from "../conversation/scope";
@@ -62,7 +62,7 @@ export default function QueueStrip({ id }: { id: string }) {
 
   if (queue.length === 0 && pending.length === 0 && removed === null) return null;
   return (
-    <section className="queue" aria-label={later.queue.label} data-region tabIndex={-1}>
+    <section className="queue" aria-label={work.queue.label} data-region tabIndex={-1}>
       {isPaused(held, stopped) && (
         <p className="queue-paused" role="status">
           <span className="queue-icon">
@@ -70,8 +70,8 @@ export default function QueueStrip({ id }: { id: string }) {
           </span>
           <span className="queue-text">{sayPaused(stopped, me)}</span>
           {editingQueued === null && held > 1 && (
-            <button type="button" className="button small" title={later.queue.releaseAllHint} onClick={() => store.command(id, { type: "edit_queued", held: false })}>
-              {later.queue.releaseAll}
+            <button type="button" className="button small" title={work.queue.releaseAllHint} onClick={() => store.command(id, { type: "edit_queued", held: false })}>
+              {work.queue.releaseAll}
             </button>
           )}
         </p>
@@ -107,7 +107,7 @@ export default function QueueStrip({ id }: { id: string }) {
       </ol>
       {removed && (
         <p className="queue-undo" role="status">
-          {later.queue.removed}
+          {work.queue.removed}
           <button
             type="button"
             className="link-button"
@@ -117,7 +117,7 @@ export default function QueueStrip({ id }: { id: string }) {
               setRemoved(null);
             }}
           >
-            {later.queue.putBack}
+            {work.queue.putBack}
           </button>
         </p>
       )}
@@ -134,12 +134,12 @@ export function StopAndHold({ id }: { id: string }) {
     <button
       type="button"
       className="button quiet small stop-and-hold"
-      aria-label={later.queue.stopAndHoldHint}
-      title={later.queue.stopAndHoldHint}
+      aria-label={work.queue.stopAndHoldHint}
+      title={work.queue.stopAndHoldHint}
       onClick={() => store.command(id, { type: "interrupt", turn, hold_queue: true })}
     >
       <Icon name="hold" />
-      <span>{later.queue.stopAndHold}</span>
+      <span>{work.queue.stopAndHold}</span>
     </button>
   );
 }
@@ -167,8 +167,8 @@ function Queued({ item, first, among, onEdit, onRelease, onRemove, onSteer }: Qu
   const whose = sayQueued(item, (id) => agents.find((agent) => agent.id === id)?.name ?? id);
   const command = sayCommand(item);
   const words = text.join(
-    item.held ? later.queue.held : item.delivery === "boundary" ? later.queue.steer : first && later.queue.nextUp,
-    images > 0 && later.queue.image(images),
+    item.held ? work.queue.held : item.delivery === "boundary" ? work.queue.steer : first && work.queue.nextUp,
+    images > 0 && work.queue.image(images),
     face && text.message.via(face),
   );
   return (
@@ -180,21 +180,21 @@ function Queued({ item, first, among, onEdit, onRelease, onRemove, onSteer }: Qu
       <span className="queue-text ellipsis">{command ?? (item.trigger === "callback" ? answerIn(wordsOf(item.content)) : wordsOf(item.content))}</span>
       <span className="queue-state">{words}</span>
       {item.held && (
-        <button type="button" className={among ? "button quiet small" : "button small"} title={later.queue.releaseHint} onClick={onRelease}>
-          {later.queue.release}
+        <button type="button" className={among ? "button quiet small" : "button small"} title={work.queue.releaseHint} onClick={onRelease}>
+          {work.queue.release}
         </button>
       )}
       {onSteer && (
-        <button type="button" className="icon-button small" aria-label={later.queue.steerNow} title={later.queue.steerNow} onClick={onSteer}>
+        <button type="button" className="icon-button small" aria-label={work.queue.steerNow} title={work.queue.steerNow} onClick={onSteer}>
           <Icon name="steer" />
         </button>
       )}
       {whose === null && command === null && (
-        <button type="button" className="icon-button small" aria-label={later.queue.edit} title={later.queue.edit} onClick={onEdit}>
+        <button type="button" className="icon-button small" aria-label={work.queue.edit} title={work.queue.edit} onClick={onEdit}>
           <Icon name="edit" />
         </button>
       )}
-      <button type="button" className="icon-button small" aria-label={later.queue.remove} title={later.queue.remove} onClick={onRemove}>
+      <button type="button" className="icon-button small" aria-label={work.queue.remove} title={work.queue.remove} onClick={onRemove}>
         <Icon name="close" />
       </button>
     </>
@@ -257,7 +257,7 @@ function EditQueued({ id, item, staysHeld, onDone }: EditQueuedProps) {
         className="bare-field"
         rows={1}
         autoFocus
-        aria-label={later.queue.edit}
+        aria-label={work.queue.edit}
         value={value}
         onChange={(event) => setValue(event.target.value)}
         onKeyDown={(event) => {
@@ -273,12 +273,12 @@ function EditQueued({ id, item, staysHeld, onDone }: EditQueuedProps) {
         }}
       />
       <div className="edit-bar">
-        <span className="hint">{later.queue.editing}</span>
+        <span className="hint">{work.queue.editing}</span>
         <button type="button" className="button quiet small" onClick={() => finish(null)}>
-          {later.queue.cancel}
+          {work.queue.cancel}
         </button>
         <button type="button" className="button primary small" disabled={value.trim() === ""} onClick={() => finish(value)}>
-          {later.queue.save}
+          {work.queue.save}
         </button>
       </div>
     </div>

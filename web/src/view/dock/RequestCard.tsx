@@ -7,7 +7,7 @@ import { useCallback, useEffect, useState } from "react";
 import type { CommandBody } from "../../model/store";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { said } from "../../sentences";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { ask } from "../keys";
 import { usePick, useStore } from "../store";
 import { Approval } from "./Approval";
@@ -62,9 +62,9 @@ export function RequestCard({ id, request, agent, keyed = true }: RequestCardPro
       {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
       {request.kind === "question" && <QuestionCard {...props} />}
       {request.kind === "plan" && <PlanRequest {...props} />}
-      {!mayDecide && <p className="request-note">{later.approval.notYours}</p>}
-      {hearing === "sending" && <p className="request-note" role="status">{later.approval.resolving}</p>}
-      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{later.approval.tooSoon}</p>}
+      {!mayDecide && <p className="request-note">{asking.approval.notYours}</p>}
+      {hearing === "sending" && <p className="request-note" role="status">{asking.approval.resolving}</p>}
+      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{asking.approval.tooSoon}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}
@@ -75,8 +75,8 @@ export function RequestCard({ id, request, agent, keyed = true }: RequestCardPro
 }
 
 export function labelOf({ kind, tool }: Request): string {
-  if (kind === "approval") return tool === null ? later.approval.spendLabel : later.approval.label;
-  return kind === "plan" ? later.planRequest.ask : later.question.label;
+  if (kind === "approval") return tool === null ? asking.approval.spendLabel : asking.approval.label;
+  return kind === "plan" ? asking.planRequest.ask : asking.question.label;
 }
 
 /** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
@@ -117,7 +117,7 @@ export function useAnswer(id: string, keyed = true) {
         (error: unknown) => {
           store.discard(command);
           setHearing("open");
-          setFailed(error instanceof Error && error.message ? said(error.message) : later.approval.failed);
+          setFailed(error instanceof Error && error.message ? said(error.message) : asking.approval.failed);
         },
       );
     },

@@ -6,7 +6,8 @@
 import { useState } from "react";
 import { isBelow } from "../../model/attention";
 import type { Request } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
+import { work } from "../../text.work";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ScreenLink } from "../frame/ScreenLink";
@@ -44,11 +45,11 @@ export default function RequestDock({ id }: { id: string }) {
     <section className="request" aria-label={labelOf(request)} data-region tabIndex={-1}>
       {open.length > 1 && (
         <div className="request-place">
-          <button type="button" className="icon-button small" aria-label={later.approval.earlier} onClick={() => turn(-1)}>
+          <button type="button" className="icon-button small" aria-label={asking.approval.earlier} onClick={() => turn(-1)}>
             <Icon name="back" />
           </button>
-          <span className="tabular">{later.approval.place(at + 1, open.length)}</span>
-          <button type="button" className="icon-button small" aria-label={later.approval.later} onClick={() => turn(1)}>
+          <span className="tabular">{asking.approval.place(at + 1, open.length)}</span>
+          <button type="button" className="icon-button small" aria-label={asking.approval.later} onClick={() => turn(1)}>
             <Icon name="chevron" />
           </button>
         </div>
@@ -76,9 +77,9 @@ function Subagents({ conversation, agent, request }: Asked) {
   const name = useAgentName(agent);
   return (
     <>
-      <RequestCard id={conversation} agent={later.subagent.forThis(name)} request={request} />
+      <RequestCard id={conversation} agent={work.subagent.forThis(name)} request={request} />
       <p className="request-from">
-        <ScreenLink to={addressOf(conversation)}>{later.subagent.openOf(name)}</ScreenLink>
+        <ScreenLink to={addressOf(conversation)}>{work.subagent.openOf(name)}</ScreenLink>
       </p>
     </>
   );

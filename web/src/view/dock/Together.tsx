@@ -1,7 +1,7 @@
 /** Several calls that wait, decided at once. Each is named, and an answer covers exactly those that were shown. */
 
 import type { Request } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
@@ -23,10 +23,10 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
     send({ type: "decide_tools", decisions, accepted, then: "continue" });
   };
   return (
-    <div className="together" role="group" aria-label={later.approval.togetherLabel}>
+    <div className="together" role="group" aria-label={asking.approval.togetherLabel}>
       <p className="request-heading">
         <Icon name="shield" />
-        <span>{later.approval.together(requests.length)}</span>
+        <span>{asking.approval.together(requests.length)}</span>
       </p>
       <ol className="together-list">
         {requests.map((request) => (
@@ -50,7 +50,7 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           disabled={hearing === "sending"}
           onClick={() => decide(true)}
         >
-          {later.approval.allowAll(requests.length)}
+          {asking.approval.allowAll(requests.length)}
         </button>
         <button
           type="button"
@@ -59,10 +59,10 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           disabled={hearing === "sending"}
           onClick={() => decide(false)}
         >
-          {later.approval.denyAll}
+          {asking.approval.denyAll}
         </button>
       </div>
-      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{later.approval.tooSoon}</p>}
+      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{asking.approval.tooSoon}</p>}
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}

@@ -1,12 +1,12 @@
 /** What a command that waits in the queue will do, in words. Pure. */
 
 import type { QueueItem } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 
 /** Null for a message: it says itself. */
 export function sayCommand({ command }: QueueItem): string | null {
   if (command === null) return null;
-  const { does, then } = later.queue;
+  const { does, then } = work.queue;
   const { type, from_index, index = from_index } = command;
   switch (type) {
     case "truncate_messages":

@@ -1,7 +1,7 @@
 /** A queue that stands still because somebody stopped the agent and kept what waited. */
 
 import type { QueueItem, State, TurnSummary } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { isAnothers, isHere, type Me } from "../me";
 
 /** The turn that a person stopped, as long as nothing runs after it. */
@@ -19,8 +19,8 @@ export function isPaused(held: number, stopped: TurnSummary | null): boolean {
 }
 
 export function sayPaused(stopped: TurnSummary | null, me: Me): string {
-  if (stopped === null) return later.queue.heldAll;
+  if (stopped === null) return work.queue.heldAll;
   const by = stopped.by;
-  if (!by || isHere(by, me)) return later.queue.paused;
-  return isAnothers(by, me) ? later.queue.pausedBy(by.user ?? "") : later.queue.pausedElsewhere;
+  if (!by || isHere(by, me)) return work.queue.paused;
+  return isAnothers(by, me) ? work.queue.pausedBy(by.user ?? "") : work.queue.pausedElsewhere;
 }

@@ -2,13 +2,14 @@
 
 import { kindOf } from "../../model/toolkind";
 import type { Request } from "../../protocol/events.gen";
+import { asking } from "../../text.asking";
 import { later } from "../../text.later";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
 
 /** What an approval would allow: "run a command", "change a file: src/x.py". */
 export function whatOf(request: Request): string {
-  const { kinds } = later.approval;
+  const { kinds } = asking.approval;
   if (request.tool === null) return visible(request.title ?? later.tool.unknown);
   const kind = kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
@@ -23,11 +24,11 @@ export function whatOf(request: Request): string {
 export function whatIs(request: Request, agent: string): string {
   switch (request.kind) {
     case "approval":
-      if (request.tool === null) return visible(request.title ?? later.approval.spendLabel);
-      return request.title ? `${agent}: ${visible(request.title)}` : later.approval.asks(agent, whatOf(request));
+      if (request.tool === null) return visible(request.title ?? asking.approval.spendLabel);
+      return request.title ? `${agent}: ${visible(request.title)}` : asking.approval.asks(agent, whatOf(request));
     case "question":
-      return `${agent}: ${visible(request.questions[0]?.question ?? later.question.label)}`;
+      return `${agent}: ${visible(request.questions[0]?.question ?? asking.question.label)}`;
     case "plan":
-      return later.planRequest.asks(agent);
+      return asking.planRequest.asks(agent);
   }
 }

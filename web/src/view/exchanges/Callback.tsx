@@ -2,7 +2,7 @@
 
 import { renderMarkdown } from "../../model/markdown";
 import type { NoteRow } from "../../model/rows";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { useAgentName } from "../agents";
 import { useConversationId } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
@@ -31,7 +31,7 @@ export default function Callback({ row }: { row: NoteRow }) {
         <span className="tool-icon">
           <Icon name="letter" />
         </span>
-        <span className="tool-verb">{agent ? later.exchange.answerOf(name) : later.exchange.answer}</span>
+        <span className="tool-verb">{agent ? work.exchange.answerOf(name) : work.exchange.answer}</span>
         <span className="tool-object">{!open && firstLine(answer)}</span>
         <span className="tool-chevron">
           <Icon name="chevron" />
@@ -41,8 +41,8 @@ export default function Callback({ row }: { row: NoteRow }) {
         <div className="tool-body">
           <Markdown place={row.key} parts={renderMarkdown(answer)} />
           <p className="work-foot">
-            {asked && <ScreenLink to={placeOf(here, asked)}>{later.exchange.up}</ScreenLink>}
-            {conversation && <ScreenLink to={addressOf(conversation)}>{later.subagent.open}</ScreenLink>}
+            {asked && <ScreenLink to={placeOf(here, asked)}>{work.exchange.up}</ScreenLink>}
+            {conversation && <ScreenLink to={addressOf(conversation)}>{work.subagent.open}</ScreenLink>}
           </p>
         </div>
       )}

@@ -5,6 +5,7 @@ import type { Exchange, ToolBlock } from "../../protocol/events.gen";
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { useAgentName } from "../agents";
 import { useConversationId } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
@@ -47,13 +48,13 @@ export function ExchangeBlock({ place, block, exchange }: ExchangeBlockProps) {
         <span className={live ? "tool-icon alive" : "tool-icon"}>
           <Icon name="letter" />
         </span>
-        <span className="tool-verb">{later.exchange.to(name)}</span>
+        <span className="tool-verb">{work.exchange.to(name)}</span>
         <span className="tool-object">{firstLine(contentOf(block))}</span>
         {live && exchange.started_at !== null && <LiveTime since={exchange.started_at} />}
         <span className="tool-chevron">
           <Icon name="chevron" />
         </span>
-        <span className="tool-result">{asked ? later.subagent.states.waiting : sayStatus(exchange)}</span>
+        <span className="tool-result">{asked ? work.subagent.states.waiting : sayStatus(exchange)}</span>
       </button>
       {open && <Body place={place} block={block} exchange={exchange} name={name} />}
     </div>
@@ -71,26 +72,26 @@ function Body({ place, block, exchange, name }: ExchangeBlockProps & { name: str
   return (
     <div className="tool-body">
       <div className="tool-section">
-        <p className="tool-heading">{later.exchange.message}</p>
+        <p className="tool-heading">{work.exchange.message}</p>
         <Words place={`letter:${place}`} value={contentOf(block)} />
       </div>
       {watching && exchange.conversation && <Peek conversation={exchange.conversation} agent={name} exchange={exchange.id} />}
       <div className="tool-section">
-        <p className="tool-heading">{later.exchange.answer}</p>
+        <p className="tool-heading">{work.exchange.answer}</p>
         {answer ? <Markdown place={`answer:${place}`} parts={renderMarkdown(answer)} /> : <p className="tool-none">{sayNone(exchange)}</p>}
         {block.error && <p className="tool-error">{said(block.error.message)}</p>}
       </div>
       <p className="work-foot">
-        <span>{text.join(calls !== null && later.exchange.calls(calls), outcome.durationMs !== null && later.tool.took(outcome.durationMs))}</span>
+        <span>{text.join(calls !== null && work.exchange.calls(calls), outcome.durationMs !== null && later.tool.took(outcome.durationMs))}</span>
         {exchange.conversation && (
           <>
             <button type="button" className="link-button" aria-expanded={watching} onClick={() => setWatching(!watching)}>
-              {watching ? later.exchange.hide : later.exchange.show(name)}
+              {watching ? work.exchange.hide : work.exchange.show(name)}
             </button>
-            <ScreenLink to={addressOf(exchange.conversation)}>{later.subagent.open}</ScreenLink>
+            <ScreenLink to={addressOf(exchange.conversation)}>{work.subagent.open}</ScreenLink>
           </>
         )}
-        {callback && <ScreenLink to={placeOf(here, callback.id)}>{later.exchange.down}</ScreenLink>}
+        {callback && <ScreenLink to={placeOf(here, callback.id)}>{work.exchange.down}</ScreenLink>}
       </p>
     </div>
   );

@@ -1,7 +1,7 @@
 /** What passed between two agents, in words. Pure. */
 
 import type { Exchange, Message, QueueItem, ToolBlock } from "../../protocol/events.gen";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { argument } from "../tools/say";
 
 /** What the call's result says of the other side; all of it may be missing. */
@@ -36,13 +36,13 @@ export function contentOf({ input }: ToolBlock): string {
 
 /** A message that somebody waits for is answered; one that nobody waits for is worked on. */
 export function sayStatus({ status, mode }: Exchange): string {
-  const { states } = later.exchange;
+  const { states } = work.exchange;
   return status === "started" && mode === "async" ? states.atWork : states[status];
 }
 
 /** Why there is no answer here, when there is none. */
 export function sayNone({ status, callback }: Exchange): string {
-  const { none } = later.exchange;
+  const { none } = work.exchange;
   switch (status) {
     case "timeout":
       return none.timeout;
@@ -77,7 +77,7 @@ export function callOf(messages: readonly Message[], exchange: string): Message 
 /** Who put a message into the queue, when it was no person; null: a person. */
 export function sayQueued({ trigger, origin }: QueueItem, name: (agent: string) => string): string | null {
   const agent = origin?.agent;
-  if (trigger === "idle") return later.exchange.idle;
-  if (trigger === "callback") return agent ? later.exchange.answerOf(name(agent)) : later.exchange.answer;
-  return agent ? later.exchange.messageOf(name(agent)) : null;
+  if (trigger === "idle") return work.exchange.idle;
+  if (trigger === "callback") return agent ? work.exchange.answerOf(name(agent)) : work.exchange.answer;
+  return agent ? work.exchange.messageOf(name(agent)) : null;
 }

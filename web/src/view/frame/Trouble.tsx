@@ -2,7 +2,7 @@
 
 import type { ApiError } from "../../transport/api";
 import { said } from "../../sentences";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Icon } from "../controls/Icon";
 
 interface TroubleProps {
@@ -18,11 +18,11 @@ export function Trouble({ heading, error, onAgain }: TroubleProps) {
         <Icon name="warn" />
         {heading}
       </h2>
-      <p>{error.status === 403 ? later.screen.forbidden : said(error.message)}</p>
+      <p>{error.status === 403 ? places.frame.forbidden : said(error.message)}</p>
       <div className="card-bar">
         <button type="button" className="button small" onClick={onAgain}>
           <Icon name="retry" />
-          {later.screen.again}
+          {places.frame.again}
         </button>
       </div>
     </section>

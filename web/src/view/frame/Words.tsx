@@ -1,7 +1,7 @@
 /** A sentence of the server: what it quotes as code is shown as code, and a lone command can be copied. */
 
 import { shortPaths } from "../../sentences";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Copy } from "../controls/Copy";
 import { visible } from "../controls/visible";
 import { isCommand, piecesOf } from "./pieces";
@@ -36,7 +36,7 @@ export function Fix({ children }: { children: string }) {
       <code className="mono" title={children}>
         {visible(shortPaths(children))}
       </code>
-      <Copy label={later.screen.copyCommand} content={() => children} />
+      <Copy label={places.frame.copyCommand} content={() => children} />
     </div>
   );
 }

@@ -1,6 +1,6 @@
 /** For somebody who has no conversation yet: what can be seen at once, played by the demo agent. */
 
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Icon } from "../controls/Icon";
 
 /** Its id on the server; where somebody removed it there is nothing to play. */
@@ -14,10 +14,10 @@ interface FirstStepsProps {
 export function FirstSteps({ starting, onStart }: FirstStepsProps) {
   return (
     <section className="first-steps" aria-labelledby="first-steps">
-      <h2 id="first-steps">{later.fresh.firstHeading}</h2>
-      <p className="hint">{later.fresh.firstHint}</p>
+      <h2 id="first-steps">{places.fresh.firstHeading}</h2>
+      <p className="hint">{places.fresh.firstHint}</p>
       <ul>
-        {later.fresh.firstSteps.map(({ icon, title, message }) => (
+        {places.fresh.firstSteps.map(({ icon, title, message }) => (
           <li key={message}>
             <button type="button" className="first-step" disabled={starting} onClick={() => onStart(message)}>
               <Icon name={icon} />

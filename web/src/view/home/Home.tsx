@@ -8,6 +8,7 @@ import { asApiError } from "../../transport/api";
 import { said, shortPaths } from "../../sentences";
 import { text } from "../../text";
 import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { contentOf, useAttachments } from "../composer/attachments";
 import { ComposerBox, type ComposerHandle } from "../composer/ComposerBox";
 import { ModeMenu } from "../composer/Mode";
@@ -107,7 +108,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
       goTo(addressOf((await create()).conversation));
     } catch (error) {
       const refusal = asApiError(error);
-      setState({ failed: said(plain(refusal.message)) || later.fresh.failed });
+      setState({ failed: said(plain(refusal.message)) || places.fresh.failed });
       if (isAboutFolder(refusal.error)) field.current?.focus();
     }
   };
@@ -118,13 +119,13 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
       <main className="home">
         <div className="home-column">
           <Mark />
-          <h1 className="home-heading">{later.fresh.heading}</h1>
+          <h1 className="home-heading">{places.fresh.heading}</h1>
           <div className="composer-frame" data-region>
             <ComposerBox
               ref={box}
               value={value}
               onChange={setValue}
-              placeholder={later.fresh.placeholder}
+              placeholder={places.fresh.placeholder}
               attachments={attachments}
               autoFocus={!matchMedia("(pointer: coarse)").matches}
               completes={{ project: place.refusal === null && folder.trim() ? folder.trim() : null, conversation: null }}
@@ -160,13 +161,13 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
             />
           </div>
           <div className="home-folder">
-            <label htmlFor="folder">{later.fresh.folder}</label>
+            <label htmlFor="folder">{places.fresh.folder}</label>
             <input
               ref={field}
               id="folder"
               className="bare-field mono"
-              placeholder={place.home ?? later.fresh.folderDefault}
-              title={later.fresh.folderHint}
+              placeholder={place.home ?? places.fresh.folderDefault}
+              title={places.fresh.folderHint}
               spellCheck={false}
               autoCapitalize="off"
               autoComplete="off"
@@ -188,7 +189,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
                 <option key={known} value={known} />
               ))}
             </datalist>
-            <button type="button" className="icon-button" aria-label={later.fresh.browse} title={later.fresh.browse} onClick={() => setBrowsing(true)}>
+            <button type="button" className="icon-button" aria-label={places.fresh.browse} title={places.fresh.browse} onClick={() => setBrowsing(true)}>
               <Icon name="folder" />
             </button>
           </div>
@@ -209,7 +210,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
           )}
           {state === "starting" && (
             <p className="hint" role="status">
-              {later.fresh.creating}
+              {places.fresh.creating}
             </p>
           )}
           {typeof state === "object" && (
@@ -241,7 +242,7 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
           )}
           {isEmpty && (
             <ul className="tips">
-              {later.fresh.tips.map((tip) => (
+              {places.fresh.tips.map((tip) => (
                 <li key={tip}>{tip}</li>
               ))}
             </ul>
@@ -260,10 +261,10 @@ interface AgentMenuProps {
 }
 
 function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
-  if (agents.length === 0) return phase === "loading" ? <span className="hint">{later.fresh.loadingAgents}</span> : null;
+  if (agents.length === 0) return phase === "loading" ? <span className="hint">{places.fresh.loadingAgents}</span> : null;
   return (
     <Menu
-      label={`${later.fresh.agent}: ${agent?.name ?? ""}`}
+      label={`${places.fresh.agent}: ${agent?.name ?? ""}`}
       className="button quiet small"
       align="start"
       actions={[...agents.map((known) => ({
@@ -272,7 +273,7 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
         hint: known.ready ? text.fresh.runsOn(known.backend, known.model) : said(shortPaths(known.problem ?? known.note ?? "")),
         disabled: known.problem != null,
         onSelect: () => onChoose(known.id),
-      })), { label: later.fresh.allAgents, icon: "sliders" as const, onSelect: () => goTo("/agents") }]}
+      })), { label: places.fresh.allAgents, icon: "sliders" as const, onSelect: () => goTo("/agents") }]}
     >
       <Icon name="spark" />
       <span>{agent?.name}</span>
@@ -281,20 +282,20 @@ function AgentMenu({ agents, phase, agent, onChoose }: AgentMenuProps) {
 }
 
 function AgentNote({ agent, phase }: { agent: AgentEntry | undefined; phase: string }) {
-  if (phase === "failed") return <p className="hint">{later.fresh.agentsFailed}</p>;
+  if (phase === "failed") return <p className="hint">{places.fresh.agentsFailed}</p>;
   if (phase === "ready" && !agent?.ready) {
     return (
       <p className="home-note">
-        <span className="is-wait">{agent?.note ? said(shortPaths(agent.note)) : later.backends.needed}</span>{" "}
-        <ScreenLink to="/backends">{later.backends.see}</ScreenLink>
+        <span className="is-wait">{agent?.note ? said(shortPaths(agent.note)) : places.backends.needed}</span>{" "}
+        <ScreenLink to="/backends">{places.backends.see}</ScreenLink>
       </p>
     );
   }
-  const makeshift = agent && agent.id !== DEMO && { demo: later.fresh.onlyDemo, local: later.fresh.onlyLocal }[agent.backend];
+  const makeshift = agent && agent.id !== DEMO && { demo: places.fresh.onlyDemo, local: places.fresh.onlyLocal }[agent.backend];
   if (makeshift) {
     return (
       <p className="hint home-note">
-        {makeshift} <ScreenLink to="/backends">{later.fresh.setUp}</ScreenLink>
+        {makeshift} <ScreenLink to="/backends">{places.fresh.setUp}</ScreenLink>
       </p>
     );
   }
@@ -313,7 +314,7 @@ function FolderNote({ refusal, untrusted, folder }: FolderNoteProps) {
     <p id="folder-note" className={refusal === null ? "hint home-note" : "is-bad home-note"} role={refusal === null ? undefined : "alert"} hidden={refusal === null && untrusted === 0}>
       {refusal ?? (
         <>
-          {later.fresh.untrusted(untrusted)} <ScreenLink to={withQuery("/agents", { project: folder })}>{later.fresh.lookAtThem}</ScreenLink>
+          {places.fresh.untrusted(untrusted)} <ScreenLink to={withQuery("/agents", { project: folder })}>{places.fresh.lookAtThem}</ScreenLink>
         </>
       )}
     </p>

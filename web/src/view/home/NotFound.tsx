@@ -1,6 +1,6 @@
 /** An address with nothing at it: what was looked for, and the ways on. */
 
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { visible } from "../controls/visible";
 import { ScreenLink } from "../frame/ScreenLink";
 import { HeaderFrame } from "../header/Header";
@@ -14,17 +14,17 @@ export default function NotFound({ listShown, onShowList }: ScreenProps) {
     <>
       <HeaderFrame listShown={listShown} onShowList={onShowList} />
       <main className="notice">
-        <h1 className="notice-heading">{later.notFound.heading}</h1>
+        <h1 className="notice-heading">{places.notFound.heading}</h1>
         <p>
-          {later.notFound.lookedFor} <code className="code-word">{visible(decoded(location.pathname)).slice(0, SHOWN_CHARS)}</code>
+          {places.notFound.lookedFor} <code className="code-word">{visible(decoded(location.pathname)).slice(0, SHOWN_CHARS)}</code>
         </p>
-        <p>{later.notFound.hint}</p>
+        <p>{places.notFound.hint}</p>
         <p className="notice-ways">
           <ScreenLink to="/" className="button">
-            {later.notFound.home}
+            {places.notFound.home}
           </ScreenLink>
           <ScreenLink to="/conversations" className="button">
-            {later.notFound.all}
+            {places.notFound.all}
           </ScreenLink>
         </p>
       </main>

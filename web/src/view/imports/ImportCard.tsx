@@ -1,7 +1,7 @@
 /** On the home screen of a server that is new: what other programs left on its machine. Nothing when they left nothing. */
 
 import { useCallback } from "react";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Icon } from "../controls/Icon";
 import { useFresh, useLaterApi } from "../frame/fresh";
 import { ImportPanel } from "./ImportPanel";
@@ -16,13 +16,13 @@ export default function ImportCard({ onDismiss }: { onDismiss: () => void }) {
     <section className="card import-card" aria-labelledby="import-heading">
       <div className="card-head">
         <h2 id="import-heading" className="card-heading">
-          {later.imports.heading}
+          {places.imports.heading}
         </h2>
-        <button type="button" className="icon-button" aria-label={later.imports.dismiss} title={`${later.imports.dismiss}. ${later.imports.dismissHint}`} onClick={onDismiss}>
+        <button type="button" className="icon-button" aria-label={places.imports.dismiss} title={`${places.imports.dismiss}. ${places.imports.dismissHint}`} onClick={onDismiss}>
           <Icon name="close" />
         </button>
       </div>
-      <p className="card-words">{later.imports.lead}</p>
+      <p className="card-words">{places.imports.lead}</p>
       <ImportPanel found={value} />
     </section>
   );

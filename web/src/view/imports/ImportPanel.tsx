@@ -5,7 +5,7 @@ import type { FoundHistory, LaterApi } from "../../transport/api.later";
 import { bytes, count, day, number } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { useMinutes } from "../controls/now";
 import { useLaterApi } from "../frame/fresh";
 import { Importer, type Job } from "./importer";
@@ -36,19 +36,19 @@ export function ImportPanel({ found }: { found: readonly FoundHistory[] }) {
         {working && (
           <>
             <button type="button" className="button small" onClick={() => importer.stop()}>
-              {later.imports.stop}
+              {places.imports.stop}
             </button>
-            <span className="hint">{later.imports.whileRunning}</span>
+            <span className="hint">{places.imports.whileRunning}</span>
           </>
         )}
         {!working && untouched.length > 1 && (
           <button type="button" className="button small" onClick={() => void importer.look(untouched.map(({ program }) => program))}>
-            {later.imports.lookAll}
+            {places.imports.lookAll}
           </button>
         )}
         {!working && planned.length > 1 && (
           <button type="button" className="button small primary" onClick={() => void importer.bring(planned.map(({ program }) => program))}>
-            {later.imports.bringAll(number(all))}
+            {places.imports.bringAll(number(all))}
           </button>
         )}
       </div>
@@ -75,13 +75,13 @@ interface HistoryRowProps {
 function HistoryRow({ history, job, importer, alone }: HistoryRowProps) {
   const now = useMinutes();
   const { program } = history;
-  const name = later.imports.programs[program] ?? program;
+  const name = places.imports.programs[program] ?? program;
   const many = count(history.count, "conversation");
   return (
     <li className="entry import-entry">
       <div className="entry-words">
         <p className="entry-title">{name}</p>
-        <p className="hint tabular">{text.join(history.more ? later.imports.atLeast(many) : many, bytes(history.size_bytes), later.imports.newest(day(history.newest, now)))}</p>
+        <p className="hint tabular">{text.join(history.more ? places.imports.atLeast(many) : many, bytes(history.size_bytes), places.imports.newest(day(history.newest, now)))}</p>
         {job && <JobWords job={job} name={name} />}
       </div>
       <JobButton job={job} name={name} program={program} importer={importer} alone={alone} />
@@ -93,14 +93,14 @@ function JobWords({ job, name }: { job: Job; name: string }) {
   const { phase, tally, problem } = job;
   switch (phase) {
     case "waiting":
-      return <p className="hint">{later.imports.waiting}</p>;
+      return <p className="hint">{places.imports.waiting}</p>;
     case "looking":
     case "importing": {
-      const doing = later.imports.progress[phase];
+      const doing = places.imports.progress[phase];
       return (
         <div className="import-progress">
           <progress aria-label={`${doing}: ${name}`} max={tally.of || 1} value={tally.done} />
-          <p className="tabular is-live">{text.join(doing, tally.of > 0 && later.imports.of(number(tally.done), number(tally.of)))}</p>
+          <p className="tabular is-live">{text.join(doing, tally.of > 0 && places.imports.of(number(tally.done), number(tally.of)))}</p>
           {phase === "importing" && <p className="hint tabular">{sayTally(tally, false)}</p>}
         </div>
       );
@@ -120,14 +120,14 @@ function JobWords({ job, name }: { job: Job; name: string }) {
     case "stopped":
       return (
         <p className="import-result is-wait" role="status">
-          {text.join(later.imports.stopped, sayTally(tally, false))}
+          {text.join(places.imports.stopped, sayTally(tally, false))}
         </p>
       );
     case "failed":
       return (
         <div className="import-result" role="alert">
-          <p className="is-bad">{later.imports.problem} {problem && said(problem)}</p>
-          <p className="hint">{later.imports.problemHint}</p>
+          <p className="is-bad">{places.imports.problem} {problem && said(problem)}</p>
+          <p className="hint">{places.imports.problemHint}</p>
         </div>
       );
   }
@@ -146,16 +146,16 @@ function JobButton({ job, name, program, importer, alone }: JobButtonProps) {
       <button
         type="button"
         className={alone ? "button small primary" : "button small"}
-        aria-label={later.imports.bringOne(name, many)}
+        aria-label={places.imports.bringOne(name, many)}
         onClick={() => void importer.bring([program])}
       >
-        {later.imports.bring(many)}
+        {places.imports.bring(many)}
       </button>
     );
   }
   return (
-    <button type="button" className="button small" aria-label={job ? later.imports.lookOneAgain(name) : later.imports.lookOne(name)} onClick={() => void importer.look([program])}>
-      {job ? later.imports.again : later.imports.look}
+    <button type="button" className="button small" aria-label={job ? places.imports.lookOneAgain(name) : places.imports.lookOne(name)} onClick={() => void importer.look([program])}>
+      {job ? places.imports.again : places.imports.look}
     </button>
   );
 }

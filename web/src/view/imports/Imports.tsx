@@ -2,7 +2,7 @@
 
 import { useCallback } from "react";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { useFresh, useLaterApi } from "../frame/fresh";
 import { ScreenFrame } from "../frame/ScreenFrame";
 import { Trouble } from "../frame/Trouble";
@@ -14,17 +14,17 @@ export default function Imports({ listShown, onShowList }: ScreenProps) {
   const load = useCallback(() => api.foundHistories(), [api]);
   const { value, error, loading, again } = useFresh(load);
   return (
-    <ScreenFrame heading={text.screens.import} lead={later.imports.lead} listShown={listShown} onShowList={onShowList}>
-      {error && <Trouble heading={later.imports.failed} error={error} onAgain={again} />}
+    <ScreenFrame heading={text.screens.import} lead={places.imports.lead} listShown={listShown} onShowList={onShowList}>
+      {error && <Trouble heading={places.imports.failed} error={error} onAgain={again} />}
       {!value && loading && (
         <p className="hint" role="status">
-          {later.imports.looking}
+          {places.imports.looking}
         </p>
       )}
       {value?.length === 0 && (
         <section className="card is-empty">
-          <p className="card-words">{later.imports.none}</p>
-          <p className="card-words">{later.imports.noneHint}</p>
+          <p className="card-words">{places.imports.none}</p>
+          <p className="card-words">{places.imports.noneHint}</p>
         </section>
       )}
       {value && value.length > 0 && (

@@ -3,7 +3,7 @@
 import type { Advance } from "../../transport/api.later";
 import { count, number } from "../../measures";
 import { list } from "../../sentences";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 
 export interface Tally {
   done: number;
@@ -35,7 +35,7 @@ export function gain({ outcomes }: Tally): number {
 
 /** "Would add 398 · 14 known" before, "Added 398 · 14 known" after. */
 export function sayTally(tally: Tally, dry: boolean): string {
-  const words = later.imports;
+  const words = places.imports;
   const made = tally.outcomes["made"] ?? 0;
   const grown = tally.outcomes["grown"] ?? 0;
   const doing = list(made > 0 && words.added(number(made), dry), grown > 0 && words.grown(number(grown), dry, made > 0));

@@ -1,67 +1,67 @@
 /** Every key, by what one wants to do. */
 
-import { later } from "../../text.later";
+import { palette } from "../../text.palette";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { altKey, commandKey } from "../keys";
 
 const GROUPS: readonly { heading: string; keys: readonly (readonly [string, string])[] }[] = [
   {
-    heading: later.keys.groups.writing,
+    heading: palette.keys.groups.writing,
     keys: [
-      ["Enter", later.keys.send],
-      ["Shift+Enter", later.keys.newline],
-      ["@", later.keys.file],
-      ["/", later.keys.command],
-      [`${commandKey}Enter`, later.keys.steer],
-      ["↑", later.keys.editQueued],
-      [`${commandKey}B`, later.keys.bold],
-      [`${commandKey}I`, later.keys.italic],
-      [`${commandKey}E`, later.keys.code],
-      [`${commandKey}Shift+X`, later.keys.strike],
-      [`${commandKey}Shift+E`, later.keys.fence],
-      [`${commandKey}Shift+7`, later.keys.numbers],
-      [`${commandKey}Shift+8`, later.keys.bullets],
-      [`${commandKey}Shift+9`, later.keys.quote],
-      ["Esc", later.keys.escape],
+      ["Enter", palette.keys.send],
+      ["Shift+Enter", palette.keys.newline],
+      ["@", palette.keys.file],
+      ["/", palette.keys.command],
+      [`${commandKey}Enter`, palette.keys.steer],
+      ["↑", palette.keys.editQueued],
+      [`${commandKey}B`, palette.keys.bold],
+      [`${commandKey}I`, palette.keys.italic],
+      [`${commandKey}E`, palette.keys.code],
+      [`${commandKey}Shift+X`, palette.keys.strike],
+      [`${commandKey}Shift+E`, palette.keys.fence],
+      [`${commandKey}Shift+7`, palette.keys.numbers],
+      [`${commandKey}Shift+8`, palette.keys.bullets],
+      [`${commandKey}Shift+9`, palette.keys.quote],
+      ["Esc", palette.keys.escape],
     ],
   },
   {
-    heading: later.keys.groups.answering,
+    heading: palette.keys.groups.answering,
     keys: [
-      [`${altKey}1`, later.keys.allowOnce],
-      [`${altKey}2`, later.keys.allowScope],
-      [`${altKey}3`, later.keys.deny],
+      [`${altKey}1`, palette.keys.allowOnce],
+      [`${altKey}2`, palette.keys.allowScope],
+      [`${altKey}3`, palette.keys.deny],
     ],
   },
   {
-    heading: later.keys.groups.moving,
+    heading: palette.keys.groups.moving,
     keys: [
-      ["F6", later.keys.regions],
-      ["Shift+F6", later.keys.regionsBack],
-      ["J", later.keys.nextBlock],
-      ["K", later.keys.previousBlock],
-      ["O", later.keys.openBlock],
-      ["G", later.keys.end],
-      ["Shift+G", later.keys.start],
+      ["F6", palette.keys.regions],
+      ["Shift+F6", palette.keys.regionsBack],
+      ["J", palette.keys.nextBlock],
+      ["K", palette.keys.previousBlock],
+      ["O", palette.keys.openBlock],
+      ["G", palette.keys.end],
+      ["Shift+G", palette.keys.start],
     ],
   },
   {
-    heading: later.keys.groups.anywhere,
+    heading: palette.keys.groups.anywhere,
     keys: [
-      [`${commandKey}K`, later.keys.palette],
-      [`${commandKey}F`, later.keys.find],
-      ["?", later.keys.help],
+      [`${commandKey}K`, palette.keys.palette],
+      [`${commandKey}F`, palette.keys.find],
+      ["?", palette.keys.help],
     ],
   },
 ];
 
 export default function KeyHelp({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog label={later.keys.heading} className="key-help" onClose={onClose}>
+    <Dialog label={palette.keys.heading} className="key-help" onClose={onClose}>
       <div className="key-help-head">
-        <h2>{later.keys.heading}</h2>
-        <button type="button" className="icon-button" aria-label={later.keys.close} onClick={onClose}>
+        <h2>{palette.keys.heading}</h2>
+        <button type="button" className="icon-button" aria-label={palette.keys.close} onClick={onClose}>
           <Icon name="close" />
         </button>
       </div>

@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { palette } from "../../text.palette";
 import { usePageActions } from "../actions";
 import { usePick } from "../store";
 import { useCommands, type PaletteCommand } from "./commands";
@@ -93,10 +93,10 @@ export default function PaletteList({ id, conversation, query, keys, onChosen, o
   return (
     <>
       <div id={`${id}-list`} className="palette-list" role="listbox" aria-label={text.palette.label}>
-        {group(later.palette.commands, entries.commands, 0)}
-        {group(later.palette.conversations, entries.conversations, entries.commands.length)}
+        {group(palette.found.commands, entries.commands, 0)}
+        {group(palette.found.conversations, entries.conversations, entries.commands.length)}
       </div>
-      {size === 0 && <p className="list-note" role="status">{later.palette.none}</p>}
+      {size === 0 && <p className="list-note" role="status">{palette.found.none}</p>}
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { palette } from "../../text.palette";
 import { usePageActions } from "../actions";
 import { announcesSentences, announceSentences } from "../announcer/setting";
 import { copyText } from "../controls/Copy";
@@ -36,16 +36,16 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
   return useMemo(() => {
     const here = conversation === null ? [] : conversationCommands(conversation);
     const all: PaletteCommand[] = [
-      { name: later.commands.fresh, writes: true, run: actions.goHome },
+      { name: palette.commands.fresh, writes: true, run: actions.goHome },
       ...here,
-      { name: later.commands.searchAll, run: () => ask("search") },
-      { name: later.commands.list, run: () => ask("list") },
+      { name: palette.commands.searchAll, run: () => ask("search") },
+      { name: palette.commands.list, run: () => ask("list") },
       ...Object.entries(screens).filter(([word]) => word !== "inspect").map(([word, { name }]) => ({ name, run: () => goTo(`/${word}`) })),
-      ...THEMES.map((theme) => ({ name: later.commands.theme(theme), run: () => chooseTheme(theme) })),
-      { name: later.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
-      { name: later.commands.aloud(readsAloud()), run: () => readAloud(!readsAloud()) },
-      { name: later.commands.keys, key: "?", run: actions.showKeys },
-      ...(signedIn ? [{ name: later.commands.signOut, run: () => void store.signOut() }] : []),
+      ...THEMES.map((theme) => ({ name: palette.commands.theme(theme), run: () => chooseTheme(theme) })),
+      { name: palette.commands.announcements(announcesSentences()), run: () => toggleAnnouncements() },
+      { name: palette.commands.aloud(readsAloud()), run: () => readAloud(!readsAloud()) },
+      { name: palette.commands.keys, key: "?", run: actions.showKeys },
+      ...(signedIn ? [{ name: palette.commands.signOut, run: () => void store.signOut() }] : []),
     ];
     return all.filter(({ writes }) => mayWrite || !writes);
 
@@ -60,32 +60,32 @@ export function useCommands(conversation: string | null): PaletteCommand[] {
         turn === null
           ? []
           : [
-              { name: later.commands.stop, key: "Esc", writes: true, run: () => store.command(id, { type: "interrupt", turn }) },
-              ...(waits ? [{ name: later.commands.stopAndHold, writes: true, run: () => store.command(id, { type: "interrupt", turn, hold_queue: true }) }] : []),
+              { name: palette.commands.stop, key: "Esc", writes: true, run: () => store.command(id, { type: "interrupt", turn }) },
+              ...(waits ? [{ name: palette.commands.stopAndHold, writes: true, run: () => store.command(id, { type: "interrupt", turn, hold_queue: true }) }] : []),
             ];
-      const held: PaletteCommand[] = holds ? [{ name: later.commands.release, writes: true, run: () => store.command(id, { type: "edit_queued", held: false }) }] : [];
+      const held: PaletteCommand[] = holds ? [{ name: palette.commands.release, writes: true, run: () => store.command(id, { type: "edit_queued", held: false }) }] : [];
       const resting: PaletteCommand[] =
         turn === null && hasMessages
-          ? [{ name: later.commands.regenerate, writes: true, run: () => store.command(id, { type: "regenerate" }) }]
+          ? [{ name: palette.commands.regenerate, writes: true, run: () => store.command(id, { type: "regenerate" }) }]
           : [];
       return [
         ...running,
         ...held,
         ...resting,
-        { name: later.commands.find, key: `${commandKey}F`, run: () => ask("find") },
-        { name: later.commands.end, key: "G", run: () => ask("end") },
-        { name: later.commands.start, key: "Shift+G", run: () => ask("start") },
-        { name: later.commands.settings, writes: true, run: () => ask("settings") },
+        { name: palette.commands.find, key: `${commandKey}F`, run: () => ask("find") },
+        { name: palette.commands.end, key: "G", run: () => ask("end") },
+        { name: palette.commands.start, key: "Shift+G", run: () => ask("start") },
+        { name: palette.commands.settings, writes: true, run: () => ask("settings") },
         { name: text.header.branch, writes: true, run: () => actions.branch(id) },
-        { name: later.commands.rename, writes: true, run: () => ask("rename") },
+        { name: palette.commands.rename, writes: true, run: () => ask("rename") },
         {
-          name: archived ? later.commands.unarchive : later.commands.archive,
+          name: archived ? palette.commands.unarchive : palette.commands.archive,
           writes: true,
           run: () => store.command(id, { type: "update_conversation", archived: !archived }),
         },
         { name: text.list.share, run: () => actions.share(id) },
         { name: text.list.inspect, run: () => goTo(`/inspect/${id}`) },
-        { name: later.commands.copyId, run: () => void copyText(id) },
+        { name: palette.commands.copyId, run: () => void copyText(id) },
       ];
     }
   }, [conversation, store, actions, turn, waits, holds, archived, hasMessages, signedIn, mayWrite]);

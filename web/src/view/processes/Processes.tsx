@@ -6,7 +6,7 @@ import type { ProcessEntry } from "../../transport/api.later";
 import { elapsed } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
@@ -27,17 +27,17 @@ export default function Processes({ listShown, onShowList }: ScreenProps) {
   const load = useCallback(() => api.processes(), [api]);
   const { value, error, loading, again } = useFresh(load, REFRESH_MS);
   return (
-    <ScreenFrame heading={text.screens.processes} lead={later.processTable.lead} listShown={listShown} onShowList={onShowList}>
-      {error && <Trouble heading={later.processTable.failed} error={error} onAgain={again} />}
+    <ScreenFrame heading={text.screens.processes} lead={places.processTable.lead} listShown={listShown} onShowList={onShowList}>
+      {error && <Trouble heading={places.processTable.failed} error={error} onAgain={again} />}
       {!value && loading && (
         <p className="hint" role="status">
-          {later.processTable.loading}
+          {places.processTable.loading}
         </p>
       )}
       {value?.length === 0 && (
         <section className="card is-empty">
-          <h2 className="card-heading">{later.processTable.emptyHeading}</h2>
-          <p className="card-words">{later.processTable.empty}</p>
+          <h2 className="card-heading">{places.processTable.emptyHeading}</h2>
+          <p className="card-words">{places.processTable.empty}</p>
         </section>
       )}
       {value && value.length > 0 && (
@@ -83,13 +83,13 @@ function ProcessRow({ process, onEnded }: { process: ProcessEntry; onEnded: () =
       </span>
       <div className="entry-words">
         <p className="entry-title ellipsis">
-          {conversation === null ? later.processTable.shared : <ScreenLink to={addressOf(conversation)}>{process.title || text.list.untitled}</ScreenLink>}
+          {conversation === null ? places.processTable.shared : <ScreenLink to={addressOf(conversation)}>{process.title || text.list.untitled}</ScreenLink>}
         </p>
         <p className="entry-command mono ellipsis" title={command}>
           {command}
         </p>
         <p className="hint tabular">
-          {text.join(stateOf(process), agent, process.started_at !== null && later.processTable.started(elapsed(now - process.started_at)), pid !== null && later.processTable.pid(pid))}
+          {text.join(stateOf(process), agent, process.started_at !== null && places.processTable.started(elapsed(now - process.started_at)), pid !== null && places.processTable.pid(pid))}
         </p>
         {typeof ending === "object" && (
           <p className="entry-refusal is-bad" role="alert">
@@ -101,11 +101,11 @@ function ProcessRow({ process, onEnded }: { process: ProcessEntry; onEnded: () =
         <button
           type="button"
           className="button small"
-          aria-label={ending === "ending" ? later.processTable.ending : later.processTable.endOf(command)}
+          aria-label={ending === "ending" ? places.processTable.ending : places.processTable.endOf(command)}
           aria-disabled={ending === "ending"}
           onClick={ending === "ending" ? undefined : () => void end()}
         >
-          {ending === "ending" ? later.processTable.ending : later.processTable.end}
+          {ending === "ending" ? places.processTable.ending : places.processTable.end}
         </button>
       )}
     </li>

@@ -4,7 +4,7 @@ import type { ApiError } from "../../transport/api";
 import type { ProcessEntry } from "../../transport/api.later";
 import { elapsed } from "../../measures";
 import { said } from "../../sentences";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 
 /** The same process in two answers: a number is used again by the system one day, hence the time. */
 export function keyOf({ kind, pid, conversation, command, started_at }: ProcessEntry): string {
@@ -13,13 +13,13 @@ export function keyOf({ kind, pid, conversation, command, started_at }: ProcessE
 
 /** Why it was not ended, and what to do. */
 export function refusalOf({ status, message }: ApiError): string {
-  if (status === 404) return later.processTable.gone;
-  if (status === 409) return message ? said(message) : later.processTable.busyRefusal;
-  if (status === 403) return later.screen.forbidden;
-  return `${later.processTable.endFailed} ${said(message)}`;
+  if (status === 404) return places.processTable.gone;
+  if (status === 409) return message ? said(message) : places.processTable.busyRefusal;
+  if (status === 403) return places.frame.forbidden;
+  return `${places.processTable.endFailed} ${said(message)}`;
 }
 
 export function stateOf({ kind, busy, idle_s }: ProcessEntry): string {
-  if (kind === "background") return later.processTable.background;
-  return busy ? later.processTable.busy : later.processTable.idle(elapsed(idle_s * 1000));
+  if (kind === "background") return places.processTable.background;
+  return busy ? places.processTable.busy : places.processTable.idle(elapsed(idle_s * 1000));
 }

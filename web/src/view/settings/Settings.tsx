@@ -9,6 +9,7 @@ import type { Grant } from "../../protocol/events.gen";
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Dialog } from "../controls/Dialog";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
@@ -170,7 +171,7 @@ export function SettingsForm({ heading, params, agent, used, onSave, onClose, ch
           </section>
           {children}
           <section>
-            <h3>{later.screen.server}</h3>
+            <h3>{places.frame.server}</h3>
             <p className="settings-screens">
               {Object.entries(screens).map(([word, { name }]) => (
                 <ScreenLink key={word} to={`/${word}`} onFollow={onClose}>

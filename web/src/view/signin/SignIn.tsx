@@ -4,7 +4,7 @@ import { useEffect, useState, type FormEvent } from "react";
 import type { SessionState } from "../../model/store";
 import { clearCopy } from "../../offline/copy";
 import { said } from "../../sentences";
-import { later } from "../../text.later";
+import { places } from "../../text.places";
 import { Mark } from "../controls/Mark";
 import { useStore } from "../store";
 import { codeRefusal } from "./code";
@@ -28,7 +28,7 @@ export default function SignIn({ session }: { session: SessionState }) {
         {session.phase === "unreachable" && <Unreachable />}
         {session.phase === "checking" && !asked && (
           <p className="door-lead" role="status">
-            {later.signIn.checkingCode}
+            {places.signIn.checkingCode}
           </p>
         )}
         {session.phase !== "unreachable" && <Server />}
@@ -49,17 +49,17 @@ function Server() {
       .then(({ details }) => setAbout(details), () => undefined);
     return () => leave.abort();
   }, []);
-  return <p className="door-server">{about && later.signIn.server(about.name, about.version)}</p>;
+  return <p className="door-server">{about && places.signIn.server(about.name, about.version)}</p>;
 }
 
 function Unreachable() {
   const store = useStore();
   return (
     <div role="alert">
-      <h1 className="door-heading">{later.signIn.unreachable}</h1>
-      <p className="door-lead">{later.signIn.unreachableHint}</p>
+      <h1 className="door-heading">{places.signIn.unreachable}</h1>
+      <p className="door-lead">{places.signIn.unreachableHint}</p>
       <button type="button" className="button primary" onClick={() => store.reconnectNow()}>
-        {later.signIn.again}
+        {places.signIn.again}
       </button>
     </div>
   );
@@ -85,10 +85,10 @@ function TokenForm({ session, onAsk }: TokenFormProps) {
 
   return (
     <form onSubmit={submit}>
-      <h1 className="door-heading">{later.signIn.heading}</h1>
-      <p className="door-lead">{session.ended ? later.signIn[session.ended] : later.signIn.lead}</p>
+      <h1 className="door-heading">{places.signIn.heading}</h1>
+      <p className="door-lead">{session.ended ? places.signIn[session.ended] : places.signIn.lead}</p>
       <label className="label" htmlFor="token">
-        {later.signIn.token}
+        {places.signIn.token}
       </label>
       <input
         id="token"
@@ -107,10 +107,10 @@ function TokenForm({ session, onAsk }: TokenFormProps) {
         {refusal ? said(refusal.message) : ""}
       </p>
       <button type="submit" className="button primary door-submit" disabled={busy || token.trim() === ""}>
-        {busy ? later.signIn.checking : later.signIn.submit}
+        {busy ? places.signIn.checking : places.signIn.submit}
       </button>
       <p id="token-hint" className="hint">
-        {later.signIn.tokenHint}
+        {places.signIn.tokenHint}
       </p>
     </form>
   );

@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import type { Row } from "../../model/rows";
 import { said } from "../../sentences";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { ConversationIdContext, useConversationId } from "../conversation/scope";
 import { Icon } from "../controls/Icon";
 import { useMe } from "../me";
@@ -55,18 +55,18 @@ export function Peek({ conversation, agent, exchange }: PeekProps) {
       <section
         ref={box}
         className="peek"
-        aria-label={later.subagent.name(agent)}
+        aria-label={work.subagent.name(agent)}
         tabIndex={0}
         style={rows.length === 0 ? { minHeight: heights.get(conversation) } : undefined}
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
           atEnd.current = scrollHeight - scrollTop - clientHeight <= NEAR_END_PX;
         }}
       >
-        {phase === "missing" && <p className="hint">{later.subagent.missing}</p>}
+        {phase === "missing" && <p className="hint">{work.subagent.missing}</p>}
         {phase === "failed" && <p className="hint">{text.transcript.failed}</p>}
-        {phase === "loading" && <p className="hint">{later.subagent.loading}</p>}
-        {phase === "ready" && rows.length === 0 && <p className="hint">{later.subagent.silent}</p>}
-        {cut && <p className="hint">{later.subagent.earlier}</p>}
+        {phase === "loading" && <p className="hint">{work.subagent.loading}</p>}
+        {phase === "ready" && rows.length === 0 && <p className="hint">{work.subagent.silent}</p>}
+        {cut && <p className="hint">{work.subagent.earlier}</p>}
         {phase !== "missing" &&
           rows.map((row) => (
             <div key={row.key} className="peek-row">

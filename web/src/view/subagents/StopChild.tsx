@@ -1,7 +1,7 @@
 /** Stops one subagent. The turn that waits for it goes on with what it was told. */
 
 import { useState } from "react";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { Icon } from "../controls/Icon";
 import { useStore } from "../store";
 
@@ -14,9 +14,9 @@ export function StopChild({ conversation, agent }: { conversation: string; agent
     store.answered(store.command(conversation, { type: "interrupt" })).catch(() => setStopping(false));
   };
   return (
-    <button type="button" className="button quiet small stop-child" aria-label={later.subagent.stop(agent)} disabled={stopping} onClick={stop}>
+    <button type="button" className="button quiet small stop-child" aria-label={work.subagent.stop(agent)} disabled={stopping} onClick={stop}>
       <Icon name="stop" />
-      {stopping ? later.subagent.stopping : later.subagent.stopShort}
+      {stopping ? work.subagent.stopping : work.subagent.stopShort}
     </button>
   );
 }

@@ -3,7 +3,7 @@
 import { waitingIn } from "../../model/attention";
 import type { Subagent, ToolBlock } from "../../protocol/events.gen";
 import { said } from "../../sentences";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ScreenLink } from "../frame/ScreenLink";
@@ -51,7 +51,7 @@ export function SubagentBlock({ place, block, child }: SubagentBlockProps) {
           <Peek conversation={child.conversation} agent={name} />
           {block.error && <p className="tool-error">{said(block.error.message)}</p>}
           <p className="work-foot">
-            <ScreenLink to={addressOf(child.conversation)}>{later.subagent.open}</ScreenLink>
+            <ScreenLink to={addressOf(child.conversation)}>{work.subagent.open}</ScreenLink>
           </p>
         </div>
       )}

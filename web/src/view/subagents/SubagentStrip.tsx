@@ -3,7 +3,7 @@
 import { isBelow } from "../../model/attention";
 import type { Subagent } from "../../protocol/events.gen";
 import { elapsed } from "../../measures";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { useSeconds } from "../controls/now";
@@ -23,7 +23,7 @@ export default function SubagentStrip({ id }: { id: string }) {
   const [open, setOpen] = useDisclosed(`subagents:${id}`);
   if (running.length < 2) return null;
   return (
-    <section className="queue strip" aria-label={later.subagent.strip} data-region tabIndex={-1}>
+    <section className="queue strip" aria-label={work.subagent.strip} data-region tabIndex={-1}>
       <button type="button" className="strip-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className="tool-icon alive">
           <Icon name="users" />
@@ -55,7 +55,7 @@ function OneAtWork({ child }: { child: Subagent }) {
       </ScreenLink>
       <span className="queue-text ellipsis">{firstLine(child.task)}</span>
       <span className={state === "waiting" ? "queue-state is-wait" : "queue-state tabular"}>
-        {state === "waiting" ? later.subagent.states.waiting : elapsed(now - (child.started_at ?? now))}
+        {state === "waiting" ? work.subagent.states.waiting : elapsed(now - (child.started_at ?? now))}
       </span>
       <StopChild conversation={child.conversation} agent={name} />
     </li>

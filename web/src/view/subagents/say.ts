@@ -3,10 +3,10 @@
 import type { Subagent } from "../../protocol/events.gen";
 import { duration, money } from "../../measures";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { work } from "../../text.work";
 import { plainly } from "../controls/visible";
 
-export type SubagentState = keyof typeof later.subagent.states;
+export type SubagentState = keyof typeof work.subagent.states;
 
 /** `waiting`: how many requests of it and of those below it wait for a person. */
 export function stateOf({ status, run }: Subagent, waiting: number): SubagentState {
@@ -20,7 +20,7 @@ export function sayState(child: Subagent, waiting: number): string {
   const { started_at, finished_at, cost_usd } = child;
   const over = child.status !== "running";
   return text.join(
-    later.subagent.states[stateOf(child, waiting)],
+    work.subagent.states[stateOf(child, waiting)],
     over && started_at !== null && finished_at !== null && duration(finished_at - started_at),
     cost_usd !== null && cost_usd > 0 && money(cost_usd),
   );
@@ -33,5 +33,5 @@ export function firstLine(words: string): string {
 
 /** "3 subagents at work · 1 waits for you". */
 export function sayTogether(running: number, waiting: number): string {
-  return text.join(later.subagent.atWork(running), waiting > 0 && later.subagent.waits(waiting));
+  return text.join(work.subagent.atWork(running), waiting > 0 && work.subagent.waits(waiting));
 }

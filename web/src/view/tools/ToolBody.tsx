@@ -6,6 +6,7 @@ import type { Answer, Message, PlanItem, ToolBlock } from "../../protocol/events
 import { bytes, clock, exactTime, number } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
+import { asking } from "../../text.asking";
 import { later } from "../../text.later";
 import { blobUrl } from "../../transport/api";
 import { useConversationId } from "../conversation/scope";
@@ -124,7 +125,7 @@ function Asked({ block }: { block: ToolBlock }) {
       {questions.map(({ question }, at) => (
         <div key={at}>
           <dt>{visible(question)}</dt>
-          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || visible(block.output) || (isUnanswered(block) && later.question.none)}</dd>
+          <dd>{sayAnswer(answers.find((answer) => (answer.question_index ?? 0) === at)) || visible(block.output) || (isUnanswered(block) && asking.question.none)}</dd>
         </div>
       ))}
     </dl>

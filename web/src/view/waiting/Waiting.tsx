@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import type { WaitingRequest } from "../../protocol/wire";
 import { ago, exactTime } from "../../measures";
 import { text } from "../../text";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
@@ -32,7 +32,7 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
   const keyed = (open.find(({ item }) => item.request.id === focused) ?? open[0])?.item.request.id;
 
   const place = (item: WaitingRequest): string | null =>
-    open.length < 2 ? null : later.approval.place(open.findIndex((entry) => entry.item === item) + 1, open.length);
+    open.length < 2 ? null : asking.approval.place(open.findIndex((entry) => entry.item === item) + 1, open.length);
 
   // Whoever answered with a focused button goes on with the next, not from the top of the page.
   useEffect(() => {
@@ -41,15 +41,15 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
   }, [entries]);
 
   return (
-    <ScreenFrame heading={text.screens.waiting} lead={later.waiting.lead} listShown={listShown} onShowList={onShowList}>
+    <ScreenFrame heading={text.screens.waiting} lead={asking.waiting.lead} listShown={listShown} onShowList={onShowList}>
       {phase === "failed" && (
         <p className="hint" role="status">
-          {later.waiting.failed}
+          {asking.waiting.failed}
         </p>
       )}
       {phase === "loading" && (
         <p className="hint" role="status">
-          {later.waiting.loading}
+          {asking.waiting.loading}
         </p>
       )}
       {entries.length > 0 && (
@@ -63,8 +63,8 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
       )}
       {open.length === 0 && phase === "ready" && (
         <section className="card is-empty">
-          <h2 className="card-heading">{later.waiting.emptyHeading}</h2>
-          <p className="card-words">{later.waiting.empty}</p>
+          <h2 className="card-heading">{asking.waiting.emptyHeading}</h2>
+          <p className="card-words">{asking.waiting.empty}</p>
         </section>
       )}
       <Notices />
@@ -108,11 +108,11 @@ function Where({ item: { conversation, title, root, parent_kind, request } }: { 
       <ScreenLink to={addressOf(conversation)}>{title || text.list.untitled}</ScreenLink>
       {top !== null && top !== conversation && (
         <span>
-          {later.waiting.worksFor} <ScreenLink to={addressOf(top)}>{topTitle || text.header.parentUnknown}</ScreenLink>
+          {asking.waiting.worksFor} <ScreenLink to={addressOf(top)}>{topTitle || text.header.parentUnknown}</ScreenLink>
         </span>
       )}
       <time dateTime={new Date(request.ts).toISOString()} title={exactTime(request.ts)}>
-        {since === "now" ? later.waiting.sinceNow : later.waiting.since(since)}
+        {since === "now" ? asking.waiting.sinceNow : asking.waiting.since(since)}
       </time>
     </p>
   );
@@ -134,7 +134,7 @@ function Over({ item }: { item: WaitingRequest }) {
       <Icon name={ended && (ended.status !== "answered" || ended.resolution?.verdict === "deny") ? "close" : "check"} />
       <p>
         <span className="waiting-what">{whatIs(request, name)}</span>
-        <span role="status">{ended ? sayResolution(ended, me) : later.waiting.answered}</span>
+        <span role="status">{ended ? sayResolution(ended, me) : asking.waiting.answered}</span>
       </p>
       <ScreenLink to={addressOf(conversation)}>{item.title || text.list.untitled}</ScreenLink>
     </div>
@@ -144,7 +144,7 @@ function Over({ item }: { item: WaitingRequest }) {
 /** The switch of system notices, and why there are none. */
 function Notices() {
   const [now, setNow] = useState(permission);
-  const trouble = now === "denied" ? later.waiting.notifyDenied : now === "missing" ? later.waiting.notifyMissing : null;
+  const trouble = now === "denied" ? asking.waiting.notifyDenied : now === "missing" ? asking.waiting.notifyMissing : null;
   return (
     <div className="waiting-notices">
       <label className="option">
@@ -155,12 +155,12 @@ function Notices() {
           onChange={(event) => void switchNotices(event.target.checked).then(setNow)}
         />
         <span>
-          <span className="option-label">{later.waiting.notify}</span>
-          <span className="option-more">{trouble ?? later.waiting.notifyHint}</span>
+          <span className="option-label">{asking.waiting.notify}</span>
+          <span className="option-more">{trouble ?? asking.waiting.notifyHint}</span>
         </span>
       </label>
       <p className="hint">
-        <ScreenLink to="/device">{later.waiting.notifyMore}</ScreenLink>
+        <ScreenLink to="/device">{asking.waiting.notifyMore}</ScreenLink>
       </p>
     </div>
   );

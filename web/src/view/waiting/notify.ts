@@ -7,7 +7,7 @@ import type { Happening } from "../../model/happened";
 import type { WaitingRequest } from "../../protocol/wire";
 import { text } from "../../text";
 import { device } from "../../text.device";
-import { later } from "../../text.later";
+import { asking } from "../../text.asking";
 import { visible } from "../controls/visible";
 import { whatOf } from "../dock/what";
 
@@ -107,7 +107,7 @@ export interface Notice {
 }
 
 export function noticeOf({ title, request }: WaitingRequest, agent: string): Notice {
-  return { title: later.waiting.notice(agent), body: text.join(sayWhat(request), title) };
+  return { title: asking.waiting.notice(agent), body: text.join(sayWhat(request), title) };
 }
 
 export function noticeOfEnd({ kind, title, lastLine }: Happening, agent: string): Notice {
@@ -115,7 +115,7 @@ export function noticeOfEnd({ kind, title, lastLine }: Happening, agent: string)
 }
 
 function sayWhat(request: WaitingRequest["request"]): string {
-  if (request.kind === "question") return request.questions[0]?.question ?? later.question.label;
-  if (request.kind === "plan") return request.plan?.summary ?? later.planRequest.ask;
+  if (request.kind === "question") return request.questions[0]?.question ?? asking.question.label;
+  if (request.kind === "plan") return request.plan?.summary ?? asking.planRequest.ask;
   return visible(request.title ?? whatOf(request));
 }

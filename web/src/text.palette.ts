@@ -1,0 +1,77 @@
+/** The words of commands and keys: the palette, the list of keys, what the message box completes. Loaded with what says them. */
+
+import { count } from "./measures";
+
+export const palette = {
+  found: {
+    none: "Nothing matches.",
+    commands: "Commands",
+    conversations: "Conversations",
+  },
+
+  commands: {
+    fresh: "New conversation",
+    find: "Find in conversation",
+    searchAll: "Search all conversations",
+    stop: "Stop the agent",
+    stopAndHold: "Stop and hold the queue",
+    release: "Let all held messages go",
+    rename: "Rename conversation",
+    archive: "Archive conversation",
+    unarchive: "Bring conversation back",
+    regenerate: "Answer again",
+    end: "Go to the end",
+    start: "Go to the start",
+    theme: (theme: "system" | "light" | "dark") =>
+      ({ system: "Theme: follow the system", light: "Theme: light", dark: "Theme: dark" })[theme],
+    keys: "Show keys",
+    announcements: (on: boolean) => (on ? "Announce only the end of a turn" : "Announce finished sentences"),
+    aloud: (on: boolean) => (on ? "Stop reading answers aloud" : "Read answers aloud"),
+    signOut: "Sign out",
+    list: "Show or hide the list",
+    copyId: "Copy conversation id",
+    settings: "Conversation settings",
+  },
+
+  keys: {
+    heading: "Keyboard",
+    groups: { writing: "Writing", moving: "Moving", answering: "Answering", anywhere: "Anywhere" },
+    close: "Close",
+    send: "Send, or queue while the agent works",
+    newline: "New line; lists go on",
+    file: "Name a file of the project",
+    command: "A command, at the beginning",
+    bold: "Bold",
+    italic: "Italic",
+    code: "Code",
+    strike: "Struck through",
+    fence: "Block of code",
+    numbers: "Numbered list",
+    bullets: "List",
+    quote: "Quotation",
+    steer: "Steer the running turn",
+    editQueued: "Edit the last queued message (in an empty box)",
+    escape: "Close what is on top, else stop the agent",
+    allowOnce: "Allow once",
+    allowScope: "Allow for longer",
+    deny: "Deny",
+    regions: "Next region",
+    regionsBack: "Previous region",
+    nextBlock: "Next block",
+    previousBlock: "Previous block",
+    openBlock: "Open or close the block",
+    end: "To the end",
+    start: "To the start",
+    palette: "All commands",
+    find: "Find in conversation",
+    help: "This list",
+  },
+
+  complete: {
+    fileLabel: "Files of the project",
+    commandLabel: "Commands",
+    files: (n: number) => `${count(n, "file")}. Arrow keys walk, Enter chooses, Escape closes.`,
+    commands: (n: number) => `${count(n, "command")}. Arrow keys walk, Enter chooses, Escape closes.`,
+    looking: "Looking for files …",
+  },
+} as const;
