@@ -53,7 +53,7 @@ class Status(Shown):
 
 class Response(Struct, frozen=True, kw_only=True):
     question_id: str
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[Answer, ...] | None = None
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
@@ -112,14 +112,17 @@ def _item(row: Listing, request: Request) -> Waiting:
 
 @json_post("/api/ask-user-response", "decide", "bus_answer", "bus")
 async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Status:
-    """Answer a question or a permission. Anything but one of its own options denies a permission."""
+    """Answer a question or a permission. Anything but one of its own options denies a permission, no answer declines."""
     found = next((pair for pair in await server.directory.waiting() if pair[1].id == data.question_id), None)
     if found is None:
         raise await _not_waiting(server, data.question_id)
     row, asked = found
     if asked.kind == "plan":
         raise Invalid("A plan is answered with /api/plan/approve, /reject or /edit.")
-    accepted = await server.directory.command(row.id, answer_to(asked, data.answers), origin_of(request, FACE))
+    if asked.kind == "question" and data.answers is None:
+        raise Invalid("`answers`: one for each question, or an empty list to leave it unanswered.")
+    command = answer_to(asked, data.answers or ())
+    accepted = await server.directory.command(row.id, command, origin_of(request, FACE))
     if not accepted.applied:
         raise Gone("It was answered before, has expired or was called off.", question_id=asked.id)
     return Status(status="ok")

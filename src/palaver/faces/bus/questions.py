@@ -81,7 +81,8 @@ def _scope(request: Request, chosen: str) -> Scope:
 
 def answer_to(request: Request, answers: Sequence[Answer]) -> ResolveRequest:
     if request.kind == "question":
-        return ResolveRequest(request=request.id, answers=tuple(answers))
+        # This contract has no word for leaving a question alone but to answer none of it.
+        return ResolveRequest(request=request.id, verdict=None if answers else "deny", answers=tuple(answers))
     chosen = answers[0].selected if len(answers) == 1 and answers[0].question_index == 0 else ()
     said = answers[0].custom_text if answers else None
     word = _known(chosen[0]) if len(chosen) == 1 else None

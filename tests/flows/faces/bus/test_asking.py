@@ -41,6 +41,19 @@ async def test_question_is_answered_the_moment_it_is_announced(tmp_path: Path) -
     assert "SQLite" in of(told, "text_segment")[-1]["text"]
 
 
+async def test_question_is_left_unanswered_by_no_answers_and_the_agent_goes_on(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        await chat(work.server, ASK)
+        question = (await bus.until(ASKED))[-1]["data"]["question_id"]
+        silent = await work.server.http.post("/api/ask-user-response", json={"question_id": question})
+        declined = await post(work.server, "/api/ask-user-response", question_id=question, answers=[])
+        told = await bus.until(OUTCOME)
+    assert (silent.status_code, "`answers`" in silent.json()["message"]) == (400, True)
+    assert declined == {"status": "ok"}
+    assert of(told, "ask_user", "resolved")[0]["data"] == {"question_id": question, "status": "answered"}
+    assert "no answer" in of(told, "text_segment")[-1]["text"]
+
+
 async def test_second_answer_is_gone_and_every_other_client_sees_it_resolved(tmp_path: Path) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus, listening(work.server) as other:
         await chat(work.server, ASK)
