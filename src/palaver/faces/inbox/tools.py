@@ -87,6 +87,7 @@ INPUT: dict[Act, dict[str, Any]] = {
             },
             "subscriber": SUBSCRIBER,
         },
+        "additionalProperties": False,
     },
     "post": {
         "type": "object",
@@ -96,8 +97,9 @@ INPUT: dict[Act, dict[str, Any]] = {
             "subscriber": SUBSCRIBER,
         },
         "required": ["mime", "content"],
+        "additionalProperties": False,
     },
-    "yield": {"type": "object", "properties": {"subscriber": SUBSCRIBER}},
+    "yield": {"type": "object", "properties": {"subscriber": SUBSCRIBER}, "additionalProperties": False},
 }
 OUTPUT: dict[Act, dict[str, Any]] = {
     "read": {

@@ -49,6 +49,16 @@ async def test_server_offers_its_sides_tools_only_and_an_observer_those_that_rea
                 assert (await visitor.read())["messages"] == []
 
 
+async def test_argument_that_a_tool_does_not_take_is_refused_as_its_schema_says(tmp_path: Path) -> None:
+    async with serving(with_tokens(tmp_path)) as served:
+        conversation = await served.create()
+        for side in ("human", "assistant"):
+            async with inbox(served, side, conversation) as visitor:
+                tools = await visitor.tools()
+                assert [tool.input_schema["additionalProperties"] for tool in tools.values()] == [False] * len(tools)
+                assert "afterId" in await visitor.refused("chat_read_since", afterId="0")
+
+
 async def test_token_of_the_other_side_is_refused(tmp_path: Path) -> None:
     async with serving(with_tokens(tmp_path)) as served:
         conversation = await served.create()
