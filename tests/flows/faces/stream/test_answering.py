@@ -241,7 +241,8 @@ async def test_always_allow_is_the_answer_to_every_call_of_that_tool_that_waits(
         await until(said, "permission_request")
         body = {"permissionId": permission, "response": "always_allow"}
         assert (await work.server.http.post("/api/chat/permission-response", json=body)).status_code == 200
-        rest = [one async for one in said] + [one async for one in other]
+        async with asyncio.timeout(WAIT_S):
+            rest = [one async for one in said] + [one async for one in other]
     results = [part for _, data, _ in rest if data.get("type") == "user" for part in data["content"]]
     assert [result["is_error"] for result in results] == [False, False, False]
 
