@@ -76,6 +76,8 @@ async def test_message_is_sent_with_enter_and_answered(served: Served) -> None:
 async def test_first_words_without_a_conversation_begin_one(tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as fresh, opened(fresh) as terminal:
         await terminal.until_shown("What shall we work on?")
+        await terminal.until_shown("Default answers.")
+        await terminal.until_shown("Ctrl+N chooses another agent, a folder or a mode.")
         await terminal.write("begin")
         await terminal.press("enter")
         await terminal.until_shown("Hello there, how are you?")

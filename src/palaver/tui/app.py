@@ -30,6 +30,7 @@ from palaver.schema.commands import (
 from palaver.tui import row_words, words
 from palaver.tui.background import begin, defect_in
 from palaver.tui.conversation import ConversationScreen
+from palaver.tui.fresh import first_agent, welcome
 from palaver.tui.intents import (
     Act,
     ActionName,
@@ -96,6 +97,8 @@ class PalaverApp(Typing):
         self._first = conversation
         self._turns: dict[str, asyncio.Lock] = {}
         self._begun = asyncio.Event()
+        self._answers: str | None = None
+        """Whoever was said to answer the first words; None: whom the server chooses."""
         self._stop_server = stop_server
         # Nothing here gains from moving slowly, and a connection by ssh has no frames to spare.
         self.animation_level = "none"
@@ -126,9 +129,12 @@ class PalaverApp(Typing):
             self.main.close()
         self._begun.set()
         try:
-            agents = await self.client.agents()
+            agents, last_used = await asyncio.gather(self.client.agents(), self.client.last_used_agent())
         except PalaverError:
             return  # Names are a comfort; ids will do.
+        first = first_agent(agents, last_used)
+        self._answers = first.id if first is not None and first.id == last_used else None
+        self.main.welcome(welcome(first))
         self.main.introduce(People({agent.id: agent.name for agent in agents}, me, self.client.name))
 
     async def _latest(self) -> str | None:
@@ -297,7 +303,7 @@ class PalaverApp(Typing):
         except PalaverError as refusal:
             self._refuse(first.refused, refusal.message)
         else:
-            await self._create(CreateConversation(message=content), first.refused)
+            await self._create(CreateConversation(message=content, agent=self._answers), first.refused)
 
     async def _create(self, body: CreateConversation, refused: Refused | None) -> None:
         try:

@@ -177,6 +177,11 @@ class ConversationScreen(Screen[None]):
         self._flush()
         self.docks.focus_composer()
 
+    def welcome(self, notice: str) -> None:
+        """What is said while there is no conversation."""
+        if self._following is None:
+            self.transcript.say(notice)
+
     @property
     def people(self) -> People:
         return self._people

@@ -7,6 +7,7 @@ or is loaded above. The end is followed until the reader goes away from it.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -39,7 +40,7 @@ from palaver.tui.rows import (
     UserRow,
     text_of,
 )
-from palaver.tui.theme import palette_of
+from palaver.tui.theme import Palette, palette_of
 from palaver.tui.words_docks import Regions
 
 Wish = Literal["copy", "whole", "edit"]
@@ -149,6 +150,11 @@ class Transcript(ScrollView, can_focus=True):
         self._cursor, self.following, self.new_count = None, True, 0
         self._found = NOTHING
         self._drawn.clear()
+        self.refresh()
+
+    def say(self, notice: str) -> None:
+        """What stands here while there are no rows: a heading, and what is to be known."""
+        self._notice = notice
         self.refresh()
 
     def go_to_end(self) -> None:
@@ -400,9 +406,7 @@ class Transcript(ScrollView, can_focus=True):
     def _line(self, y: int) -> Strip:
         width, palette, base = self.size.width, palette_of(self.app.theme), self._drawn.base
         if not self.rows:
-            said = self._notice.center(width)[:width] if y == self.size.height // 2 else ""
-            style = Style(color=palette.ink_faint, bgcolor=palette.paper)
-            return Strip([Segment(said, style)]).adjust_cell_length(width, style)
+            return self._notice_line(y, width, palette)
         found = self._drawn.line(self.scroll_offset.y + y)
         if found is None:
             return Strip.blank(width, base)
@@ -413,3 +417,11 @@ class Transcript(ScrollView, can_focus=True):
             return strip
         mark = Segment("▌", base + Style(color=palette.live))
         return Strip([mark, *strip.crop(1)])
+
+    def _notice_line(self, y: int, width: int, palette: Palette) -> Strip:
+        lines = [part for line in self._notice.split("\n") for part in wrap(line, max(1, width - 4)) or [""]]
+        at = y - (self.size.height - len(lines)) // 2
+        style = Style(color=palette.ink if at == 0 and len(lines) > 1 else palette.ink_faint, bgcolor=palette.paper)
+        said = Segment(lines[at], style) if 0 <= at < len(lines) else Segment("", style)
+        left = Segment(" " * ((width - said.cell_length) // 2), style)
+        return Strip([left, said]).adjust_cell_length(width, style)

@@ -35,8 +35,19 @@ LOADING_OLDER = "Loading older messages …"
 OLDER_FAILED = "Older messages could not be loaded. Press Home to try again."
 OPENING = "Opening …"
 FRESH = "What shall we work on?"
+FRESH_MAKESHIFT = {
+    "demo": "No model is set up here yet, so a demonstration answers.",
+    "local": "A small model on this machine answers: fine for a first chat, not for real work.",
+}
+FRESH_TRY = "Say “edit a file”, “make a plan”, “run the tests” or “tell me a long story”."
+FRESH_NOBODY = "No agent is ready. Run “palaver doctor” on the server: it says what is missing and how to get it."
+FRESH_KEYS = "Ctrl+N chooses another agent, a folder or a mode."
 NEW = "New since you left"
 NOT_AT_HAND = "That message is not here any more."
+
+
+def answers(agent: str) -> str:
+    return f"{agent} answers."
 
 
 def process_end(code: int | None) -> str:

@@ -180,7 +180,8 @@ class RowBook:
     def _take_up_work(self, message: Message) -> None:
         # What is told in between belongs to no turn, and ends none.
         turn = message.turn or (self._work.turn if message.role == "event" else None)
-        if turn != self._work.turn:
+        # A copy (a branch, an import) has no turns: there a person's words end what came before.
+        if turn != self._work.turn or (turn is None and message.role == "user"):
             for row in self._changes():
                 self._put(row)
             self._work = _Work(turn)

@@ -185,6 +185,13 @@ def test_turn_that_changed_several_files_sums_them_up() -> None:
     assert "Changes" not in kinds(book().rows(state(asked("m1"), one)))
 
 
+def test_changes_of_a_copy_stand_with_the_words_they_were_made_for() -> None:
+    changes = (FileChange(path="a", kind="modified"), FileChange(path="b", kind="created"))
+    copied = said("m2", tool(0, "shell", changes=changes), turn=None)
+    rows = book().rows(state(asked("m1"), copied, asked("m3"), said("m4", TextBlock(index=0, text="ok"), turn=None)))
+    assert kinds(rows) == ["Day", "User", "Tool", "Changes", "User", "Text"]
+
+
 def test_subagent_that_ends_changes_the_row_of_its_call_alone() -> None:
     known = book()
     child = Subagent(conversation="k", agent="a", task="look", call="c0")

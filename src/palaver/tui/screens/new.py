@@ -21,6 +21,7 @@ from palaver.tui import words
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.prompt import STEER, Prompt
+from palaver.tui.fresh import first_agent
 from palaver.tui.intents import Begin
 from palaver.tui.safe import prose
 from palaver.tui.screens.frame import Sheet
@@ -86,13 +87,12 @@ class NewConversation(Sheet):
             self.say(f"{Fresh.FAILED} {failure.message}", is_bad=True)
             return
         self.query_one("#folder", Input).suggester = SuggestFromList(folders)
-        ready = [agent for agent in self._agents if agent.ready and not agent.problem]
-        first = next((agent for agent in ready if agent.id == last), ready[0] if ready else None)
+        first = first_agent(self._agents, last)
         chosen = [self._agents.index(first)] if first is not None else []
         choices = [_choice(agent) for agent in self._agents]
         await self.query_one("#agents").remove_children()
         await self.query_one("#agents").mount(Choices(choices, chosen=chosen))
-        self.say("" if ready else Fresh.NO_AGENT, is_bad=not ready)
+        self.say("" if first else Fresh.NO_AGENT, is_bad=first is None)
 
     def keys(self) -> list[Key]:
         return [Key("Enter", Fresh.BEGIN, self.action_begin), Key("Tab", Fresh.NEXT, self.focus_next)]
