@@ -44,8 +44,10 @@ UNSAID: Mapping[str, Any] = {
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET = re.compile(
-    r"(?:^|[_-])(?:(?:api|private|access)?[_-]?key|secret|token|password|passwd|credentials?|authorization)$"
+    r"(?:^|[_-])(?:(?:api|private|access|auth)[_-]?(?:keys?|tokens?)|key|token|secrets?"
+    r"|passwords?|passwd|passphrases?|credentials?|authorization)$"
 )
+"""By the name's end. Keys and tokens in the plural need a word before them: clients count tokens and bind keys."""
 
 
 class Defaults:

@@ -45,14 +45,25 @@ async def test_secret_is_not_kept_and_never_leaves(tmp_path: Path) -> None:
             "models": [{"id": "m", "apiKey": "sk-2"}],
             "max_tokens": 5,
             "auth": {"token": "sk-3"},
+            "api_keys": {"somebody": "sk-4"},
+            "provider": {"accessTokens": ["sk-5"], "secrets": {"a": "sk-6"}, "passphrase": "sk-7"},
+            "keys": {"send": "Enter"},
         }
         merged = await post(server, "/api/settings", **body)
         shown = await server.http.get("/api/settings")
         human = server.app.config.data / "settings.json"
-    assert merged["ignored"] == ["api_key", "models[0].apiKey", "auth.token"]
+    assert merged["ignored"] == [
+        "api_key",
+        "models[0].apiKey",
+        "auth.token",
+        "api_keys",
+        "provider.accessTokens",
+        "provider.secrets",
+        "provider.passphrase",
+    ]
     assert "sk-" not in shown.text + human.read_text()
     assert server.token not in shown.text
-    assert shown.json()["max_tokens"] == 5
+    assert (shown.json()["max_tokens"], shown.json()["keys"]) == (5, {"send": "Enter"})
 
 
 async def test_changed_settings_and_agents_reach_the_bus_whichever_face_changed_them(tmp_path: Path) -> None:
