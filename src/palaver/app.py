@@ -134,7 +134,9 @@ async def open_app(
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
-        await stack.enter_async_context(_held(_watch_keys(app, clock), "watch the tokens"))
+        tokens = _Tokens(config.data, keys, server.streams)
+        keys.look_again = tokens.look
+        await stack.enter_async_context(_held(tokens.watch(clock), "watch the tokens"))
         await stack.enter_async_context(inbox.running())
         yield app
         server.streams.close()
@@ -165,19 +167,30 @@ def prepare_data(data: Path) -> None:
         ) from failure
 
 
-async def _watch_keys(app: App, clock: Clock) -> None:
-    """A token rotated by another process counts here within seconds, and its old streams end."""
-    known = token_stamps(app.config.data)
-    while True:
-        await clock.sleep(LOOK_AT_KEYS_S)
-        seen = token_stamps(app.config.data)
-        if seen == known:
-            continue
-        known = seen
+class _Tokens:
+    """The files of tokens, which another process may change."""
+
+    def __init__(self, data: Path, keys: Keys, streams: Streams) -> None:
+        self._data, self._keys, self._streams = data, keys, streams
+        self._known = token_stamps(data)
+
+    def look(self) -> bool:
+        """Whether they changed. Those that are new count from now on, and the streams of those that are gone end."""
+        seen = token_stamps(self._data)
+        if seen == self._known:
+            return False
+        self._known = seen
         try:
-            app.keys.replace(read_token(app.config.data), read_key_records(app.config.data))
+            self._keys.replace(read_token(self._data), read_key_records(self._data))
         except ConfigurationError as failure:
             logger.warning("the tokens changed but cannot be read; the old ones stay", reason=failure.message)
-            continue
-        app.streams.drop_strangers()
+            return False
+        self._streams.drop_strangers()
         logger.info("the tokens changed")
+        return True
+
+    async def watch(self, clock: Clock) -> None:
+        """A token rotated by another process counts here within seconds, and its old streams end."""
+        while True:
+            await clock.sleep(LOOK_AT_KEYS_S)
+            self.look()

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from palaver.faces.token_files import rotate_token
+from palaver.faces.keys import KeyRecord, token_hash
+from palaver.faces.token_files import rotate_token, write_key_records
 from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
 
@@ -67,6 +68,15 @@ async def test_token_of_the_other_side_is_refused(tmp_path: Path) -> None:
             assert answer.status_code == 403
             assert answer.json()["code"] == "forbidden"
         assert (await knock(served, "human", conversation)).status_code == 200
+
+
+async def test_token_counts_from_the_moment_it_is_made(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        conversation = await served.create()
+        ada = KeyRecord(name="Ada", kind="human", hash=token_hash("made-a-moment-ago"))
+        write_key_records(tmp_path, [ada])
+        answer = await knock(served, "human", conversation, Authorization="Bearer made-a-moment-ago")
+        assert answer.status_code == 200
 
 
 async def test_tool_of_the_other_side_does_not_exist_here(tmp_path: Path) -> None:
