@@ -257,6 +257,26 @@ def _underlined(terminal: Opened) -> list[str]:
     return [segment.text.strip() for strip in strips for segment in strip if segment.style and segment.style.underline]
 
 
+async def test_bell_rings_only_for_someone_who_looks_elsewhere(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    rung: list[str] = []
+    monkeypatch.setattr(PalaverApp, "bell", lambda app: rung.append(app.title))
+    conversation = await served.create(title="Horn")
+    async with opened(served, conversation) as terminal:
+        await terminal.until(lambda: bool(terminal.state.conversation))
+        for answers, looks in ((1, True), (2, False)):
+            terminal.app.app_focus = looks
+            await served.send(conversation, "go")
+            # The top line is told in the same step as the title.
+            await terminal.until(lambda: terminal.text().count("Last.") == answers and _is_ready(terminal))  # noqa: B023
+            await terminal.pilot.pause()
+        assert rung == ["○ Horn · Palaver"]
+        assert terminal.app.title == "○ Horn · Palaver"
+
+
+def _is_ready(terminal: Opened) -> bool:
+    return terminal.lines()[0].endswith("Ready")
+
+
 async def test_what_came_while_nobody_looked_is_divided_off(served: Served, tmp_path: Path) -> None:
     conversation = await served.create(message="one")
     await served.settled(conversation)

@@ -37,6 +37,7 @@ from palaver.tui.intents import (
     Begin,
     Copy,
     JumpTo,
+    Notice,
     OpenConversation,
     Order,
     Read,
@@ -62,6 +63,8 @@ SAVE_S = 5.0
 """How often what was read is written down."""
 UNREAD_S = 1.0
 """A list opens at once, also when it cannot be said what is unread; so does the question at the end."""
+KEEP_TITLE, BRING_TITLE_BACK = "\x1b[22;2t", "\x1b[23;2t"
+"""xterm's, known to most terminals and passed over by the others: the window's title as it was before."""
 LAST_WORDS_S = 2.0
 """What was written last reaches the server before the terminal goes; one that does not answer is not waited for."""
 
@@ -112,6 +115,7 @@ class PalaverApp(Typing):
 
     async def on_mount(self) -> None:
         tell_alt_from_letters()
+        self._write(KEEP_TITLE)
         self.set_class(self.console.color_system in (None, "standard", "windows"), "has-few-colours")
         await self.push_screen(self.main)
         begin(self, self.outbox.run, "outbox")
@@ -181,6 +185,7 @@ class PalaverApp(Typing):
                 await stop()
         except (SubprocessError, OSError):
             message = row_words.SERVER_STAYED
+        self._write(BRING_TITLE_BACK)
         self.exit(message=message)
 
     async def _say_last_words(self) -> bool:
@@ -332,6 +337,22 @@ class PalaverApp(Typing):
     def _say(self, intent: Say) -> None:
         intent.stop()
         self.say(intent.words, is_trouble=intent.is_trouble)
+
+    @on(Notice)
+    def _notice(self, intent: Notice) -> None:
+        intent.stop()
+        self.title = intent.title
+        # Only a terminal that tells when nobody looks at it is heard.
+        if intent.rings and not self.app_focus:
+            self.bell()
+
+    def watch_title(self, title: str) -> None:
+        self._write(f"\x1b]2;{title}\x07")
+
+    def _write(self, sequence: str) -> None:
+        """To the terminal itself, beside what is drawn."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
 
     @on(Copy)
     def _copy(self, intent: Copy) -> None:

@@ -29,9 +29,10 @@ from palaver.tui.family import Family
 from palaver.tui.following import Following
 from palaver.tui.header import Header
 from palaver.tui.history import Transcript
-from palaver.tui.intents import Act, Copy, OpenConversation, Read, Say
+from palaver.tui.intents import Act, Copy, Notice, OpenConversation, Read, Say
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.live import Beat
+from palaver.tui.notices import is_worth_ringing, title_of
 from palaver.tui.outbox import Entry, Outbox
 from palaver.tui.people import People
 from palaver.tui.relatives import Relatives
@@ -108,6 +109,7 @@ class ConversationScreen(Screen[None]):
         self._people = People()
         self._relatives = Relatives(client)
         self._past: State | None = None
+        self._noticed = State()
         self._wanted: tuple[str, int, str] | None = None
 
     def compose(self) -> ComposeResult:
@@ -236,9 +238,17 @@ class ConversationScreen(Screen[None]):
         self._show_family(state)
         if self._following is not None and self._past is None and state.seq:
             self._seen(state.conversation, state.seq)
+        if self._past is None:
+            self._notice(state)
         if self._wanted is not None and state.seq:
             begin(self.app, partial(self._reach, *self._wanted), "reach", newest=True)
             self._wanted = None
+
+    def _notice(self, state: State) -> None:
+        before, self._noticed = self._noticed, state
+        title, rings = title_of(state), is_worth_ringing(before, state)
+        if title != title_of(before) or rings:
+            self.post_message(Notice(title, rings=rings))
 
     def _name_of(self, agent: str) -> str:
         return self._people.names.get(agent, agent) if self._following else ""

@@ -8,17 +8,18 @@ from textual.widget import Widget
 from palaver.schema.view import State, Status
 from palaver.tui import row_words, words
 from palaver.tui.canvas import cut
+from palaver.tui.notices import SIGNS
 from palaver.tui.safe import one_line, visible
 
-_SIGNS: dict[Status, tuple[str, str]] = {
-    "idle": ("○", "$ink-faint"),
-    "generating": ("●", "$live"),
-    "executing_tools": ("●", "$live"),
-    "paused": ("◆", "$wait"),
-    "waiting_ide": ("◆", "$wait"),
-    "waiting_user_input": ("◆", "$wait"),
-    "completed": ("✓", "$good"),
-    "error": ("✗", "$bad"),
+_COLOURS: dict[Status, str] = {
+    "idle": "$ink-faint",
+    "generating": "$live",
+    "executing_tools": "$live",
+    "paused": "$wait",
+    "waiting_ide": "$wait",
+    "waiting_user_input": "$wait",
+    "completed": "$good",
+    "error": "$bad",
 }
 
 FULL = 0.9
@@ -62,8 +63,8 @@ class Header(Widget):
     def _status(self) -> Content:
         if self._past is not None:
             return Content.styled(f"◷ {row_words.as_of(self._past)}", "bold $wait")
-        sign, colour = _SIGNS[self._state.status]
-        return Content.styled(f"{sign} {words.Status.WORDS[self._state.status]}", colour)
+        status = self._state.status
+        return Content.styled(f"{SIGNS[status]} {words.Status.WORDS[status]}", _COLOURS[status])
 
     def _mode(self) -> Content:
         mode = self._state.params.get("mode")

@@ -9,6 +9,7 @@ Docks and screens never call the client for anything that changes something; the
 - `Act`             one of the named actions, from a key or from the palette; the list of them is `ActionName`
 - `Read`            a text in full, on a screen of its own
 - `Copy`            text for the clipboard of the person's terminal
+- `Notice`          the title of the window, and whether the bell rings
 - `Say`             one line for the person, never a storm of them
 
 An intent that may be refused carries `refused`: the app calls it with a sentence for a person, and the one who posted it
@@ -201,6 +202,15 @@ class Copy(Intent):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class Notice(Intent):
+    """How the conversation stands, for someone who looks elsewhere."""
+
+    def __init__(self, title: str, *, rings: bool = False) -> None:
+        super().__init__()
+        self.title = title
+        self.rings = rings
 
 
 class Say(Intent):
