@@ -3,6 +3,23 @@
 import { count, duration, money, number, percent, tokens } from "./measures";
 
 export const later = {
+  copy: (when: string) => `The server does not answer. You see the copy of ${when} on this device; nothing can be changed.`,
+
+  notices: {
+    dismiss: "Dismiss",
+    refused: "The server did not accept that.",
+  },
+
+  announce: {
+    turnStarted: "The agent started.",
+    turnDone: "The agent is done.",
+    turnFailed: "The turn failed.",
+    interrupted: "Interrupted.",
+    approval: (what: string) => `Approval needed: ${what}. Press Alt+1 to allow once, Alt+3 to deny.`,
+    question: (what: string) => `A question for you: ${what}`,
+    plan: "A plan waits for your approval.",
+  },
+
   knowledge: { note: "Note", conversation: "Conversation", file: "File", cited: (n: number) => `Cites ${count(n, "source")}` },
 
   settings: {

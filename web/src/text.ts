@@ -7,7 +7,7 @@
  * The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
  */
 
-import { count, duration, exit, money, number, tokens } from "./measures";
+import { count, duration, exit, number, tokens } from "./measures";
 import type { ToolKind } from "./model/toolkind";
 import { list } from "./sentences";
 
@@ -353,7 +353,6 @@ export const text = {
     waitingEditor: "Waiting for the editor",
     retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (attempt ${attempt} of ${of})`,
     retryingNow: (attempt: number, of: number) => `Retrying now (attempt ${attempt} of ${of})`,
-    cost: (usd: number) => money(usd),
     stalled: (time: string) => `No sign from the agent for ${time}`,
     tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
     stopping: "Stopping …",
@@ -364,7 +363,6 @@ export const text = {
     reconnecting: (seconds: number) => (seconds > 0 ? `No connection. Trying again in ${seconds} s` : "No connection. Trying again …"),
     lastHeard: (when: string) => `last heard from at ${when}`,
     offline: "This device is offline. Everything you write is kept.",
-    copy: (when: string) => `The server does not answer. You see the copy of ${when} on this device; nothing can be changed.`,
     catchingUp: (n: number) => (n > 0 ? `Catching up, ${count(n, "event")} …` : "Catching up …"),
     caughtUp: (n: number) => (n > 0 ? `Caught up, ${count(n, "event")}` : "Connected again"),
     version: "The server was updated. Reload to use the new version.",
@@ -397,21 +395,6 @@ export const text = {
   theme: {
     label: (theme: "system" | "light" | "dark") =>
       ({ system: "Theme: system", light: "Theme: light", dark: "Theme: dark" })[theme],
-  },
-
-  announce: {
-    turnStarted: "The agent started.",
-    turnDone: "The agent is done.",
-    turnFailed: "The turn failed.",
-    interrupted: "Interrupted.",
-    approval: (what: string) => `Approval needed: ${what}. Press Alt+1 to allow once, Alt+3 to deny.`,
-    question: (what: string) => `A question for you: ${what}`,
-    plan: "A plan waits for your approval.",
-  },
-
-  notices: {
-    dismiss: "Dismiss",
-    refused: "The server did not accept that.",
   },
 
   crash: {

@@ -9,6 +9,9 @@ import { goTo } from "./route";
 import { screens } from "./screens";
 
 const parts = {
+  announced: () => import("./announcer/Announced"),
+  notices: () => import("./notices/NoticeLines"),
+  copy: () => import("./connection/CopyBanner"),
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
   plan: () => import("./dock/PlanLine"),
@@ -43,6 +46,9 @@ const parts = {
   notFound: () => import("./home/NotFound"),
 };
 
+export const Announced = lazy(parts.announced);
+export const NoticeLines = lazy(parts.notices);
+export const CopyBanner = lazy(parts.copy);
 export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
 export const PlanLine = lazy(parts.plan);

@@ -1,10 +1,11 @@
 /** One line at the top edge when the connection is in trouble, and one when it is over. Short troubles are not mentioned. */
 
-import { useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import type { Connection } from "../../transport/connection";
-import { clock, dayAndClock } from "../../measures";
+import { clock } from "../../measures";
 import { text } from "../../text";
 import { useSeconds } from "../controls/now";
+import { CopyBanner } from "../later";
 import { usePick, useStore } from "../store";
 
 // A hiccup shorter than this is nobody's business.
@@ -16,22 +17,15 @@ export function ConnectionBanner() {
   const connection = usePick((snapshot) => snapshot.connection);
   const copiedAt = usePick((snapshot) => snapshot.copiedAt);
   const shown = useShown(connection);
-  if (copiedAt !== null) return <CopyBanner copiedAt={copiedAt} />;
+  if (copiedAt !== null) {
+    return (
+      <Suspense fallback={null}>
+        <CopyBanner copiedAt={copiedAt} />
+      </Suspense>
+    );
+  }
   if (!shown) return null;
   return <Banner connection={connection} />;
-}
-
-/** What is shown is not the server's word: said at once, as long as it is so. */
-function CopyBanner({ copiedAt }: { copiedAt: number }) {
-  const store = useStore();
-  return (
-    <div className="banner is-trouble is-fixed" role="status">
-      <span className="tabular">{text.connection.copy(dayAndClock(copiedAt, Date.now()))}</span>
-      <button type="button" className="link-button" onClick={() => store.reconnectNow()}>
-        {text.connection.now}
-      </button>
-    </div>
-  );
 }
 
 /** Trouble is shown once it lasts; its end is shown only to those who saw the trouble. */

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 import type { OpenConversation } from "../../model/store";
 import type { Turn } from "../../protocol/events.gen";
-import { elapsed } from "../../measures";
+import { elapsed, money } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { useSeconds } from "../controls/now";
@@ -56,7 +56,7 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
       {stalled && <span className="activity-extra is-wait">{text.activity.stalled(elapsed(silent))}</span>}
       <span className="activity-end tabular">
         {text.join(
-          turn.cost_usd > 0 && text.activity.cost(turn.cost_usd),
+          turn.cost_usd > 0 && money(turn.cost_usd),
           input_tokens + output_tokens > 0 && text.activity.tokens(input_tokens, output_tokens),
         )}
       </span>
