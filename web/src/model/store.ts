@@ -9,14 +9,15 @@
 import type { Accepted, Command, CreateConversation, Listing, Part, State, WireError } from "../protocol/events.gen";
 import type { AnyEvent } from "../protocol/guards";
 import type { Credentials, Upload } from "../protocol/wire";
-import { ApiError, asApiError } from "../transport/api";
+import { asApiError } from "../transport/api";
 import { backoffMs } from "../transport/backoff";
 import { type CommandBody, Outbox, type OutboxEntry, type OutboxListener } from "../transport/commands";
 import type { Connection } from "../transport/connection";
 import { Feed, type FeedListener } from "../transport/feed";
 import type { OfflineCopy, Ports } from "../transport/ports";
 import type { Announcer } from "./announce";
-import { Conversation } from "./conversation";
+import type { Conversation } from "./conversation";
+import { Door } from "./door";
 import { Drafts } from "./drafts";
 import { History } from "./history";
 import { EMPTY_LIST } from "./listing";
@@ -26,7 +27,8 @@ import { Lookups } from "./lookups";
 import { Alarms, Pace } from "./pace";
 import { PlainBook } from "./plain";
 import { NO_SEARCH } from "./search";
-import type { OpenConversation, SendOptions, SessionState, Snapshot, Store, TextBook } from "./snapshot";
+import { Shelf } from "./shelf";
+import type { OpenConversation, SendOptions, Snapshot, Store } from "./snapshot";
 import { compareWith } from "./stat";
 import { Seen } from "./unread";
 
@@ -36,9 +38,6 @@ export type { OpenConversation, SendOptions, SessionState, Snapshot, Store } fro
 /** Somebody who goes back at once finds the conversation live; somebody who left does not keep it streaming. */
 const LINGER_MS = 5_000;
 
-/** Closed conversations kept in memory, to reopen without a fetch of the whole. */
-const KEEP_CLOSED = 6;
-
 /** Each saved draft is an event on disk, so not every pause. */
 const DRAFT_MS = 1_500;
 
@@ -47,9 +46,6 @@ const SEEN_MS = 1_000;
 
 /** A conversation the server refused for a reason that may pass. */
 const REFUSED_MS = 3_000;
-
-/** That somebody was signed in on this device, so that an end of it can be called one. */
-const SIGNED_IN_UNDER = "palaver.signed_in";
 
 const CREATE_TRIES = 4;
 
@@ -73,7 +69,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private readonly pace: Pace;
   private readonly lookups: Lookups;
   private readonly history: History;
-  private readonly conversations = new Map<string, Conversation>();
+  private readonly door: Door;
+  private readonly shelf: Shelf;
   private readonly listeners = new Set<() => void>();
   private selected: ReadonlyMap<string, string | null> = new Map();
   private visible: string | null = null;
@@ -83,12 +80,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private saysSentences = true;
   private dirtyList = false;
   private readonly dirty = new Set<Conversation>();
-  private checking = false;
-  /** Shown while the server does not answer. */
-  private copy: OfflineCopy | null = null;
   private stopListening: (() => void)[] = [];
-  /** Null until the renderer is loaded. */
-  private newTexts: (() => TextBook) | null = null;
   private snapshot: Snapshot;
 
   constructor(ports: Ports) {
@@ -103,6 +95,8 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.pace = new Pace(ports, () => this.flush());
     this.lookups = new Lookups(ports, this.list, this.alarms, this);
     this.history = new History(ports, this);
+    this.door = new Door(ports, this.feed, this.alarms, this);
+    this.shelf = new Shelf(ports.dayOf);
     void this.loadRenderer();
     void this.loadAnnouncer();
     this.snapshot = {
@@ -159,7 +153,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   private visibleSeq(): number | null {
-    return this.visible === null ? null : (this.conversations.get(this.visible)?.heldSeq ?? null);
+    return this.shelf.get(this.visible)?.heldSeq ?? null;
   }
 
   /** What came while nobody looked, or is still to be caught up with, is new. */
@@ -172,12 +166,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   private openViews(): ReadonlyMap<string, OpenConversation> {
-    const known = this.snapshot.open;
-    const views = [...this.conversations.values()]
-      .filter((conversation) => conversation.openCount > 0)
-      .map((conversation) => this.viewOf(conversation));
-    const same = views.length === known.size && views.every((view) => known.get(view.id) === view);
-    return same ? known : new Map(views.map((view) => [view.id, view]));
+    return this.shelf.views(this.snapshot.open, (conversation) => this.viewOf(conversation));
   }
 
   private viewOf(conversation: Conversation): OpenConversation {
@@ -193,7 +182,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   private announced(): Partial<Snapshot> {
-    const conversation = this.visible === null ? undefined : this.conversations.get(this.visible);
+    const conversation = this.shelf.get(this.visible);
     if (conversation?.isReady !== true || this.announcer === null) return {};
     const items = this.announcer.say(conversation.current, this.ports.now());
     const next = this.announcer.nextAt;
@@ -205,7 +194,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   start(): void {
     const onWake = () => {
-      if (this.snapshot.session.phase === "unreachable") this.reconnectNow();
+      this.door.checkNow();
       this.lookAgain();
     };
     const onHide = () => {
@@ -213,7 +202,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
       this.awaySeq = this.visibleSeq();
     };
     this.stopListening = [this.ports.onWake(onWake), this.ports.onHide(onHide)];
-    void this.checkSession(0);
+    void this.door.check();
   }
 
   stop(): void {
@@ -223,99 +212,49 @@ class PageStore implements Store, FeedListener, OutboxListener {
     this.pace.cancel();
   }
 
-  private async checkSession(attempt: number): Promise<void> {
-    if (this.checking) return;
-    this.checking = true;
-    const answer = await this.ports.api.session().catch(asApiError);
-    this.checking = false;
-    if (!(answer instanceof ApiError)) this.enter({ phase: "signed_in", session: answer, error: null });
-    // Why a link or a token was refused stays to be read.
-    else if (answer.signedOut) this.leave(this.snapshot.session.error);
-    else if (this.snapshot.session.phase !== "signed_in") {
-      // Once signed in the feed's own tries bring us back here.
-      this.publish({ session: { phase: "unreachable", session: this.copy?.session ?? null, error: answer.error } });
-      if (this.copy === null) void this.showCopy();
-      this.alarms.set("session", backoffMs(attempt, this.ports.random), () => void this.checkSession(attempt + 1));
-    }
+  leave(error: WireError | null): void {
+    this.door.leave(error);
   }
 
-  private async showCopy(): Promise<void> {
-    const copy = await this.ports.offlineCopy();
-    const { session } = this.snapshot;
-    if (copy === null || session.phase !== "unreachable") return;
-    this.copy = copy;
-    this.list.takeCopy(copy.rows);
+  signIn(credentials: Credentials): Promise<boolean> {
+    return this.door.signIn(credentials);
+  }
+
+  signOut(): Promise<void> {
+    return this.door.signOut();
+  }
+
+  reconnectNow(): void {
+    if (!this.door.checkNow()) this.feed.reconnectNow();
+  }
+
+  clear(): void {
+    this.shelf.clear();
+    this.list.clear();
     this.dirtyList = true;
-    for (const conversation of this.conversations.values()) void this.showCopyOf(conversation);
-    this.publish({ session: { ...session, session: copy.session }, copiedAt: copy.savedAt, agents: { phase: "ready", items: copy.agents } });
-    this.flush();
+  }
+
+  forget(): void {
+    for (const { id } of this.shelf.all) this.feed.unfollow(id);
+    this.outbox.clear();
+    this.drafts.clear();
+    this.publish({ requests: NOTHING_ASKED });
+    this.clear();
+  }
+
+  showCopy({ rows }: OfflineCopy): void {
+    this.list.takeCopy(rows);
+    for (const conversation of this.shelf.all) void this.showCopyOf(conversation);
+    this.showList();
   }
 
   private async showCopyOf(conversation: Conversation): Promise<void> {
-    const state = await this.copy?.state(conversation.id).catch(() => null);
-    if (this.copy === null || conversation.isReady) return;
+    const state = await this.door.copy?.state(conversation.id).catch(() => null);
+    if (this.door.copy === null || conversation.isReady) return;
     if (state) conversation.showCopy(state);
     else conversation.refuse({ code: "unreachable", message: "It is not in the copy on this device." });
     this.dirty.add(conversation);
     this.flush();
-  }
-
-  private dropCopy(): void {
-    this.copy = null;
-    if (this.snapshot.copiedAt !== null) this.publish({ copiedAt: null });
-  }
-
-  private enter(session: SessionState): void {
-    this.dropCopy();
-    this.ports.device.set(SIGNED_IN_UNDER, "yes");
-    this.publish({ session });
-    this.feed.start();
-  }
-
-  leave(error: WireError | null, ended?: "left"): void {
-    const wasIn = this.ports.device.get(SIGNED_IN_UNDER) !== null;
-    if (ended !== undefined) this.ports.device.set(SIGNED_IN_UNDER, null);
-    if (this.copy !== null) {
-      this.conversations.clear();
-      this.list.clear();
-      this.dirtyList = true;
-      this.dropCopy();
-      this.flush();
-    }
-    this.feed.signOut();
-    const why = ended ?? (wasIn ? ("expired" as const) : undefined);
-    this.publish({ session: { phase: "signed_out", session: null, error, ...(why && { ended: why }) } });
-  }
-
-  async signIn(credentials: Credentials): Promise<boolean> {
-    this.publish({ session: { phase: "checking", session: null, error: null } });
-    const answer = await this.ports.api.signIn(credentials).catch(asApiError);
-    if (answer instanceof ApiError) {
-      this.publish({ session: { phase: "signed_out", session: null, error: answer.error } });
-      return false;
-    }
-    this.enter({ phase: "signed_in", session: answer, error: null });
-    return true;
-  }
-
-  async signOut(): Promise<void> {
-    await this.ports.api.signOut().catch(() => undefined);
-    for (const id of this.conversations.keys()) this.feed.unfollow(id);
-    this.conversations.clear();
-    this.outbox.clear();
-    this.drafts.clear();
-    this.list.clear();
-    this.dirtyList = true;
-    this.publish({ requests: NOTHING_ASKED });
-    this.leave(null, "left");
-    this.flush();
-  }
-
-  reconnectNow(): void {
-    if (this.snapshot.session.phase === "unreachable") {
-      this.alarms.clear("session");
-      void this.checkSession(0);
-    } else this.feed.reconnectNow();
   }
 
   // -- what the feed says
@@ -329,18 +268,18 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   onReady(): void {
     if (!this.list.isLoaded) void this.lookups.loadConversations();
-    for (const conversation of this.conversations.values()) {
+    for (const conversation of this.shelf.all) {
       this.follow(conversation);
       this.syncDraft(conversation.id);
     }
   }
 
   onUnanswered(): void {
-    void this.checkSession(0);
+    void this.door.check();
   }
 
   onEvents(id: string, events: AnyEvent[]): void {
-    const conversation = this.conversations.get(id);
+    const conversation = this.shelf.get(id);
     if (conversation === undefined) return;
     conversation.take(events);
     this.dirty.add(conversation);
@@ -348,7 +287,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   onSnapshot(id: string, state: State): void {
-    const conversation = this.conversations.get(id);
+    const conversation = this.shelf.get(id);
     if (conversation === undefined) return;
     if (conversation.adopt(state)) void this.history.refresh(conversation, state);
     this.dirty.add(conversation);
@@ -379,7 +318,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   onRefused(id: string, error: WireError): void {
-    const conversation = this.conversations.get(id);
+    const conversation = this.shelf.get(id);
     conversation?.refuse(error);
     if (conversation?.isMissing === false) this.alarms.set(`refused:${id}`, REFUSED_MS, () => this.follow(conversation));
     this.pace.soon();
@@ -401,7 +340,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   appliedSeq(id: string): number | null {
-    const conversation = this.conversations.get(id);
+    const conversation = this.shelf.get(id);
     return conversation !== undefined && conversation.openCount > 0 ? conversation.current.seq : null;
   }
 
@@ -411,8 +350,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private async loadRenderer(): Promise<void> {
     const [markdown, lines] = await Promise.all([import("./markdown").catch(() => null), import("./lines").catch(() => null)]);
     if (lines !== null) compareWith(lines);
-    this.newTexts = () => (markdown === null ? new PlainBook() : new markdown.MarkdownBook());
-    for (const conversation of this.conversations.values()) conversation.useTexts(this.newTexts());
+    this.shelf.useTexts(() => (markdown === null ? new PlainBook() : new markdown.MarkdownBook()));
     this.pace.soon();
   }
 
@@ -431,23 +369,14 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   openConversation(id: string): void {
     this.alarms.clear(`close:${id}`);
-    let conversation = this.conversations.get(id);
-    if (conversation === undefined) conversation = new Conversation(id, this.ports.dayOf);
-    if (this.newTexts !== null) conversation.useTexts(this.newTexts());
-    // Put at the end: the first is the one left for longest.
-    this.conversations.delete(id);
-    this.conversations.set(id, conversation);
-    conversation.openCount += 1;
+    const conversation = this.shelf.open(id);
     this.follow(conversation);
-    if (this.copy !== null) void this.showCopyOf(conversation);
+    if (this.door.copy !== null) void this.showCopyOf(conversation);
     this.publish({ open: this.openViews() });
   }
 
   closeConversation(id: string): void {
-    const conversation = this.conversations.get(id);
-    if (conversation === undefined) return;
-    conversation.openCount = Math.max(0, conversation.openCount - 1);
-    if (conversation.openCount > 0) return;
+    if (!this.shelf.close(id)) return;
     this.syncDraft(id);
     this.publish({ open: this.openViews() });
     this.alarms.set(`close:${id}`, LINGER_MS, () => this.leaveConversation(id));
@@ -455,11 +384,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   private leaveConversation(id: string): void {
     this.feed.unfollow(id);
-    const closed = [...this.conversations.values()].filter((conversation) => conversation.openCount === 0);
-    for (const { id: oldest } of closed.slice(0, Math.max(0, closed.length - KEEP_CLOSED))) {
-      this.feed.unfollow(oldest);
-      this.conversations.delete(oldest);
-    }
+    for (const gone of this.shelf.thinOut()) this.feed.unfollow(gone.id);
   }
 
   setVisible(id: string | null): void {
@@ -474,11 +399,11 @@ class PageStore implements Store, FeedListener, OutboxListener {
   }
 
   loadOlder(id: string): Promise<void> {
-    return this.history.loadOlder(this.conversations.get(id));
+    return this.history.loadOlder(this.shelf.get(id));
   }
 
   async reveal(id: string, seq: number): Promise<string | null> {
-    await this.history.loadBackTo(this.conversations.get(id), seq);
+    await this.history.loadBackTo(this.shelf.get(id), seq);
     this.flush();
     const open = this.snapshot.open.get(id);
     const rows = (open?.rows ?? []).filter((row) => row.kind !== "day");
@@ -491,7 +416,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   command(conversation: string, body: CommandBody): string {
     // A copy is only looked at; what can be pressed there is not drawn.
-    if (this.copy !== null) return "";
+    if (this.door.copy !== null) return "";
     return this.outbox.add(conversation, body);
   }
 
@@ -565,13 +490,13 @@ class PageStore implements Store, FeedListener, OutboxListener {
   // -- what the person does to the page
 
   draft(conversation: string): string {
-    return this.drafts.text(conversation, this.conversations.get(conversation)?.current.draft ?? "");
+    return this.drafts.text(conversation, this.shelf.get(conversation)?.current.draft ?? "");
   }
 
   setDraft(conversation: string, text: string): void {
     this.drafts.set(conversation, text);
     this.publish({ open: this.openViews() });
-    if (this.conversations.has(conversation)) {
+    if (this.shelf.get(conversation) !== undefined) {
       this.alarms.set(`draft:${conversation}`, DRAFT_MS, () => this.syncDraft(conversation));
     }
   }
@@ -580,7 +505,7 @@ class PageStore implements Store, FeedListener, OutboxListener {
   private syncDraft(id: string): void {
     this.alarms.clear(`draft:${id}`);
     const text = this.drafts.unsynced(id);
-    const conversation = this.conversations.get(id);
+    const conversation = this.shelf.get(id);
     if (text === null || conversation?.isReady !== true || !this.feed.isReady) return;
     if (text === conversation.current.draft) {
       this.drafts.synced(id, text);
