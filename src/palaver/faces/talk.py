@@ -37,7 +37,7 @@ BEGUN = Schema(
 
 
 def wants_stream(accept: str, body: Mapping[str, Any]) -> bool:
-    if "text/event-stream" in accept:
+    if "text/event-stream" in accept.lower():
         return True
     return ("sessionId" in body or "agentId" in body) and "project_root" not in body
 

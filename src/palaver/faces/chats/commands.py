@@ -297,9 +297,7 @@ def _message(asked: AskUserMessage, state: State, decides: bool) -> Command:
     if question is not None and state.turn is not None and decides and text.strip():
         # This face has no other word for it: whoever is asked something answers by saying it.
         answer = Answer(question_index=0, custom_text=text)
-        return ResolveRequest(
-            client_request_id=asked.client_request_id, request=question.id, answers=(answer,), text=text
-        )
+        return ResolveRequest(client_request_id=asked.client_request_id, request=question.id, answers=(answer,))
     return SendMessage(
         client_request_id=asked.client_request_id,
         content=content,
