@@ -145,8 +145,18 @@ def verb_of(block: ToolBlock) -> str:
     return after if block.status in _ENDED and block.started_at is not None else before
 
 
+def is_unanswered(block: ToolBlock) -> bool:
+    """A question that a person skipped, or that nobody came to answer: an outcome, not a failure."""
+    if kind_of(block.name) != "ask":
+        return False
+    code = block.error.code if block.error else None
+    return block.status == "denied" or (block.status == "error" and code in ("no_answer", "interaction_timeout"))
+
+
 def result_of(block: ToolBlock) -> str:
     """What came of it; empty while nothing did."""
+    if is_unanswered(block):
+        return words.Tool.UNANSWERED
     match block.status:
         case "input":
             return words.Tool.PREPARING

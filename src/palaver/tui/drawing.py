@@ -16,7 +16,7 @@ from palaver.core.state import OPEN_TOOL
 from palaver.schema.view import TextBlock, ToolBlock, ToolStatus
 from palaver.tui import marks, row_words, words
 from palaver.tui.bodies import body_of, tail_of
-from palaver.tui.calls import argument, kind_of, result_of, said_object, verb_of
+from palaver.tui.calls import argument, is_unanswered, kind_of, result_of, said_object, verb_of
 from palaver.tui.canvas import (
     beneath,
     cropped,
@@ -221,7 +221,8 @@ class Drawing(Look):
 
     def _tool_line(self, row: ToolRow) -> Line:
         block = row.block
-        sign = Segment(f"{_SIGNS[block.status]} ", self._sign_style(block.status))
+        status: ToolStatus = "denied" if is_unanswered(block) else block.status
+        sign = Segment(f"{_SIGNS[status]} ", self._sign_style(status))
         verb, said, result = verb_of(block), " ".join(said_object(block).split()), self._result(row)
         if row.child is not None or row.exchange is not None:
             agent = row.child.agent if row.child else row.exchange.agent if row.exchange else None
@@ -238,7 +239,7 @@ class Drawing(Look):
             left = self.column - width_of(line) - (len(result) + 3 if result else 0) - 3
             line.append(Segment(f" · {cut(aside, max(0, left))}" if left > 8 else "", self.ink.faint))
         if result:
-            line.append(Segment(f" · {result}", self._result_style(block.status)))
+            line.append(Segment(f" · {result}", self._result_style(status)))
         return cropped(line, self.column)
 
     def _result(self, row: ToolRow) -> str:

@@ -2,7 +2,7 @@
 
 from palaver.schema.base import Strength
 from palaver.schema.view import CompressionStage, ExchangeStatus, Stopped
-from palaver.tui.words import count, join, listed, number, tokens
+from palaver.tui.words import Tool, count, join, listed, number, tokens
 
 # -- messages
 
@@ -51,7 +51,7 @@ def answers(agent: str) -> str:
 
 
 def process_end(code: int | None) -> str:
-    return "ended" if code is None else f"exit {code}"
+    return "ended" if code is None else Tool.exit(code)
 
 
 def new_below(n: int) -> str:

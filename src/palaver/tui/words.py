@@ -199,6 +199,7 @@ class Tool:
     WAITING = "waits for you"
     FAILED = "failed"
     DENIED = "denied"
+    UNANSWERED = "not answered"
     INTERRUPTED = "interrupted"
     EXPLORED = "Explored"
     EXPLORING = "Exploring"
@@ -207,7 +208,8 @@ class Tool:
 
     @staticmethod
     def exit(code: int) -> str:
-        return f"exit {code}"
+        """Below zero it is the signal that ended the program."""
+        return f"killed by signal {-code}" if code < 0 else f"exit {code}"
 
     @staticmethod
     def lines(n: int) -> str:

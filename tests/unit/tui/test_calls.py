@@ -3,6 +3,7 @@
 from palaver.schema.view import FileChange, ToolBlock, ToolError
 from palaver.tui.calls import doing, kind_of, object_of, result_of, said_object, verb_of
 from palaver.tui.diffs import DiffLine, by_file, diff_of_call, diff_text, is_unified, parse_unified, stat_of
+from palaver.tui.row_words import process_end
 
 
 def call(name: str, given: object, **fields: object) -> ToolBlock:
@@ -34,6 +35,20 @@ def test_a_failed_command_shows_its_exit_code_another_failure_its_first_line() -
     assert result_of(call("shell", {"command": "false"}, status="error", exit_code=1)) == "exit 1"
     error = ToolError(code="tool_error", message="There is no such file.\nTry another.")
     assert result_of(call("read", {"path": "x"}, status="error", error=error)) == "failed · There is no such file. …"
+
+
+def test_a_command_that_a_signal_ended_is_said_to_be_killed() -> None:
+    assert result_of(call("shell", {"command": "sleep 9"}, status="error", exit_code=-9)) == "killed by signal 9"
+    assert process_end(-15) == "killed by signal 15"
+
+
+def test_a_question_that_was_skipped_or_timed_out_is_not_answered() -> None:
+    given = {"questions": [{"question": "Which?"}]}
+    assert result_of(call("ask_user", given, status="denied")) == "not answered"
+    for code in ("no_answer", "interaction_timeout"):
+        error = ToolError(code=code, message="Go on without it.")
+        assert result_of(call("ask_user", given, status="error", error=error)) == "not answered"
+    assert result_of(call("shell", {"command": "x"}, status="denied")) == "denied"
 
 
 def test_hidden_characters_in_a_command_are_visible_in_its_line() -> None:
