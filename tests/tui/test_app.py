@@ -6,14 +6,16 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from palaver.backends.script import Say, Tool, Tools
+from palaver.backends.script import Say, Tool, Tools, Wait
 from palaver.client.client import Client
 from palaver.clock import SystemClock
 from palaver.core.evolve import fold
+from palaver.faces.keys import KeyRecord, token_hash
 from palaver.schema.events import decode_event
 from palaver.schema.view import Listing
 from palaver.tui import row_words
@@ -292,6 +294,23 @@ async def test_what_came_while_nobody_looked_is_divided_off(served: Served, tmp_
         before = (await served.state(conversation))["seq"]
         await served.send(conversation, words)
         await served.settled(conversation, after=before)
+
+
+async def test_whoever_may_only_read_is_told_so_and_sees_what_the_agent_does(tmp_path: Path) -> None:
+    guest = KeyRecord(name="guest", kind="observer", hash=token_hash("guest-token"))
+    (tmp_path / "tokens.json").write_bytes(msgspec.json.encode([guest]))
+    async with serving(tmp_path, [Say("Half"), Wait("gate")]) as server:
+        conversation = await server.create(message="go")
+        async with Client.connect(server.url, "guest-token") as client:
+            app = PalaverApp(client, SystemClock(), conversation=conversation)
+            async with app.run_test(size=(80, 24)) as pilot:
+                terminal = Opened(app, pilot, client)
+                await terminal.until_shown("You may read here.")
+                await terminal.until_shown("Half")
+                await terminal.until_shown("● ")
+                await terminal.write("x")
+                assert app.main.docks.composer.prompt.text == ""
+        await server.command(conversation, type="interrupt")
 
 
 async def test_conversation_that_is_not_there_is_said(served: Served) -> None:

@@ -393,6 +393,7 @@ async def test_an_earlier_moment_can_neither_be_answered_nor_written_to() -> Non
     app = DockApp()
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
+        app.docks.is_past = True
         app.docks.composer.read_only("You look at an earlier moment.")
         app.show(state_with(approval("r-0")))
         await until(pilot, lambda: app.docks.query_one(RequestDock).card is None)
@@ -400,6 +401,7 @@ async def test_an_earlier_moment_can_neither_be_answered_nor_written_to() -> Non
         await pilot.press("alt+1", "x", "enter")
         assert app.intents == []
         assert app.docks.query_one(RequestDock).card is None
+        app.docks.is_past = False
         app.docks.composer.read_only("")
         await shown(app, pilot, approval())
         await pilot.press("alt+1")

@@ -5,11 +5,11 @@ screen; a refusal goes back to the one who asked, or is said in one line. Knows 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from subprocess import SubprocessError
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -27,7 +27,7 @@ from palaver.schema.commands import (
     SendMessage,
     UpdateConversation,
 )
-from palaver.tui import row_words, words
+from palaver.tui import row_words, words, words_docks
 from palaver.tui.background import begin, defect_in
 from palaver.tui.conversation import ConversationScreen
 from palaver.tui.fresh import first_agent, welcome
@@ -124,7 +124,10 @@ class PalaverApp(Typing):
 
     async def _begin(self) -> None:
         """The conversation that was named, else the latest; the agents' names a moment later."""
-        conversation, me = await asyncio.gather(self._latest(), self._who())
+        conversation, session = await asyncio.gather(self._latest(), self._session())
+        me = session.get("user")
+        if "send" not in session.get("roles", ("send",)):
+            self.main.bar(words_docks.Composer.READ_ONLY)
         self.main.introduce(People(me=me, client=self.client.name))
         # Whatever the person opened meanwhile stays: a list, a command, a conversation of their own choice.
         if conversation and not self.main.conversation:
@@ -153,11 +156,12 @@ class PalaverApp(Typing):
         ids = [listing.id for listing in found if not listing.deleted]
         return last if last in ids else next(iter(ids), None)
 
-    async def _who(self) -> str | None:
+    async def _session(self) -> Mapping[str, Any]:
+        """Who is here, and what they may do."""
         try:
-            return (await self.client.session()).get("user")
+            return await self.client.session()
         except PalaverError:
-            return None
+            return {}
 
     async def action_quit(self) -> None:
         self.remembered.save()

@@ -110,6 +110,7 @@ class ConversationScreen(Screen[None]):
         self._relatives = Relatives(client)
         self._past: State | None = None
         self._noticed = State()
+        self._barred = ""
         self._wanted: tuple[str, int, str] | None = None
 
     def compose(self) -> ComposeResult:
@@ -167,7 +168,8 @@ class ConversationScreen(Screen[None]):
         self._book = RowBook(self._day_of, seen_seq)
         self._following = Following(self._client, conversation, self._clock, self._beat.news, self._connection)
         begin(self.app, self._following.run, "following", newest=True)
-        self.docks.composer.read_only("")
+        self.docks.is_past = False
+        self.docks.composer.read_only(self._barred)
         self.docks.focus_composer()
 
     def close(self) -> None:
@@ -201,11 +203,17 @@ class ConversationScreen(Screen[None]):
         self.docks.introduce(people)
         self._flush()
 
+    def bar(self, because: str) -> None:
+        """Whoever is here may only read."""
+        self._barred = because
+        self.docks.composer.read_only(because)
+
     def show_past(self, state: State | None) -> None:
         """An earlier moment instead of now; None: now again."""
         self._past = state
         self._book = RowBook(self._day_of)
-        self.docks.composer.read_only(words_docks.Composer.PAST if state else "")
+        self.docks.is_past = state is not None
+        self.docks.composer.read_only(words_docks.Composer.PAST if state else self._barred)
         self._flush()
         # What happened at that moment is at its end.
         self.transcript.go_to_end()

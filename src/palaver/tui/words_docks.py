@@ -221,6 +221,7 @@ class Composer:
     KEYS = "all keys"
     OFFLINE = "Not connected. Your message is kept and sent when the connection is back."
     PAST = "You look at an earlier moment. Esc brings you back to now."
+    READ_ONLY = "You may read here. To write, start with a token that may send."
     EDIT = "Edit and resend"
     EDIT_HINT = "What follows this message is dropped, and the agent answers again."
     EDIT_SEND = "resend"

@@ -152,10 +152,6 @@ class Composer(Vertical):
         self._connection = connection
         self.retell()
 
-    @property
-    def is_read_only(self) -> bool:
-        return bool(self._read_only)
-
     def read_only(self, because: str) -> None:
         """Nothing can be written, and why; "" when it can."""
         self._read_only = because

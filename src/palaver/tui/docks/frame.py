@@ -52,6 +52,7 @@ class Docks(Vertical):
         self._clock = clock
         self._commands = commands
         self._files = files
+        self.is_past = False
         self._told: tuple[State, Sequence[WaitingRequest]] | None = None
         self._connection: Connection | None = None
 
@@ -78,7 +79,7 @@ class Docks(Vertical):
         if not self.query(Composer):
             return
         self.query_one(PlanLine).show(state)
-        if self.composer.is_read_only:
+        if self.is_past:
             # An earlier moment is looked at: what waited or ran then can neither be answered nor stopped now.
             state, below = replace(state, requests=(), queue=(), processes=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
