@@ -136,7 +136,7 @@ export const places = {
     failed: "The histories could not be looked for.",
     none: "No history of Claude Code, Codex, Pi or Refact was found on the server's machine.",
     noneHint: "Run “palaver import” where they are: it sends them here.",
-    newest: (day: string) => `latest: ${day}`,
+    newest: (day: string) => `latest: ${day.replace(/^(Today|Yesterday)$/, (word) => word.toLowerCase())}`,
     atLeast: (conversations: string) => `at least ${conversations}`,
     look: "Look",
     lookOne: (program: string) => `Look at ${program}`,

@@ -4,7 +4,7 @@ import type { Message } from "../protocol/events.gen";
 import { type AnyEvent, readEvent } from "../protocol/guards";
 import { EMPTY_STATE, fold } from "./fold";
 import { RowBook } from "./rowbook";
-import { findInMessages } from "./find";
+import { findInMessages, piecesOf } from "./find";
 
 function messages(...events: object[]): Message[] {
   const read = events.map((event, at) => readEvent({ seq: at + 1, conversation: "c", ...event }) as AnyEvent);
@@ -54,4 +54,11 @@ test("every hit in a golden log leads to a row", () => {
   const hits = findInMessages(state.messages, "e");
   expect(hits.length).toBeGreaterThan(20);
   for (const hit of hits) expect(keys).toContain(hit.rowKey);
+});
+
+test("every word of a query is marked, whole or, if it is the last, as a beginning", () => {
+  expect(piecesOf("the Tide tables, tidewater and a table", "tide tab")).toEqual(["the ", "Tide", " ", "tables", ", tidewater and a ", "table", ""]);
+  expect(piecesOf("a+b costs 3.50 €", "(a+b")).toEqual(["", "a", "+", "b", " costs 3.50 €"]);
+  expect(piecesOf("nothing here", "…")).toEqual(["nothing here"]);
+  expect(piecesOf("Größe", "größe")).toEqual(["", "Größe", ""]);
 });

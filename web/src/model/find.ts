@@ -38,6 +38,15 @@ export function findInMessages(messages: readonly Message[], query: string, limi
   return hits;
 }
 
+/** A text in pieces: every second one is a word of the query. Cut as the server does: whole words, the last may go on. */
+export function piecesOf(text: string, query: string): string[] {
+  const words = query.match(/[\p{L}\p{N}]+/gu) ?? [];
+  if (words.length === 0) return [text];
+  const [last, ...others] = words.toReversed();
+  const wanted = [`${last}[\\p{L}\\p{N}]*`, ...others.map((word) => `${word}(?![\\p{L}\\p{N}])`)];
+  return text.split(new RegExp(`(?<![\\p{L}\\p{N}])(${wanted.join("|")})`, "giu"));
+}
+
 function textsOf(block: Block): string[] {
   switch (block.type) {
     case "text":

@@ -56,14 +56,14 @@ export class ListBook {
     this.phase = "ready";
   }
 
-  takeFirstPage(page: ListPage): void {
+  takeFirstPage(page: ListPage, now: number): void {
     if (this.isCopy) this.byId = new Map();
     this.isCopy = false;
     this.merge(page.items);
     this.nextCursor = page.next_cursor;
     this.phase = "ready";
     this.error = null;
-    this.seen.begin(this.byId.values());
+    this.seen.begin(page.items, now);
   }
 
   fail(error: WireError): void {

@@ -4,6 +4,8 @@ import { grouped, merged } from "./listing";
 import { ListBook } from "./listbook";
 import { Seen } from "./unread";
 
+const NOW = 1_000_000;
+
 const ALL = { query: "", found: new Set<string>(), asking: new Set<string>(), archived: false, today: 1_000 };
 
 function names(byId: ReadonlyMap<string, ReturnType<typeof listing>>, shown = ALL): Record<string, string[]> {
@@ -51,9 +53,9 @@ test("a filter shows what the words match at hand and what the server found", ()
 test("a new device begins with nothing unread, and marks what comes after", () => {
   const world = new World();
   const book = new ListBook(new Seen(world.device));
-  book.takeFirstPage({ items: [listing("a", { pos: 7 }), listing("b", { pos: 9 })], next_cursor: null, pos: 5 });
+  book.takeFirstPage({ items: [listing("a", { pos: 7 }), listing("b", { pos: 9, updated_at: NOW })], next_cursor: null, pos: 5 }, NOW);
   expect(book.view(0).unread).toEqual(new Set());
-  book.merge([listing("a", { pos: 10, seq: 4 }), listing("new", { pos: 11 })]);
+  book.merge([listing("a", { pos: 10, seq: 4, updated_at: NOW + 1 }), listing("new", { pos: 11, updated_at: NOW + 2 })]);
   expect(book.view(0).unread).toEqual(new Set(["a", "new"]));
   book.show("a", 4);
   expect(book.view(0).unread).toEqual(new Set(["new"]));
@@ -62,13 +64,20 @@ test("a new device begins with nothing unread, and marks what comes after", () =
   expect(book.view(0).unread).toEqual(new Set(["a", "new"]));
 
   const reloaded = new ListBook(new Seen(world.device));
-  reloaded.takeFirstPage({ items: [listing("a", { pos: 12, seq: 4 }), listing("x", { pos: 20 })], next_cursor: null, pos: 5 });
+  reloaded.takeFirstPage({ items: [listing("a", { pos: 12, seq: 4 }), listing("x", { pos: 20, updated_at: NOW + 3 })], next_cursor: null, pos: 5 }, NOW);
   expect(reloaded.view(0).unread).toEqual(new Set(["x"]));
+});
+
+test("an old conversation that is brought from elsewhere is not news", () => {
+  const book = new ListBook(new Seen(new World().device));
+  book.takeFirstPage({ items: [], next_cursor: null, pos: 5 }, NOW);
+  book.merge([listing("brought", { pos: 6, updated_at: NOW - 1 }), listing("new", { pos: 7, updated_at: NOW + 1 })]);
+  expect(book.view(0).unread).toEqual(new Set(["new"]));
 });
 
 test("the next page is asked for once at a time, and never beyond the last", () => {
   const book = new ListBook(new Seen(new World().device));
-  book.takeFirstPage({ items: [listing("a")], next_cursor: "c1", pos: 5 });
+  book.takeFirstPage({ items: [listing("a")], next_cursor: "c1", pos: 5 }, NOW);
   expect(book.view(0).hasMore).toBe(true);
   expect(book.beginMore()).toBe("c1");
   expect(book.beginMore()).toBeNull();
@@ -81,7 +90,7 @@ test("the next page is asked for once at a time, and never beyond the last", () 
 
 test("an answer to a filter that was changed meanwhile filters nothing", () => {
   const book = new ListBook(new Seen(new World().device));
-  book.takeFirstPage({ items: [listing("a"), listing("b")], next_cursor: null, pos: 5 });
+  book.takeFirstPage({ items: [listing("a"), listing("b")], next_cursor: null, pos: 5 }, NOW);
   book.filter("new words");
   book.takeFound({ items: [listing("a")], next_cursor: "more", pos: 5 }, "old words");
   expect(book.view(0)).toMatchObject({ groups: [], hasMore: false });

@@ -8,11 +8,12 @@ import { openStore, type Store } from "./store";
 
 describe("the list", () => {
   const rows = (world: World) => {
+    const updated_at = world.time;
     world.api.conversations = async ({ cursor, query }) => {
       if (query) return { items: [listing("found", { title: "hidden words" })], next_cursor: null, pos: 5 };
       return cursor === "2"
         ? { items: [listing("b")], next_cursor: null, pos: 5 }
-        : { items: [listing("a", { pos: 3, updated_at: world.time })], next_cursor: "2", pos: 5 };
+        : { items: [listing("a", { pos: 3, updated_at })], next_cursor: "2", pos: 5 };
     };
   };
 
@@ -53,7 +54,7 @@ describe("the list", () => {
 
   test("marks what changed elsewhere as unread until it is looked at", async () => {
     const { world, store } = await opened(rows);
-    world.socket.say({ type: "listed", items: [listing("c", { pos: 9, seq: 1 })], pos: 9 });
+    world.socket.say({ type: "listed", items: [listing("c", { pos: 9, seq: 1, updated_at: world.now() })], pos: 9 });
     world.advance(100);
     expect(store.getSnapshot().list.unread).toEqual(new Set(["c"]));
     store.openConversation("c");

@@ -56,7 +56,7 @@ export class Lookups {
   async loadConversations(): Promise<void> {
     try {
       const page = await this.ports.api.conversations({ limit: LIST_SIZE });
-      this.list.takeFirstPage(page);
+      this.list.takeFirstPage(page, this.ports.now());
       this.shown.followList(page.pos);
     } catch (cause) {
       const error = asApiError(cause);

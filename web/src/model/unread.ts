@@ -1,8 +1,8 @@
 /**
  * Which conversations hold something the reader has not seen, remembered on this device.
  *
- * What was opened here is known by its seq; what never was, by the list's position when this device first saw the list,
- * so that a new device does not begin with everything unread.
+ * What was opened here is known by its seq; what never was, by the moment at which this device first saw the list: a new
+ * device does not begin with everything unread, and old conversations that are brought from another program are no news.
  */
 
 import type { Listing } from "../protocol/events.gen";
@@ -16,19 +16,19 @@ const KEEP = 500;
 export class Seen {
   private readonly storage: KeyValue;
   private seqs: Map<string, number>;
-  private basePos: number | null;
+  private sinceMs: number | null;
 
   constructor(storage: KeyValue) {
     this.storage = storage;
-    const { seqs, basePos } = restored(storage.get(STORED_UNDER));
+    const { seqs, sinceMs } = restored(storage.get(STORED_UNDER));
     this.seqs = new Map(seqs);
-    this.basePos = basePos;
+    this.sinceMs = sinceMs;
   }
 
-  /** The first list this device ever saw counts as seen. */
-  begin(listings: Iterable<Listing>): void {
-    if (this.basePos !== null) return;
-    this.basePos = Math.max(0, ...Array.from(listings, (listing) => listing.pos));
+  /** The first list this device ever saw counts as seen: up to its newest, since the server's clock may not be ours. */
+  begin(listings: readonly Listing[], now: number): void {
+    if (this.sinceMs !== null) return;
+    this.sinceMs = listings.length === 0 ? now : Math.max(...listings.map((listing) => listing.updated_at));
     this.save();
   }
 
@@ -46,20 +46,20 @@ export class Seen {
 
   isUnread(listing: Listing): boolean {
     const seen = this.seqs.get(listing.id);
-    return seen === undefined ? listing.pos > (this.basePos ?? Infinity) : listing.seq > seen;
+    return seen === undefined ? listing.updated_at > (this.sinceMs ?? Infinity) : listing.seq > seen;
   }
 
   private save(): void {
     const seqs = [...this.seqs].slice(-KEEP);
-    this.storage.set(STORED_UNDER, JSON.stringify({ seqs, basePos: this.basePos }));
+    this.storage.set(STORED_UNDER, JSON.stringify({ seqs, sinceMs: this.sinceMs }));
   }
 }
 
-function restored(stored: string | null): { seqs: [string, number][]; basePos: number | null } {
+function restored(stored: string | null): { seqs: [string, number][]; sinceMs: number | null } {
   try {
-    const known = JSON.parse(stored ?? "");
-    return { seqs: known.seqs, basePos: known.basePos };
+    const { seqs, sinceMs = null } = JSON.parse(stored ?? "");
+    return { seqs, sinceMs };
   } catch {
-    return { seqs: [], basePos: null };
+    return { seqs: [], sinceMs: null };
   }
 }

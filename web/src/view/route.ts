@@ -3,7 +3,7 @@
  * makes of the rest. The address is the truth.
  */
 
-import { useSyncExternalStore } from "react";
+import { type MouseEvent, useSyncExternalStore } from "react";
 import { isScreen, type ScreenName } from "./screens";
 
 /** Where in a conversation an address points. */
@@ -83,6 +83,15 @@ export function goTo(address: string, replace = false): void {
   shown = location.href;
   route = read();
   tell();
+}
+
+/** For a link of ours: followed in this tab, unless a key asks the browser for another one. */
+export function inThisTab(go: () => void): (event: MouseEvent) => void {
+  return (event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go();
+  };
 }
 
 export function useRoute(): Route {

@@ -15,7 +15,7 @@ import { useFresh, useLaterApi } from "../frame/fresh";
 import { ScreenLink } from "../frame/ScreenLink";
 import { Trouble } from "../frame/Trouble";
 import { HeaderFrame } from "../header/Header";
-import { addressOf, goTo } from "../route";
+import { addressOf, goTo, inThisTab } from "../route";
 import type { ScreenProps } from "../screens";
 import { useMayWrite, usePick } from "../store";
 import { shortPath } from "../tools/say";
@@ -241,12 +241,10 @@ function Row({ row, asking, current, now }: RowProps) {
         href={addressOf(row.id)}
         aria-current={current ? "true" : undefined}
         data-id={row.id}
-        onClick={(event) => {
+        onClick={inThisTab(() => {
           // With a key held it is the browser's: a new tab with the conversation itself.
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
           goTo(`/conversations/${row.id}`);
-        }}
+        })}
         onDoubleClick={() => goTo(addressOf(row.id))}
       >
         <span className="list-top">

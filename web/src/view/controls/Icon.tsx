@@ -14,7 +14,6 @@ const PATHS = {
   circle: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11z",
   close: "M4 4l8 8M12 4l-8 8",
   copy: "M5.5 5.5h7v8h-7zM10.5 5.5v-3h-7v8h2",
-  coin: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM9.7 6.2C9.4 5.5 8.8 5.2 8 5.2c-1 0-1.7.5-1.7 1.3 0 1.9 3.5.9 3.5 2.9 0 .9-.8 1.4-1.8 1.4-.9 0-1.6-.4-1.9-1.2M8 4.2v1M8 10.8v1",
   compress: "M3 2.5h10M3 13.5h10M8 4.5v2.6M6.5 6 8 7.5 9.5 6M8 11.5V8.9M6.5 10 8 8.5 9.5 10",
   cut: "M3 8h2M7 8h2M11 8h2",
   diff: "M8 2.5v7M4.5 6h7M4.5 13h7",
@@ -29,11 +28,9 @@ const PATHS = {
   keys: "M2 4.5h12v7H2zM4.5 7h.01M7 7h.01M9.5 7h.01M12 7h.01M5 9.5h6",
   letter: "M2.5 4h11v8.5h-11zM2.5 5 8 9l5.5-4",
   list: "M3 4h10M3 8h10M3 12h6",
-  menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
   moon: "M12.8 9.6A5.3 5.3 0 0 1 6.4 3.2a5.3 5.3 0 1 0 6.4 6.4z",
   more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
   open: "M9 3h4v4M13 3 7.5 8.5M11 9.5V13H3V5h3.5",
-  phone: "M5 2h6v12H5zM7.2 12h1.6",
   plan: "M2.5 4l1 1 1.8-2M8 4h5.5M2.5 8.5l1 1 1.8-2M8 8.5h5.5M2.5 13l1 1 1.8-2M8 13h5.5",
   question: "M6 6a2 2 0 1 1 2.9 1.8c-.6.3-.9.7-.9 1.4M8 11.7h.01M8 2.2a5.8 5.8 0 1 0 0 11.6A5.8 5.8 0 0 0 8 2.2z",
   retry: "M13 8a5 5 0 1 1-1.5-3.6M13 2.5v3h-3",
@@ -42,7 +39,6 @@ const PATHS = {
   shield: "M8 2l5 1.8v4c0 3-2 5.2-5 6.2-3-1-5-3.2-5-6.2v-4z",
   sidebar: "M2.5 3h11v10h-11zM6.3 3v10",
   sliders: "M2.5 5h5.2M10.8 5h2.7M9.2 3.4v3.2M2.5 11h2.7M8.3 11h5.2M6.8 9.4v3.2",
-  sound: "M3 6.3v3.4h2.2L8.5 12.5v-9L5.2 6.3zM10.8 6a3 3 0 0 1 0 4M12.6 4.2a5.5 5.5 0 0 1 0 7.6",
   spark: "M8 2.5l1.4 4.1 4.1 1.4-4.1 1.4L8 13.5 6.6 9.4 2.5 8l4.1-1.4z",
   steer: "M3 13V9a3 3 0 0 1 3-3h7M10 3l3 3-3 3",
   stop: "M4.5 4.5h7v7h-7z",
@@ -60,9 +56,14 @@ const PATHS = {
 export type IconName = keyof typeof PATHS;
 
 export function Icon({ name }: { name: IconName }) {
+  return <Drawing path={PATHS[name]} className={name === "more" ? "icon dots" : "icon"} />;
+}
+
+/** For a part that comes later and brings its own path, which the first picture then does not wait for. */
+export function Drawing({ path, className = "icon" }: { path: string; className?: string }) {
   return (
-    <svg className={name === "more" ? "icon dots" : "icon"} viewBox="0 0 16 16" aria-hidden="true">
-      <path d={PATHS[name]} />
+    <svg className={className} viewBox="0 0 16 16" aria-hidden="true">
+      <path d={path} />
     </svg>
   );
 }

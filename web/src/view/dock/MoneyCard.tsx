@@ -2,11 +2,13 @@
 
 import { useCallback } from "react";
 import { asking } from "../../text.asking";
-import { Icon } from "../controls/Icon";
+import { Drawing } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
+
+const COIN = "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM9.7 6.2C9.4 5.5 8.8 5.2 8 5.2c-1 0-1.7.5-1.7 1.3 0 1.9 3.5.9 3.5 2.9 0 .9-.8 1.4-1.8 1.4-.9 0-1.6-.4-1.9-1.2M8 4.2v1M8 10.8v1";
 
 export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: RequestProps) {
   const onDigit = useCallback(
@@ -23,7 +25,7 @@ export function MoneyCard({ request, hearing, keyed, reply, onTooSoon }: Request
   return (
     <>
       <h2 className="request-heading">
-        <Icon name="coin" />
+        <Drawing path={COIN} />
         <span>{visible(request.title ?? asking.approval.spendLabel)}</span>
       </h2>
       {request.preview && <p className="money-words">{visible(request.preview)}</p>}

@@ -12,6 +12,7 @@ import { later } from "../../text.later";
 import { usePageActions } from "../actions";
 import { Icon } from "../controls/Icon";
 import { usePick, usePicked, useStore } from "../store";
+import { Marked } from "./Marked";
 import { useMarkedWords } from "./marks";
 
 const NONE: readonly Message[] = [];
@@ -120,9 +121,7 @@ function Everywhere({ id, search, onAgain }: { id: string; search: Search; onAga
           {search.hits.map((hit) => (
             <li key={hit.message}>
               <button type="button" className="find-hit" onClick={() => actions.open(id, hit.seq)}>
-                {hit.before}
-                <mark>{hit.match}</mark>
-                {hit.after}
+                <Marked hit={hit} query={search.query} />
               </button>
             </li>
           ))}

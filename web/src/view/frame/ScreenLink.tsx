@@ -1,29 +1,23 @@
 /** A link to another place of the page, followed without loading it anew. */
 
-import type { ReactNode } from "react";
-import { goTo } from "../route";
+import type { ComponentProps } from "react";
+import { goTo, inThisTab } from "../route";
 
-interface ScreenLinkProps {
+interface ScreenLinkProps extends Omit<ComponentProps<"a">, "href" | "onClick"> {
   to: string;
-  className?: string;
   /** Before the page goes there. */
   onFollow?: () => void;
-  children: ReactNode;
 }
 
-export function ScreenLink({ to, className, onFollow, children }: ScreenLinkProps) {
+export function ScreenLink({ to, onFollow, ...shown }: ScreenLinkProps) {
   return (
     <a
+      {...shown}
       href={to}
-      className={className}
-      onClick={(event) => {
-        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-        event.preventDefault();
+      onClick={inThisTab(() => {
         onFollow?.();
         goTo(to);
-      }}
-    >
-      {children}
-    </a>
+      })}
+    />
   );
 }

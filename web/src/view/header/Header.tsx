@@ -8,6 +8,7 @@ import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { isCompacting } from "../dock/Activity";
+import { ScreenLink } from "../frame/ScreenLink";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval, MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
@@ -155,25 +156,15 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
 
 /** Where the conversation comes from, and the way back there. */
 function ParentLink({ id }: { id: string }) {
-  const page = usePageActions();
   const parent = usePicked(id, ({ state }) => state.parent) ?? null;
   const title = usePick(({ list }) => (parent === null ? undefined : list.byId.get(parent.conversation)?.title));
   if (parent === null) return null;
   const place = parent.message === null ? "" : `#m=${encodeURIComponent(parent.message)}`;
   return (
     <>
-      <a
-        className="parent-link"
-        href={`${addressOf(parent.conversation)}${place}`}
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
-          if (place) goTo(`${addressOf(parent.conversation)}${place}`);
-          else page.open(parent.conversation);
-        }}
-      >
+      <ScreenLink className="parent-link" to={`${addressOf(parent.conversation)}${place}`}>
         {text.header.parent[parent.kind](title || text.header.parentUnknown)}
-      </a>
+      </ScreenLink>
       {" · "}
     </>
   );

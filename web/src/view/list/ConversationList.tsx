@@ -6,9 +6,9 @@ import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Icon, type IconName } from "../controls/Icon";
 import { Mark } from "../controls/Mark";
+import { ScreenLink } from "../frame/ScreenLink";
 import { commandKey, onAsked } from "../keys";
 import { SearchHits } from "../later";
-import { goTo } from "../route";
 import { usePick, useStore, useWaitingCount } from "../store";
 import { chooseTheme, nextTheme, useTheme, type Theme } from "../theme";
 import { ListRow } from "./ListRow";
@@ -147,18 +147,9 @@ export function ConversationList({ current, onChosen }: ConversationListProps) {
           </button>
         )}
         {list.byId.size > 0 && query === "" && (
-          <a
-            className="button quiet small list-more"
-            href="/conversations"
-            onClick={(event) => {
-              if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-              event.preventDefault();
-              onChosen();
-              goTo("/conversations");
-            }}
-          >
+          <ScreenLink className="button quiet small list-more" to="/conversations" onFollow={onChosen}>
             {text.list.browse}
-          </a>
+          </ScreenLink>
         )}
       </div>
     </div>
@@ -184,21 +175,10 @@ function Bell({ onChosen }: { onChosen: () => void }) {
   const count = useWaitingCount();
   const label = text.list.waiting(count);
   return (
-    <a
-      className="icon-button bell"
-      href="/waiting"
-      aria-label={label}
-      title={label}
-      onClick={(event) => {
-        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-        event.preventDefault();
-        onChosen();
-        goTo("/waiting");
-      }}
-    >
+    <ScreenLink className="icon-button bell" to="/waiting" aria-label={label} title={label} onFollow={onChosen}>
       <Icon name="bell" />
       {count > 0 && <span className="bell-count tabular">{count}</span>}
-    </a>
+    </ScreenLink>
   );
 }
 

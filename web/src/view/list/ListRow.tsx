@@ -11,9 +11,10 @@ import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useMinutes } from "../controls/now";
 import { plainly } from "../controls/visible";
+import { ScreenLink } from "../frame/ScreenLink";
 import { TitleField } from "../header/Header";
 import { ConfirmRemoval } from "../later";
-import { goTo } from "../route";
+import { addressOf, goTo } from "../route";
 import { usePick, useStore, useWaitsBelow } from "../store";
 
 interface ListRowProps {
@@ -78,17 +79,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
   }
   return (
     <li className={current ? "list-row current" : "list-row"}>
-      <a
-        className="list-link"
-        href={`/c/${item.id}`}
-        aria-current={current ? "page" : undefined}
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
-          onChosen();
-          actions.open(item.id);
-        }}
-      >
+      <ScreenLink className="list-link" to={addressOf(item.id)} aria-current={current ? "page" : undefined} onFollow={onChosen}>
         <span className="list-top">
           {tone && <span className={`dot is-${tone}`} />}
           {item.archived && (
@@ -118,7 +109,7 @@ export const ListRow = memo(function ListRow({ item, current, unread, onChosen }
           <span className="badge">{agent}</span>
           {unread && <span className="unread-dot" />}
         </span>
-      </a>
+      </ScreenLink>
       <Menu label={text.list.rowMenu(title)} actions={menu} className="icon-button small list-menu">
         <Icon name="more" />
       </Menu>

@@ -3,7 +3,8 @@
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { later } from "../../text.later";
-import { usePageActions } from "../actions";
+import { Marked } from "../find/Marked";
+import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
 import { usePick } from "../store";
 
@@ -14,7 +15,6 @@ interface SearchHitsProps {
 }
 
 export default function SearchHits({ onChosen, titles }: SearchHitsProps) {
-  const actions = usePageActions();
   const search = usePick((snapshot) => snapshot.search);
   if (search.phase === "typing" || search.phase === "loading") return <p className="list-note" role="status">{later.hits.searching}</p>;
   if (search.phase === "failed") return <p className="list-note" role="alert">{search.error ? said(search.error.message) : later.hits.failed}</p>;
@@ -28,26 +28,15 @@ export default function SearchHits({ onChosen, titles }: SearchHitsProps) {
       <ul>
         {search.hits.map((hit) => (
           <li key={`${hit.conversation}:${hit.message}`} className="list-row">
-            <a
-              className="list-link"
-              href={addressOf(hit.conversation, hit.seq)}
-              onClick={(event) => {
-                if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-                event.preventDefault();
-                onChosen();
-                actions.open(hit.conversation, hit.seq);
-              }}
-            >
+            <ScreenLink className="list-link" to={addressOf(hit.conversation, hit.seq)} onFollow={onChosen}>
               <span className="list-top">
                 <span className="list-title ellipsis">{hit.title || text.list.untitled}</span>
                 <span className="list-time">{hit.role === "user" ? later.hits.byYou : later.hits.byAgent}</span>
               </span>
               <span className="hit">
-                {hit.before}
-                <mark>{hit.match}</mark>
-                {hit.after}
+                <Marked hit={hit} query={search.query} />
               </span>
-            </a>
+            </ScreenLink>
           </li>
         ))}
       </ul>

@@ -3,10 +3,12 @@
 import { useEffect, useRef, useState } from "react";
 import { Aloud } from "../../model/aloud";
 import { settings } from "../../text.settings";
-import { Icon } from "../controls/Icon";
+import { Drawing } from "../controls/Icon";
 import { useLaterApi } from "../frame/fresh";
 import { usePicked } from "../store";
 import { Voice } from "./voice";
+
+const SOUND = "M3 6.3v3.4h2.2L8.5 12.5v-9L5.2 6.3zM10.8 6a3 3 0 0 1 0 4M12.6 4.2a5.5 5.5 0 0 1 0 7.6";
 
 export default function Speaker({ id }: { id: string }) {
   const api = useLaterApi();
@@ -36,7 +38,7 @@ export default function Speaker({ id }: { id: string }) {
   if (!speaking) return <p className="aloud" hidden />;
   return (
     <p className="aloud">
-      <Icon name="sound" />
+      <Drawing path={SOUND} />
       <span>{settings.reading}</span>
       <button type="button" className="link-button" onClick={() => parts.current?.voice.hush()}>
         {settings.quiet}

@@ -2,8 +2,8 @@
 
 import type { KnowledgeSource } from "../../protocol/events.gen";
 import { later } from "../../text.later";
-import { usePageActions } from "../actions";
 import { plainly, visible } from "../controls/visible";
+import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
 
 export default function Sources({ sources }: { sources: readonly KnowledgeSource[] }) {
@@ -21,21 +21,11 @@ export default function Sources({ sources }: { sources: readonly KnowledgeSource
 }
 
 function Title({ source }: { source: KnowledgeSource }) {
-  const actions = usePageActions();
   const title = visible(source.title || source.ref);
   if (source.kind !== "conversation") return <span className="source-title mono">{title}</span>;
-  const at = source.seq ?? undefined;
   return (
-    <a
-      className="source-title"
-      href={addressOf(source.ref, at)}
-      onClick={(event) => {
-        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-        event.preventDefault();
-        actions.open(source.ref, at);
-      }}
-    >
+    <ScreenLink className="source-title" to={addressOf(source.ref, source.seq ?? undefined)}>
       {title}
-    </a>
+    </ScreenLink>
   );
 }

@@ -17,6 +17,7 @@ import { Menu, type MenuAction } from "../controls/Menu";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
 import { EditMessage } from "../later";
+import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
 import { faceOf, isAnothers, useMe, type Me } from "../me";
 import type { Store } from "../../model/store";
@@ -85,7 +86,6 @@ export function UserMessage({ row }: { row: UserRow }) {
 
 /** Another agent, and where it speaks from. */
 function Sender({ agent, conversation }: { agent: string; conversation: string | null }) {
-  const page = usePageActions();
   const name = useAgentName(agent);
   return (
     <p className="user-sender">
@@ -93,16 +93,7 @@ function Sender({ agent, conversation }: { agent: string; conversation: string |
       {conversation === null ? (
         name
       ) : (
-        <a
-          href={addressOf(conversation)}
-          onClick={(event) => {
-            if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-            event.preventDefault();
-            page.open(conversation);
-          }}
-        >
-          {name}
-        </a>
+        <ScreenLink to={addressOf(conversation)}>{name}</ScreenLink>
       )}
     </p>
   );
