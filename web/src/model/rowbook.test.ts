@@ -274,6 +274,15 @@ describe("files a turn changed", () => {
     expect(talk.kinds).toEqual(["day", "user", "tool", "tool", "changes", "user", "activity"]);
   });
 
+  test("of a copy, which has no turns, stand with the words they were made for", () => {
+    const talk = new Talk();
+    const changes = ["a", "b"].map((path) => ({ path, kind: "modified" }));
+    const shell = { type: "tool", index: 0, call: "k", name: "shell", status: "ok", changes };
+    const answer = { type: "message.added", message: "m", role: "assistant", blocks: [shell] };
+    talk.add(...[user("u"), answer, user("v")].map((event) => ({ ...event, turn: null })));
+    expect(talk.kinds).toEqual(["day", "user", "tool", "changes", "user"]);
+  });
+
   test("need no sum when it is one", () => {
     const talk = new Talk();
     talk.add(STARTED, user("u"), ANSWER, call(0, "edit"), changed(0, "a", "a"), result(0), FINISHED);

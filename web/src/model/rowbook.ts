@@ -152,7 +152,8 @@ export class RowBook {
   private takeUpWork(message: Message): void {
     // What is told in between belongs to no turn, and ends none.
     const turn = message.turn ?? (message.role === "event" ? this.work.turn : null);
-    if (turn !== this.work.turn) {
+    // A copy (a branch, an import) has no turns: there a person's words end what came before.
+    if (turn !== this.work.turn || (turn === null && message.role === "user")) {
       for (const row of this.changes()) this.put(row);
       this.work = { ...NO_WORK, turn };
     }

@@ -1,6 +1,6 @@
 /** What the view sees, one immutable snapshot of everything; and what it may do, the store's methods. Holds types only. */
 
-import type { Accepted, CreateConversation, Part, State, WireError } from "../protocol/events.gen";
+import type { Accepted, CreateConversation, Part, SendMessage, State, WireError } from "../protocol/events.gen";
 import type { AgentEntry, Credentials, Session, Upload, WaitingRequest } from "../protocol/wire";
 import type { CommandBody, OutboxEntry } from "../transport/commands";
 import type { Connection } from "../transport/connection";
@@ -67,15 +67,8 @@ export interface Snapshot {
   readonly announcement: { readonly id: number; readonly items: readonly Announcement[] };
 }
 
-export interface SendOptions {
-  /** `boundary` steers the running turn; the default queues behind it. */
-  delivery?: "turn" | "boundary";
-  priority?: boolean;
-  /** It waits in the queue until it is let go. */
-  held?: boolean;
-  agent?: string;
-  mode?: string;
-}
+/** `delivery`: `boundary` steers the running turn; the default queues behind it. `held`: it waits until it is let go. */
+export type SendOptions = Omit<SendMessage, "type" | "content" | "client_request_id">;
 
 export interface Store {
   subscribe: (listener: () => void) => () => void;

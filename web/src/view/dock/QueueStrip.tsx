@@ -113,7 +113,8 @@ export default function QueueStrip({ id }: { id: string }) {
             className="link-button"
             autoFocus={document.activeElement === document.body}
             onClick={() => {
-              store.send(id, removed.content, { delivery: removed.delivery, priority: removed.priority, held: removed.held });
+              const { content, delivery, priority, merge, held, agent, mode } = removed;
+              store.send(id, content, { delivery, priority, merge, held, agent, mode });
               setRemoved(null);
             }}
           >
