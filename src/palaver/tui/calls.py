@@ -1,7 +1,8 @@
 """How a tool call is said in one line: verb, object, result. One call has one name everywhere. Pure.
 
 Called by rows, the approval dock and the activity line. Agents bring their own tools: names of the known programs are mapped
-to what they do, everything else keeps its name. The same table as the page's (`web/src/view/tools/say.ts`).
+to what they do, everything else keeps its name. The same table as the page's (`web/src/model/toolkind.ts`), said with the
+same words (`web/src/view/tools/say.ts`).
 """
 
 import re
@@ -33,11 +34,11 @@ ToolKind = Literal[
     "other",
 ]
 
-_NAMES: Final[Mapping[ToolKind, str]] = {
-    "read": "read read_file view cat notebookread readfile",
+NAMES: Final[Mapping[ToolKind, str]] = {
+    "read": "read read_file read_many_files view cat notebookread readfile",
     "list": "list ls list_dir list_directory",
     "glob": "glob find find_files file_search",
-    "grep": "grep search grep_search search_files ripgrep",
+    "grep": "grep search grep_search search_files search_file_content ripgrep",
     "edit": "edit multiedit str_replace edit_file notebookedit replace",
     "write": "write write_file create_file create",
     "patch": "patch apply_patch applypatch",
@@ -51,7 +52,8 @@ _NAMES: Final[Mapping[ToolKind, str]] = {
     "yield": "loop_yield_turn",
     "finish": "finish_task",
 }
-_KINDS: Final[Mapping[str, ToolKind]] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_KINDS: Final[Mapping[str, ToolKind]] = {name: kind for kind, names in NAMES.items() for name in names.split()}
+_EXPLORING: Final[frozenset[ToolKind]] = frozenset({"read", "list", "glob", "grep"})
 
 _OBJECTS: Final[Mapping[ToolKind, tuple[str, ...]]] = {
     "read": ("path", "file_path", "filename", "file", "notebook_path"),
@@ -84,6 +86,11 @@ def kind_of(name: str) -> ToolKind:
         return known
     # Tools of MCP servers come as "mcp__server__tool".
     return _KINDS.get(re.split(r"__|\.", name)[-1].lower(), "other")
+
+
+def is_exploring(name: str) -> bool:
+    """Whether it only looks."""
+    return kind_of(name) in _EXPLORING
 
 
 def argument(given: Any, *names: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from palaver.schema.view import FileChange, Message, State, ToolBlock
 from palaver.tui import ends, spoken
+from palaver.tui.calls import is_exploring
 from palaver.tui.kept import KeptRows, is_same
 from palaver.tui.rows import (
     ChangesRow,
@@ -27,9 +28,6 @@ from palaver.tui.rows import (
     compressed_ranges,
 )
 from palaver.tui.spoken import Beside, is_steered
-
-EXPLORING = frozenset({"read", "list", "ls", "glob", "grep", "find"})
-"""What the built-in tools and those of the known agents are called when they only look."""
 
 SHORTEST_DAY_MS = 22 * 3_600_000
 """Every local day is longer than this; a message this far after midnight needs no calendar."""
@@ -202,7 +200,7 @@ class RowBook:
     def _put(self, row: Row) -> None:
         """Runs of looking around become one row; any edit, command, text or message of a person ends them."""
         if isinstance(row, ToolRow):
-            joins = row.block.name.lower() in EXPLORING
+            joins = is_exploring(row.block.name)
         else:
             joins = bool(self._run) and isinstance(row, ThinkingRow)
         if joins:

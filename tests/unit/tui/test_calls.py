@@ -1,9 +1,15 @@
 """A tool call in one line and a change as lines, as the page says them."""
 
+import re
+from pathlib import Path
+
 from palaver.schema.view import FileChange, ToolBlock, ToolError
-from palaver.tui.calls import doing, kind_of, object_of, result_of, said_object, verb_of
+from palaver.tui.calls import NAMES, doing, is_exploring, kind_of, object_of, result_of, said_object, verb_of
 from palaver.tui.diffs import DiffLine, by_file, diff_of_call, diff_text, is_unified, parse_unified, stat_of
 from palaver.tui.row_words import process_end
+
+
+PAGE = Path(__file__).parents[3] / "web/src/model/toolkind.ts"
 
 
 def call(name: str, given: object, **fields: object) -> ToolBlock:
@@ -20,6 +26,13 @@ def test_the_tools_of_other_programs_are_known_by_what_they_do() -> None:
     assert kind_of("Bash") == "shell"
     assert kind_of("mcp__files__read_file") == "read"
     assert kind_of("weather") == "other"
+
+
+def test_the_tools_are_those_of_the_page() -> None:
+    page = PAGE.read_text()
+    assert dict(re.findall(r'^  (\w+): "([a-z_ ]+)",$', page, re.MULTILINE)) == NAMES
+    exploring = re.findall(r'"(\w+)"', re.findall(r"const EXPLORING.*", page)[0])
+    assert [kind for kind in NAMES if is_exploring(NAMES[kind].split()[0])] == exploring
 
 
 def test_only_what_ran_is_said_to_have_run() -> None:

@@ -74,6 +74,11 @@ def test_runs_of_looking_around_become_one_row() -> None:
     assert [row.block.name for row in group.tools] == ["read", "grep", "list"]
 
 
+def test_looking_around_by_other_programs_is_one_row_too() -> None:
+    message = said("m2", tool(0, "read_many_files"), tool(1, "mcp__files__search_files"), tool(2, "Grep"))
+    assert kinds(book().rows(state(asked("m1"), message))) == ["Day", "User", "Group"]
+
+
 def test_group_is_ended_by_an_edit_a_text_or_a_person() -> None:
     message = said("m2", tool(0), tool(1), tool(2, "edit"), tool(3), TextBlock(index=4, text="so"), tool(5))
     rows = book().rows(state(asked("m1"), message, asked("m3")))
