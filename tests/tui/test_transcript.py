@@ -69,6 +69,26 @@ async def test_what_is_left_out_in_the_middle_is_read_in_full(served: Served) ->
         await terminal.until_shown("2,000 lines")
 
 
+async def test_sources_of_an_answer_open_below_it(served: Served) -> None:
+    conversation = await served.create()
+    cited = {
+        "type": "text",
+        "index": 0,
+        "text": "So.",
+        "citations": [{"url": "https://tides.example", "title": "Tides"}],
+    }
+    said = {"id": "m", "role": "assistant", "seq": 0, "updated_seq": 0, "ts": 1, "blocks": [cited]}
+    answer = await served.command(conversation, type="restore_messages", messages=[said])
+    assert answer.status_code == 202, answer.text
+    async with opened(served, conversation) as terminal:
+        await terminal.until_shown("Cites 1 source")
+        terminal.transcript.focus()
+        await terminal.press("o")
+        await terminal.until_shown("https://tides.example")
+        await terminal.press("o")
+        await terminal.until_gone("https://tides.example")
+
+
 async def test_message_of_ones_own_is_edited_and_sent_again(served: Served) -> None:
     conversation = await served.create(message="first")
     async with opened(served, conversation) as terminal:

@@ -29,6 +29,7 @@ from palaver.tui.canvas import (
     sides,
     width_of,
 )
+from palaver.tui.citations import Source, sources_of
 from palaver.tui.diffs import by_file, parse_unified
 from palaver.tui.live import GrowingText
 from palaver.tui.look import LONG_LINES, Look
@@ -88,7 +89,7 @@ class Drawing(Look):
             case UserRow():
                 return self._user(row, is_open)
             case TextRow():
-                return self._text(row)
+                return self._text(row, is_open)
             case ThinkingRow():
                 return self._thinking(row, is_open)
             case ImageRow():
@@ -173,7 +174,7 @@ class Drawing(Look):
 
     # -- what agents say
 
-    def _text(self, row: TextRow) -> Iterator[Line]:
+    def _text(self, row: TextRow, is_open: bool) -> Iterator[Line]:
         block = row.block
         if block.status == "streaming":
             growing = self._growing.setdefault(row.key, GrowingText(self.column, self.palette))
@@ -186,6 +187,18 @@ class Drawing(Look):
         mark = _mark_of(row)
         if mark:
             yield from wrap_plain(mark, self.column, Style(color=self.palette.wait))
+        if sources := sources_of(block.citations):
+            yield [Segment(f"◈ {row_words.cited(len(sources))}", self.ink.faint)]
+            for source in sources if is_open else ():
+                yield from beneath(self._source(source), self.palette, self.column)
+
+    def _source(self, source: Source) -> Iterator[Line]:
+        """Nothing is linked here: the address stands where it can be read."""
+        yield from wrap_plain(source.title, self.column - 2, self.ink.plain)
+        if source.url is not None and source.url != source.title:
+            yield from faint_lines(source.url, self.column - 2, self.palette)
+        for quote in source.quotes:
+            yield from wrap_plain(f"“{quote}”", self.column - 2, self.ink.soft)
 
     def _thinking(self, row: ThinkingRow, is_open: bool) -> Iterator[Line]:
         block = row.block

@@ -35,6 +35,7 @@ from palaver.tui.rows import (
     GroupRow,
     NoteRow,
     Row,
+    TextRow,
     ThinkingRow,
     ToolRow,
     UserRow,
@@ -346,7 +347,7 @@ class Transcript(ScrollView, can_focus=True):
     def toggle(self, key: str) -> None:
         drawn = self._drawn
         place = drawn.place_of(key)
-        if place is None or not isinstance(self.rows[place], _OPENABLE):
+        if place is None or not _is_openable(self.rows[place]):
             return
         self._cursor = key
         drawn.opened ^= {key}
@@ -360,7 +361,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _last_openable(self) -> Row | None:
         last = self._drawn.place_at(self.scroll_offset.y + self._height - 1) if self.rows else -1
-        return next((self.rows[at] for at in range(last, -1, -1) if isinstance(self.rows[at], _OPENABLE)), None)
+        return next((self.rows[at] for at in range(last, -1, -1) if _is_openable(self.rows[at])), None)
 
     def action_choose(self) -> None:
         row = self.chosen_row()
@@ -425,3 +426,7 @@ class Transcript(ScrollView, can_focus=True):
         said = Segment(lines[at], style) if 0 <= at < len(lines) else Segment("", style)
         left = Segment(" " * ((width - said.cell_length) // 2), style)
         return Strip([left, said]).adjust_cell_length(width, style)
+
+
+def _is_openable(row: Row) -> bool:
+    return isinstance(row, _OPENABLE) or (isinstance(row, TextRow) and bool(row.block.citations))

@@ -71,6 +71,10 @@ def recalled(notes: int, conversations: int, files: int) -> str:
     return f"Recalled {listed(*said)}"
 
 
+def cited(n: int) -> str:
+    return f"Cites {count(n, 'source')}"
+
+
 def in_tokens(n: int) -> str:
     return f"{tokens(n)} tokens"
 

@@ -66,6 +66,7 @@ def every_row(text: str) -> list[Row]:
     turn = TurnSummary(id="t", outcome="failed", ended_at=NOW_MS, error=error)
     child = Subagent(conversation="k", agent=text, task=text, call="c")
     exchange = Exchange(id="e", agent=text, conversation="k", status="complete", call="c")
+    cites = ({"title": text, "cited_text": text, "url": f"https://{text}"},)
     calls = [
         tool(output=text, input={"command": text}),
         tool(name="edit", input={"path": text, "old": text, "new": "x"}),
@@ -77,6 +78,7 @@ def every_row(text: str) -> list[Row]:
     return [
         UserRow(**PLACED, message=message(text), text=text, images=("u",)),  # type: ignore[arg-type]
         TextRow(**OF_AGENT, block=TextBlock(index=0, text=text), finish_reason="length"),  # type: ignore[arg-type]
+        TextRow(**OF_AGENT, block=TextBlock(index=0, text=text, citations=cites), finish_reason=None),  # type: ignore[arg-type]
         TextRow(**OF_AGENT, block=TextBlock(index=0, text=text, status="streaming"), finish_reason=None),  # type: ignore[arg-type]
         ThinkingRow(**OF_AGENT, block=ThinkingBlock(index=0, text=text)),  # type: ignore[arg-type]
         *(ToolRow(**OF_AGENT, block=block) for block in calls),  # type: ignore[arg-type]
@@ -170,6 +172,18 @@ def test_output_that_is_cut_says_how_to_see_all_of_it() -> None:
     long = call(output="line\n" * 1000)
     assert "… 840 more lines · W: Open the whole output" in drawn(long)
     assert "W: " not in drawn(call(output="short"))
+
+
+def test_what_an_answer_cites_is_counted_below_it_and_opens_to_the_sources() -> None:
+    cites = (
+        {"url": "https://tides.example", "title": "Spring tides", "cited_text": "Twice a month."},
+        {"url": "https://moon.example"},
+    )
+    row = TextRow(**OF_AGENT, block=TextBlock(index=0, text="So.", citations=cites), finish_reason=None)  # type: ignore[arg-type]
+    closed = Drawing(100, DARK, NOW_MS).draw(row, is_open=False, heads=False)
+    assert ["".join(segment.text for segment in line) for line in closed] == ["So.", "◈ Cites 2 sources"]
+    sources = ["Spring tides", "https://tides.example", "“Twice a month.”", "https://moon.example"]
+    assert [line.lstrip("│ ") for line in drawn(row).split("\n")[2:]] == sources
 
 
 def test_who_stopped_a_turn_is_told_apart() -> None:
