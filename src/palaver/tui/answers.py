@@ -3,10 +3,10 @@
 Called by the request dock and by the rows of tools. The same words as the page's `view/dock/resolution.ts`.
 """
 
-from palaver.schema.view import Request, Resolution
+from palaver.schema.view import Request
 from palaver.tui import words, words_docks
 from palaver.tui.people import People, face_of
-from palaver.tui.safe import one_line, visible
+from palaver.tui.safe import visible
 
 
 def say_resolution(request: Request, people: People) -> str:
@@ -35,15 +35,16 @@ def _decision(request: Request) -> str:
         changes = resolution is not None and resolution.text
         return said.PLAN_APPROVED if is_allowed else said.PLAN_REVISED if changes else said.PLAN_REJECTED
     if resolution is None or not is_allowed:
-        return _with_note(said.DENIED_STOP if resolution and resolution.then == "stop" else said.DENIED, resolution)
-    covers = request.offers[resolution.offer].label if resolution.offer < len(request.offers) else ""
+        stops = resolution is not None and resolution.then == "stop"
+        return _with_more(said.DENIED_STOP if stops else said.DENIED, resolution.text if resolution else None)
+    is_lasting = resolution.scope != "once" and resolution.offer < len(request.offers)
     # What holds from now on is said, not only that something does.
-    lasting = f"{said.ALLOWED[resolution.scope]}: {visible(covers)}" if covers else said.ALLOWED[resolution.scope]
-    return said.ALLOWED["once"] if resolution.scope == "once" else lasting
+    covers = request.offers[resolution.offer].label if is_lasting else None
+    return _with_more(said.ALLOWED[resolution.scope], covers)
 
 
-def _with_note(decision: str, resolution: Resolution | None) -> str:
-    return f"{decision}: {one_line(resolution.text, 80)}" if resolution is not None and resolution.text else decision
+def _with_more(decision: str, more: str | None) -> str:
+    return f"{decision}: {visible(more)}" if more else decision
 
 
 def _who(request: Request, people: People) -> str | None:

@@ -44,6 +44,8 @@ def test_a_lasting_yes_says_what_it_covers_and_a_no_its_note() -> None:
     lasting = ended("allow", scope="project", offer=1)
     assert say_resolution(lasting, ME) == "Always allowed in this project: git with any arguments · by you"
     assert say_resolution(ended("deny", text="use\x1b make"), ME) == "Denied: use␛ make · by you"
+    long = f"Use the staging copy, {'as we said before, ' * 6}please.\nAnd keep the log."
+    assert say_resolution(ended("deny", text=long), ME) == f"Denied: {long} · by you"
     assert say_resolution(ended("deny", then="stop"), ME) == "Denied and stopped · by you"
 
 

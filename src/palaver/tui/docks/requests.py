@@ -42,7 +42,7 @@ def card_for(asked: Asked, clock: Clock) -> RequestCard:
 class RequestDock(Vertical):
     DEFAULT_CSS = """
     RequestDock { height: auto; }
-    RequestDock > .over { height: auto; padding: 0 1; color: $ink-soft; border-left: outer $line-strong; }
+    RequestDock > .over { height: auto; max-height: 3; padding: 0 1; color: $ink-soft; border-left: outer $line-strong; }
     """
 
     def __init__(self, clock: Clock) -> None:
