@@ -310,6 +310,13 @@ async def test_whoever_may_only_read_is_told_so_and_sees_what_the_agent_does(tmp
                 await terminal.until_shown("● ")
                 await terminal.write("x")
                 assert app.main.docks.composer.prompt.text == ""
+                await terminal.press("escape", "ctrl+g")
+                await terminal.press("ctrl+k")
+                await terminal.until_shown("Find in conversation")
+                assert not terminal.shows("Rename")
+                assert not terminal.shows("Stop")
+                await terminal.press("escape")
+                assert terminal.state.turn is not None
         await server.command(conversation, type="interrupt")
 
 

@@ -8,6 +8,7 @@ from palaver.schema.view import Process
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.intents import Order, Say
+from palaver.tui.people import People
 from tests.tui.harness import NOW_MS, DockApp, one, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +57,18 @@ async def test_one_is_stopped_by_a_key_and_says_so_until_it_ended() -> None:
         app.show(state_with(turn=None, processes=(CLOCK,)))
         await reads(pilot, lambda: lines(app), ["▸ tide-clock --port 9180  running · 3 s"])
         await reads(pilot, lambda: keys(app), ["stop it"])
+
+
+async def test_whoever_may_only_read_has_no_key_that_stops_one() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.docks.introduce(People(may_write=False))
+        app.show(state_with(processes=(CLOCK,)))
+        strip(app).focus()
+        await until(pilot, lambda: lines(app)[0].startswith("▸"))
+        await pilot.press("x")
+        assert app.orders(StopProcess) == []
+        assert keys(app) == []
 
 
 async def test_a_refused_stop_is_said_and_can_be_tried_again() -> None:

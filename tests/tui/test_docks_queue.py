@@ -16,6 +16,7 @@ from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.intents import Order, Send
+from palaver.tui.people import People
 from tests.tui.harness import NOW_MS, TURN, DockApp, approval, one, queued, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +85,20 @@ async def test_a_paused_queue_says_why_and_lets_one_or_all_go() -> None:
         await reads(pilot, lambda: app.orders(EditQueued), [EditQueued(item="i-2", held=False), EditQueued(held=False)])
         app.show(state_with(queue=(QUEUE[1],), last_turn=ended))
         await reads(pilot, lambda: paused(app), "")
+
+
+async def test_whoever_may_only_read_is_offered_no_key_of_the_queue() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE)
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=held))
+        await reads(pilot, lambda: keys(app), ["let all go"])
+        app.docks.introduce(People(may_write=False))
+        await reads(pilot, lambda: keys(app), [])
+        await pilot.press("f6", "down", "e", "d", "s", "l", "a", "shift+up", "enter")
+        await reads(pilot, lambda: lines(app)[1], "▸ 2 second  held back")
+        assert app.of(Order) == []
+        assert keys(app) == []
 
 
 async def test_a_queue_in_which_one_is_held_is_let_go_from_anywhere_in_it() -> None:

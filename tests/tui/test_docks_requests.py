@@ -17,6 +17,7 @@ from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.intents import Order
+from palaver.tui.people import People
 from tests.tui.harness import NOW_MS, TURN, DockApp, approval, one, question, reads, state_with, until
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +101,34 @@ async def test_an_answer_is_sent_once() -> None:
         await shown(app, pilot, approval())
         await pilot.press("alt+1", "alt+1", "alt+3")
         await reads(pilot, lambda: len(app.orders(ResolveRequest)), 1)
+
+
+async def test_whoever_may_only_read_sees_what_is_asked_and_no_key_that_answers() -> None:
+    reader = People(may_write=False, may_decide=False)
+    asks = question("q-1", Question(question="Which?", options=(QuestionOption(label="One"),)))
+    plan = Request(id="p-1", kind="plan", ts=NOW_MS, plan=Plan(summary="All", items=(PlanItem(title="Write"),)))
+    for request, shown_words in ((approval(), "rm -rf build"), (asks, "Which?"), (plan, "Write")):
+        app = DockApp()
+        async with app.run_test() as pilot:
+            app.docks.introduce(reader)
+            await shown(app, pilot, request)
+            await until(pilot, lambda: shown_words in said(app))  # noqa: B023
+            await reads(pilot, partial(keys, app), [])
+            await pilot.press("alt+1", "f8", "f9", "f6", "1", "n", "s", "e", "m", "enter")
+            await pilot.pause()
+            assert app.of(Order) == []
+            assert keys(app) == []
+
+
+async def test_whoever_may_only_read_goes_from_one_request_to_the_next() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.docks.introduce(People(may_decide=False))
+        await shown(app, pilot, approval(), approval("r-2", "make"))
+        await pilot.press("f6")
+        await reads(pilot, partial(keys, app), ["next request"])
+        await pilot.press("right")
+        await until(pilot, lambda: "make" in said(app))
 
 
 async def test_a_refused_answer_is_said_and_can_be_given_again() -> None:

@@ -11,14 +11,17 @@ from palaver.backends.script import Say, Tool
 from palaver.client import Client
 from palaver.clock import SystemClock
 from palaver.schema.commands import DeleteConversation, UpdateConversation
-from palaver.schema.view import Listing, State
+from palaver.schema.view import Listing, Message, State, TurnSummary
+from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.intents import Act, ActionName, Begin, OpenConversation
-from palaver.tui.screens.actions import KEYS, action, actions_for
+from palaver.tui.people import People
+from palaver.tui.screens.actions import KEYS, WRITING, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
 from palaver.tui.screens.keyhelp import WIDTH, KeyHelp, KeyHelpScreen, help_content
 from palaver.tui.screens.listing import grouped, row_of
+from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.screens.palette import CommandPalette
 from palaver.tui.words_screens import Actions, Keys
 from tests.flows.served import Served, serving
@@ -238,6 +241,29 @@ def test_actions_fit_the_conversation() -> None:
     assert {one.name for one in actions_for(state_with(queue=held[1:]))}.isdisjoint({"hold"})
     assert {one.name for one in actions_for(state_with(queue=held, turn=None))}.isdisjoint({"hold"})
     assert {one.name for one in actions_for(State())}.isdisjoint({"rename", "files", "delete"})
+
+
+def test_whoever_may_only_read_is_offered_only_what_reads() -> None:
+    waits = (queued("i-1", "waits"), queued("i-2", "held", held=True))
+    ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")
+    said = Message(id="m", role="user", seq=1, updated_seq=1, ts=NOW_MS, blocks=())
+    resting = state_with(turn=None, last_turn=ended, messages=(said,))
+    for state in (state_with(queue=waits), resting, State()):
+        offered = {one.name for one in actions_for(state)}
+        assert {one.name for one in actions_for(state, may_write=False)} == offered - WRITING
+    assert {one.name for one in actions_for(state_with(), may_write=False)} >= {"find", "files", "export", "list"}
+
+
+async def test_whoever_may_only_read_has_no_key_in_the_list_that_would_change_one(client: Client) -> None:
+    sheet = screen_for("list", Where(client, SystemClock(), people=People(may_write=False)))
+    assert sheet is not None
+    app = ScreenApp(sheet)
+    async with app.run_test() as pilot:
+        offered = ["open", "filter", "archived too", "close"]
+        await reads(pilot, lambda: [key.label for key in sheet.query_one(".keys", KeyLine).keys], offered)
+        await pilot.press("a", "d", "b", "n", "r")
+        assert app.intents == []
+        assert not sheet.query_one("#title").display
 
 
 def test_the_key_help_names_every_key_of_an_action() -> None:

@@ -7,6 +7,7 @@ screen; a refusal goes back to the one who asked, or is said in one line. Knows 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from subprocess import SubprocessError
 from typing import Any, ClassVar
@@ -52,6 +53,7 @@ from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
 from palaver.tui.people import People
 from palaver.tui.remembered import Remembered
+from palaver.tui.screens.actions import WRITING
 from palaver.tui.screens.frame import Sheet
 from palaver.tui.screens.opening import Where, screen_for
 from palaver.tui.screens.whole import WholeScreen
@@ -125,10 +127,14 @@ class PalaverApp(Typing):
     async def _begin(self) -> None:
         """The conversation that was named, else the latest; the agents' names a moment later."""
         conversation, session = await asyncio.gather(self._latest(), self._session())
-        me = session.get("user")
-        if "send" not in session.get("roles", ("send",)):
-            self.main.bar(words_docks.Composer.READ_ONLY)
-        self.main.introduce(People(me=me, client=self.client.name))
+        roles = session.get("roles", ("send", "decide"))
+        here = People(
+            me=session.get("user"),
+            client=self.client.name,
+            may_write="send" in roles,
+            may_decide="decide" in roles,
+        )
+        self.main.introduce(here)
         # Whatever the person opened meanwhile stays: a list, a command, a conversation of their own choice.
         if conversation and not self.main.conversation:
             self._show(conversation)
@@ -141,8 +147,9 @@ class PalaverApp(Typing):
             return  # Names are a comfort; ids will do.
         first = first_agent(agents, last_used)
         self._answers = first.id if first is not None and first.id == last_used else None
-        self.main.welcome(welcome(first))
-        self.main.introduce(People({agent.id: agent.name for agent in agents}, me, self.client.name))
+        if here.may_write:
+            self.main.welcome(welcome(first))
+        self.main.introduce(replace(here, names={agent.id: agent.name for agent in agents}))
 
     async def _latest(self) -> str | None:
         if self._first:
@@ -373,6 +380,9 @@ class PalaverApp(Typing):
 
     def act(self, action: ActionName) -> None:
         main, conversation = self.main, self.main.conversation
+        if action in WRITING and not main.people.may_write:
+            self.say(words_docks.Composer.READ_ONLY, is_trouble=True)
+            return
         match action:
             case "stop":
                 main.docks.stopping()
@@ -426,7 +436,7 @@ class PalaverApp(Typing):
     async def _open_screen(self, action: ActionName) -> None:
         """The screens that are opened by name."""
         unread = await self._unread() if action == "list" else frozenset[str]()
-        where = Where(self.client, self.clock, self.main.state, self.main.people.names, unread)
+        where = Where(self.client, self.clock, self.main.state, self.main.people, unread)
         sheet = screen_for(action, where)
         if sheet is not None:
             await self.push_screen(sheet)

@@ -23,6 +23,7 @@ from palaver.tui import row_words, words_docks
 from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
+from palaver.tui.docks.completion import SlashCommand
 from palaver.tui.docks.frame import Docks, next_region
 from palaver.tui.edge import Above, Edge
 from palaver.tui.family import Family
@@ -110,7 +111,6 @@ class ConversationScreen(Screen[None]):
         self._relatives = Relatives(client)
         self._past: State | None = None
         self._noticed = State()
-        self._barred = ""
         self._wanted: tuple[str, int, str] | None = None
 
     def compose(self) -> ComposeResult:
@@ -119,7 +119,7 @@ class ConversationScreen(Screen[None]):
         with Body():
             yield Transcript(id="transcript")
             yield Family()
-        yield Docks(self._clock, lambda: slash_commands(self.state), self._files)
+        yield Docks(self._clock, self._commands, self._files)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).add_class("region")
@@ -169,7 +169,7 @@ class ConversationScreen(Screen[None]):
         self._following = Following(self._client, conversation, self._clock, self._beat.news, self._connection)
         begin(self.app, self._following.run, "following", newest=True)
         self.docks.is_past = False
-        self.docks.composer.read_only(self._barred)
+        self._tell_composer()
         self.docks.focus_composer()
 
     def close(self) -> None:
@@ -190,6 +190,9 @@ class ConversationScreen(Screen[None]):
     def people(self) -> People:
         return self._people
 
+    def _commands(self) -> list[SlashCommand]:
+        return slash_commands(self.state, may_write=self._people.may_write)
+
     async def _files(self, folder: str) -> list[str]:
         """What a folder of the project holds, for whoever names a file."""
         project = self.state.project
@@ -201,19 +204,20 @@ class ConversationScreen(Screen[None]):
     def introduce(self, people: People) -> None:
         self._people = people
         self.docks.introduce(people)
+        self._tell_composer()
         self._flush()
 
-    def bar(self, because: str) -> None:
-        """Whoever is here may only read."""
-        self._barred = because
-        self.docks.composer.read_only(because)
+    def _tell_composer(self) -> None:
+        """Whether something can be written here, and if not why."""
+        barred = "" if self._people.may_write else words_docks.Composer.READ_ONLY
+        self.docks.composer.read_only(words_docks.Composer.PAST if self._past is not None else barred)
 
     def show_past(self, state: State | None) -> None:
         """An earlier moment instead of now; None: now again."""
         self._past = state
         self._book = RowBook(self._day_of)
         self.docks.is_past = state is not None
-        self.docks.composer.read_only(words_docks.Composer.PAST if state else self._barred)
+        self._tell_composer()
         self._flush()
         # What happened at that moment is at its end.
         self.transcript.go_to_end()
@@ -368,7 +372,9 @@ class ConversationScreen(Screen[None]):
     def edit(self, row: Row | None = None) -> None:
         """One's own message into the composer, to be changed and sent again: this one, else the last."""
         wanted = to_resend(self._rows, row)
-        if wanted is None or self._past is not None:
+        if not self._people.may_write:
+            self.post_message(Say(words_docks.Composer.READ_ONLY, is_trouble=True))
+        elif wanted is None or self._past is not None:
             self.post_message(Say(words_docks.Composer.EDIT_NONE, is_trouble=True))
         elif self.state.turn is not None:
             self.post_message(Say(words_docks.Composer.EDIT_BUSY, is_trouble=True))
@@ -410,7 +416,7 @@ class ConversationScreen(Screen[None]):
             return
         if self._past is not None:
             self.show_past(None)
-        elif self.state.turn is not None:
+        elif self.state.turn is not None and self._people.may_write:
             self.post_message(Act("stop"))
         elif not self.docks.composer.prompt.has_focus:
             self.docks.focus_composer()

@@ -83,7 +83,7 @@ class Transcript(ScrollView, can_focus=True):
         Key("O", Regions.OPEN),
         Key("W", Regions.WHOLE),
         Key("Y", Regions.COPY),
-        Key("E", Regions.EDIT),
+        Key("E", Regions.EDIT, writes=True),
     )
 
     class Moved(Message):

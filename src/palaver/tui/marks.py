@@ -90,7 +90,7 @@ def interrupted(look: Look, row: InterruptedRow) -> Iterator[Line]:
         reason = _who_stopped(look, row) if row.stopped == "user" else row_words.STOPPED[row.stopped]
         said = row_words.interrupted(reason, words.clock(row.ts))
     line = [Segment("◇ ", Style(color=look.palette.wait)), Segment(said, look.ink.soft)]
-    if row.is_last:
+    if row.is_last and look.people.may_write:
         line.append(Segment(f" · {row_words.CONTINUE}", look.ink.faint))
     yield cropped(line, look.column)
 
@@ -114,7 +114,7 @@ def error(look: Look, row: ErrorRow, is_open: bool) -> Iterator[Line]:
     advice = row_words.ERROR_ADVICE.get(error.code, row_words.ERROR_OTHER_ADVICE)
     lines += wrap_plain(advice, inner, look.ink.soft)
     hint = words.join(
-        row_words.TRY_AGAIN if row.is_last else None,
+        row_words.TRY_AGAIN if row.is_last and look.people.may_write else None,
         row_words.DETAILS if error.details and not is_open else None,
         visible(error.code),
     )

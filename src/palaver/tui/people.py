@@ -1,4 +1,5 @@
-"""Who is who, so that "you" and "elsewhere" are true: agents by their names, the user who reads, and this very terminal.
+"""Who is who, so that "you" and "elsewhere" are true: agents by their names, the user who reads, and this very terminal. And
+what that user may do: who may only read is offered nothing that would be refused.
 
 Both sides last (the origin in the log, and what the server and this terminal remember), so opening a conversation again
 changes no words. The page's `view/me.ts`. Pure.
@@ -20,6 +21,9 @@ class People:
     """The user who reads here."""
     client: str | None = None
     """This terminal, by the name it gives itself with every command."""
+    may_write: bool = True
+    may_decide: bool = True
+    """Answer what agents ask for. Unless the server says otherwise nothing is forbidden: it decides."""
 
     def is_here(self, origin: Origin) -> bool:
         """Done in this very terminal."""

@@ -199,11 +199,8 @@ class RowBook:
 
     def _put(self, row: Row) -> None:
         """Runs of looking around become one row; any edit, command, text or message of a person ends them."""
-        if isinstance(row, ToolRow):
-            joins = is_exploring(row.block.name)
-        else:
-            joins = bool(self._run) and isinstance(row, ThinkingRow)
-        if joins:
+        looks = isinstance(row, ToolRow) and is_exploring(row.block.name)
+        if looks or (self._run and isinstance(row, ThinkingRow)):
             self._run.append(row)  # type: ignore[arg-type]
             return
         if self._run:

@@ -8,7 +8,6 @@ from palaver.tui.calls import NAMES, doing, is_exploring, kind_of, object_of, re
 from palaver.tui.diffs import DiffLine, by_file, diff_of_call, diff_text, is_unified, parse_unified, stat_of
 from palaver.tui.row_words import process_end
 
-
 PAGE = Path(__file__).parents[3] / "web/src/model/toolkind.ts"
 
 

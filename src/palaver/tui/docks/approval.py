@@ -91,7 +91,7 @@ class ApprovalCard(RequestCard):
             Key("S", said.DENY_STOP, self.action_stop, heard),
             *([Key("E", said.EDIT, self.action_edit, heard)] if self.asked.is_editable else []),
             *([Key("A", f"{said.ALL_YES} …", self.action_together, heard)] if len(self.together) > 1 else []),
-            *([Key("→", said.NEXT, lambda: self.action_turn(1))] if self.place else []),
+            *self.turning(),
         ]
 
     def answer(self, digit: Digit) -> None:
@@ -238,7 +238,7 @@ class MoneyCard(RequestCard):
         return [digit_key(self, 1, words_docks.Approval.SPEND_YES), digit_key(self, 3, words_docks.Approval.SPEND_NO)]
 
     def more_choices(self) -> list[Key]:
-        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
+        return self.turning()
 
     def answer(self, digit: Digit) -> None:
         if digit != 2:

@@ -82,6 +82,8 @@ class RequestCard(Vertical, can_focus=True):
         self.failed = ""
         self.is_keyed = True
         """Of several in sight, one is meant by the keys that answer."""
+        self.may_answer = True
+        """Else it is there to be read."""
         self._heard_from_s = clock.monotonic_s() + DEAF_S
         self._is_sending = False
 
@@ -112,7 +114,7 @@ class RequestCard(Vertical, can_focus=True):
 
     @property
     def is_heard(self) -> bool:
-        return self.hearing == "open"
+        return self.may_answer and self.hearing == "open"
 
     def compose(self) -> ComposeResult:
         with Widget(classes="top"):
@@ -166,11 +168,14 @@ class RequestCard(Vertical, can_focus=True):
 
     def _keys(self) -> list[Key]:
         if not self.query_one(".form").display:
-            more = self.more_choices()
+            more = self.more_choices() if self.may_answer else self.turning()
             if not self.has_focus_within and (more or self.query_one(".body", VerticalScroll).max_scroll_y > 0):
                 more = [Key("F6", words_docks.Approval.MORE, self.focus)]
-            return [*self.choices(), *more]
+            return [*(self.choices() if self.may_answer else ()), *more]
         return self.stage_keys()
+
+    def turning(self) -> list[Key]:
+        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
 
     def stage_keys(self) -> list[Key]:
         return [Key("Esc", words_docks.Approval.BACK, self.action_back)]
@@ -229,6 +234,9 @@ class RequestCard(Vertical, can_focus=True):
         return self._is_drawn and self.query_one(".form").display
 
     # -- keys of someone who is in it
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        return self.may_answer or action in ("back", "scroll_body", "turn")
 
     async def action_back(self) -> None:
         if self.has_stage:

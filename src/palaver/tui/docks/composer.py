@@ -260,7 +260,7 @@ class Composer(Vertical):
         stops = self._state.turn is not None and not elsewhere.leaves and not self._read_only
         return [
             *keys[:2],
-            Key("I", said.WRITE, self.take_focus),
+            *([] if self._read_only else [Key("I", said.WRITE, self.take_focus)]),
             *([Key("Esc", said.STOP, partial(self._act, "stop"))] if stops else []),
             *keys[2:],
             Key("?", said.KEYS, partial(self._act, "keys")),

@@ -31,6 +31,7 @@ from palaver.tui.docks.activity import ActivityLine
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.composer import Composer, Elsewhere
+from palaver.tui.docks.keyline import offered
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.prompt import Prompt
@@ -55,6 +56,7 @@ class Docks(Vertical):
         self.is_past = False
         self._told: tuple[State, Sequence[WaitingRequest]] | None = None
         self._connection: Connection | None = None
+        self._people = People()
 
     def compose(self) -> ComposeResult:
         yield RequestDock(self._clock)
@@ -97,8 +99,11 @@ class Docks(Vertical):
             self.composer.show_connection(connection)
 
     def introduce(self, people: People) -> None:
-        self.query_one(RequestDock).people = people
+        self._people = self.query_one(RequestDock).people = people
         self.query_one(QueueStrip).people = people
+        for strip in self.query(Strip).results(Strip):
+            strip.may_write = people.may_write
+            strip.draw()
         if self._told is not None:
             self.show(*self._told)
 
@@ -135,8 +140,9 @@ class Docks(Vertical):
             self.composer.elsewhere = None
         else:
             # What a card or a strip hears stands in it, and Esc leaves it.
-            leaves, keys = isinstance(region, RequestCard | Strip), getattr(region, "KEYS", ())
-            self.composer.elsewhere = Elsewhere(keys, leaves=leaves, is_written=isinstance(to, Input))
+            leaves = isinstance(region, RequestCard | Strip)
+            keys = offered(getattr(region, "KEYS", ()), may_write=self._people.may_write)
+            self.composer.elsewhere = Elsewhere(tuple(keys), leaves=leaves, is_written=isinstance(to, Input))
         self.composer.retell()
 
     def focus_composer(self) -> None:

@@ -19,6 +19,12 @@ class Key:
     run: Callable[[], object] | None = field(default=None, compare=False)
     is_heard: bool = True
     """False: shown, and deaf for now."""
+    writes: bool = False
+    """It changes something: who may only read is not offered it."""
+
+
+def offered(keys: Sequence[Key], *, may_write: bool) -> list[Key]:
+    return [key for key in keys if may_write or not key.writes]
 
 
 class KeyLine(Static):

@@ -87,7 +87,7 @@ class PlanCard(RequestCard):
         mode = f"{words_docks.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
         return [
             *([Key("M", mode, self.action_mode)] if self.asked.is_resting else []),
-            *([Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []),
+            *self.turning(),
         ]
 
     def answer(self, digit: Digit) -> None:

@@ -106,7 +106,7 @@ class QuestionCard(RequestCard):
         ]
 
     def more_choices(self) -> list[Key]:
-        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
+        return self.turning()
 
     def answer(self, digit: Digit) -> None:
         """The first key goes into it, to be answered there: an option is never chosen in passing."""
@@ -120,7 +120,8 @@ class QuestionCard(RequestCard):
             self._focus_question()
 
     def on_focus(self) -> None:
-        self._focus_question()
+        if self.may_answer:
+            self._focus_question()
 
     def _focus_question(self) -> None:
         unanswered = [one for one in self.query(OneQuestion) if one.answer is None]

@@ -159,6 +159,8 @@ class QueueStrip(Strip[QueueItem]):
 
     def edit_last(self) -> bool:
         """Whether there is one of a person's that can be edited."""
+        if not self.may_write:
+            return False
         for at in reversed(range(len(self.items))):
             if whose(self.items[at]) is None:
                 self._at = at

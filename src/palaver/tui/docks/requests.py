@@ -112,6 +112,7 @@ class RequestDock(Vertical):
         if request != self._shown:
             self._shown = request
             card.listen_anew()
+        card.may_answer = self.people.may_decide
         card.update(asked, place)
 
     def _tell_ends(self, state: State) -> None:

@@ -49,6 +49,8 @@ class Strip(Vertical, Generic[ItemT], can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(classes="region")
+        self.may_write = True
+        """Else it is there to be read."""
         self.conversation = ""
         self.items: tuple[ItemT, ...] = ()
         self._at = 0
@@ -109,7 +111,7 @@ class Strip(Vertical, Generic[ItemT], can_focus=True):
         lead.display = bool(said)
         items.update(self._lines())
         items.display = bool(self.items)
-        keys.show(self.keys())
+        keys.show(self.keys() if self.may_write else ())
         keys.display = bool(keys.keys)
 
     def _lines(self) -> Content:
@@ -134,6 +136,9 @@ class Strip(Vertical, Generic[ItemT], can_focus=True):
         at = event.style.meta.get("item")
         if isinstance(at, int):
             self._go_to(at)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        return self.may_write or action in ("move", "leave")
 
     def action_move(self, by: int) -> None:
         self._go_to(self._at + by)

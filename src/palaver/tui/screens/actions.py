@@ -57,6 +57,26 @@ _HERE: Final[tuple[ActionName, ...]] = (
     "delete",
 )
 
+WRITING: Final[frozenset[ActionName]] = frozenset(
+    {
+        "new",
+        "stop",
+        "hold",
+        "release",
+        "continue",
+        "regenerate",
+        "edit",
+        "rename",
+        "branch",
+        "archive",
+        "unarchive",
+        "delete",
+        "mode",
+        "agent",
+    }
+)
+"""They change something: who may only read is not offered them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -74,12 +94,12 @@ def action(name: ActionName) -> Action:
     return Action(name, Actions.LABELS[name], KEYS.get(name, ""))
 
 
-def actions_for(state: State | None) -> list[Action]:
+def actions_for(state: State | None, *, may_write: bool = True) -> list[Action]:
     """What can be done now; `state` is of the conversation that is shown, if one is."""
     names: list[ActionName] = []
     if state is not None and state.conversation:
         names = [*_now(state), *_HERE]
-    return [action(name) for name in (*names, *_EVERYWHERE)]
+    return [action(name) for name in (*names, *_EVERYWHERE) if may_write or name not in WRITING]
 
 
 def _now(state: State) -> list[ActionName]:
@@ -100,5 +120,5 @@ def _now(state: State) -> list[ActionName]:
     return [*names, "unarchive" if state.archived else "archive"]
 
 
-def slash_commands(state: State | None) -> list[SlashCommand]:
-    return [SlashCommand(one.word, one.label, one.name) for one in actions_for(state)]
+def slash_commands(state: State | None, *, may_write: bool = True) -> list[SlashCommand]:
+    return [SlashCommand(one.word, one.label, one.name) for one in actions_for(state, may_write=may_write)]

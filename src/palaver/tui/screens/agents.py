@@ -83,7 +83,7 @@ class AgentsScreen(Sheet):
         self.retell()
 
     def keys(self) -> list[Key]:
-        choose = [Key("Enter", Agents.CHOOSE, self._choose)] if self._conversation else []
+        choose = [Key("Enter", Agents.CHOOSE, self._choose, writes=True)] if self._conversation else []
         return [*choose, Key("B", Agents.BACKENDS, self.action_backends)]
 
     @on(OptionList.OptionSelected)
@@ -93,7 +93,7 @@ class AgentsScreen(Sheet):
 
     def _choose(self) -> None:
         agent = self._agents.get(chosen_id(self.query_one(OptionList)) or "")
-        if agent is None or not self._conversation:
+        if agent is None or not self._conversation or not self.may_write:
             return
         if not agent.ready or agent.problem:
             self.say(agent.problem or agent.note or Agents.NOT_READY, is_bad=True)
@@ -139,6 +139,7 @@ class BackendsScreen(Sheet):
         Binding("r", "again", show=False),
         Binding("a", "agents", show=False),
     ]
+    WRITING = frozenset({"try"})
 
     def __init__(self, client: Client, clock: Clock) -> None:
         super().__init__()
@@ -193,7 +194,7 @@ class BackendsScreen(Sheet):
 
     def keys(self) -> list[Key]:
         return [
-            Key("T", Backends.TRY, self.action_try),
+            Key("T", Backends.TRY, self.action_try, writes=True),
             Key("R", Backends.AGAIN, self.action_again),
             Key("A", Backends.AGENTS, self.action_agents),
         ]

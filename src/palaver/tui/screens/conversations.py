@@ -49,6 +49,7 @@ class ConversationList(Sheet):
         Binding("slash", "filter", show=False),
         Binding("y", "yes", show=False),
     ]
+    WRITING = frozenset({"new", "rename", "archive", "delete", "branch"})
 
     def __init__(
         self,
@@ -143,15 +144,15 @@ class ConversationList(Sheet):
         archive = Listed.UNARCHIVE if chosen is not None and chosen.archived else Listed.ARCHIVE
         of_one = [
             Key("Enter", OPEN, self._open),
-            Key("R", Listed.RENAME, self.action_rename),
-            Key("A", archive, self.action_archive),
-            Key("D", Listed.DELETE, self.action_delete),
-            Key("B", Listed.BRANCH, self.action_branch),
+            Key("R", Listed.RENAME, self.action_rename, writes=True),
+            Key("A", archive, self.action_archive, writes=True),
+            Key("D", Listed.DELETE, self.action_delete, writes=True),
+            Key("B", Listed.BRANCH, self.action_branch, writes=True),
         ]
         archived = Listed.HIDE_ARCHIVED if self._shows_archived else Listed.SHOW_ARCHIVED
         return [
             *(of_one if chosen is not None else []),
-            Key("N", Listed.NEW, self.action_new),
+            Key("N", Listed.NEW, self.action_new, writes=True),
             Key("/", Listed.FIND, self.action_filter),
             Key(".", archived, self.action_archived),
         ]

@@ -19,7 +19,7 @@ from textual.worker import Worker
 from palaver.errors import PalaverError
 from palaver.tui import words, words_screens
 from palaver.tui.background import Work, begin, defect_in
-from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.docks.keyline import Key, KeyLine, offered
 from palaver.tui.safe import visible
 
 
@@ -57,6 +57,10 @@ class Sheet(ModalScreen[None]):
     LABEL: ClassVar[str] = ""
     LEAD: ClassVar[str] = ""
     SHAPE: ClassVar[str] = "is-full"
+    WRITING: ClassVar[frozenset[str]] = frozenset()
+    """Actions that change something: who may only read has no key for them."""
+
+    may_write = True
 
     def __init__(self) -> None:
         super().__init__(classes=self.SHAPE)
@@ -86,7 +90,10 @@ class Sheet(ModalScreen[None]):
 
     def retell(self) -> None:
         closing = Key("Esc", words_screens.CLOSE, self.action_close)
-        self.query_one(".keys", KeyLine).show([*self.keys(), closing])
+        self.query_one(".keys", KeyLine).show([*offered(self.keys(), may_write=self.may_write), closing])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        return self.may_write or action not in self.WRITING
 
     def title_is(self, title: str) -> None:
         self.query_one(".heading", Static).update(Content(visible(title)))

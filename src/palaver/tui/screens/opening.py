@@ -1,10 +1,10 @@
 """Which screen an action opens, and what it is given: the one place the app asks.
 
-if sheet := screen_for(action, Where(client, clock, state, names)):
+if sheet := screen_for(action, Where(client, clock, state, people)):
     self.push_screen(sheet)
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from palaver.client.client import Client
 from palaver.clock import Clock
 from palaver.schema.view import State
 from palaver.tui.intents import ActionName
+from palaver.tui.people import People
 from palaver.tui.screens.agents import AgentsScreen, BackendsScreen
 from palaver.tui.screens.choose import ChooseMode, ConfirmDelete, Rename
 from palaver.tui.screens.conversations import ConversationList
@@ -34,24 +35,30 @@ class Where:
     clock: Clock
     state: State | None = None
     """Of the conversation that is shown, if one is."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Of agents, by their ids."""
+    people: People = field(default_factory=People)
     unread: Set[str] = frozenset()
     """Conversations with something that was not seen here."""
 
 
 def screen_for(action: ActionName, where: Where) -> Sheet | None:
     """None: this action opens nothing, or nothing that makes sense without a conversation."""
-    client, clock, names = where.client, where.clock, where.names
+    sheet = _sheet(action, where)
+    if sheet is not None:
+        sheet.may_write = where.people.may_write
+    return sheet
+
+
+def _sheet(action: ActionName, where: Where) -> Sheet | None:
+    client, clock, people = where.client, where.clock, where.people
     state = where.state if where.state is not None and where.state.conversation else None
     match action:
         case "list":
             current = state.conversation if state else ""
-            return ConversationList(client, clock, current=current, names=names, unread=where.unread)
+            return ConversationList(client, clock, current=current, names=people.names, unread=where.unread)
         case "new":
             return NewConversation(client, project=(state.project if state else None) or "")
         case "palette":
-            return CommandPalette(client, state, names)
+            return CommandPalette(client, state, people.names, may_write=people.may_write)
         case "keys":
             return KeyHelpScreen()
         case "find":
@@ -59,7 +66,7 @@ def screen_for(action: ActionName, where: Where) -> Sheet | None:
         case "search":
             return SearchScreen(client, clock, state, everywhere=True)
         case "waiting":
-            return WaitingInbox(client, clock, names)
+            return WaitingInbox(client, clock, people.names, may_answer=people.may_decide)
         case "backends":
             return BackendsScreen(client, clock)
         case "agents" | "agent":

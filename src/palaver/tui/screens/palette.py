@@ -36,10 +36,17 @@ class CommandPalette(FieldSheet):
     SHAPE = "is-box"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+k", "close", show=False)]
 
-    def __init__(self, client: Client | None, state: State | None, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        client: Client | None,
+        state: State | None,
+        names: Mapping[str, str] | None = None,
+        *,
+        may_write: bool = True,
+    ) -> None:
         super().__init__()
         self._client = client
-        self._actions: Sequence[Action] = actions_for(state)
+        self._actions: Sequence[Action] = actions_for(state, may_write=may_write)
         self._here = state.conversation if state else ""
         self._names = names or {}
         self._listings: list[Listing] = []

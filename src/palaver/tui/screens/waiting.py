@@ -47,11 +47,14 @@ class WaitingInbox(Sheet):
         Binding("o", "open", show=False),
     ]
 
-    def __init__(self, client: Client, clock: Clock, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, names: Mapping[str, str] | None = None, *, may_answer: bool = True
+    ) -> None:
         super().__init__()
         self._client = client
         self._clock = clock
         self._names = names or {}
+        self._may_answer = may_answer
         self._items: dict[str, WaitingRequest] = {}
         self._over: list[WaitingRequest] = []
         self._card: RequestCard | None = None
@@ -123,6 +126,7 @@ class WaitingInbox(Sheet):
             await card.remove()
         if chosen is not None:
             self._card = card_for(await self._asked(chosen), self._clock)
+            self._card.may_answer = self._may_answer
             await self.query_one("#card").mount(self._card)
         if had_focus:
             self.query_one(OptionList).focus()
