@@ -125,6 +125,19 @@ async def test_message_sent_before_the_opened_conversation_is_there_goes_to_it(s
         assert len(await terminal.client.conversations(200)) == before
 
 
+async def test_message_reaches_the_server_with_its_own_agent_mode_and_turn(served: Served) -> None:
+    conversation = await served.create()
+    async with opened(served, conversation, notifications=True) as terminal:
+        await terminal.until(lambda: terminal.state.seq > 0)
+        own = Send(conversation, "later", held=True, merge=True, agent=terminal.state.agent, mode="plan")
+        terminal.app.post_message(own)
+        await terminal.until(lambda: len(terminal.state.queue) == 1)
+        (item,) = terminal.state.queue
+        assert (item.agent, item.mode, item.merge) == (terminal.state.agent, "plan", True)
+        terminal.app.post_message(Send(conversation, "for nobody", agent="nobody"))
+        await terminal.until(lambda: "nobody" in str([one.message for one in terminal.app._notifications]))
+
+
 async def test_first_words_are_for_the_latest_conversation_however_soon_they_are_sent(served: Served) -> None:
     latest = await served.create(message="go")
     await served.settled(latest)

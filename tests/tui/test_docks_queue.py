@@ -167,6 +167,21 @@ async def test_what_was_held_is_put_back_held() -> None:
         assert (back.text, back.held) == ("first", True)
 
 
+async def test_what_was_removed_is_put_back_with_its_own_agent_mode_and_turn() -> None:
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(queue=(replace(QUEUE[0], agent="scout", mode="plan", merge=True),)))
+        strip(app).focus()
+        await pilot.press("d")
+        order = await one(pilot, lambda: app.of(Order))
+        assert order.accepted is not None
+        order.accepted(Accepted(conversation="c-1", seq=9))
+        app.show(state_with())
+        await pilot.press("u")
+        back = await one(pilot, lambda: app.of(Send))
+        assert (back.agent, back.mode, back.merge) == ("scout", "plan", True)
+
+
 async def test_an_answer_that_comes_late_is_not_for_the_conversation_opened_meanwhile() -> None:
     app = DockApp()
     async with app.run_test() as pilot:

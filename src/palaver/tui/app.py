@@ -279,7 +279,8 @@ class PalaverApp(Typing):
     def _deliver(self, intent: Send) -> None:
         # Written before the conversation that is being opened was there: it is meant for that one.
         intent.conversation = intent.conversation or self.main.conversation
-        if not self.outbox.add(intent) and intent.refused is not None:
+        intent.refused = intent.refused or partial(self.say, is_trouble=True)
+        if not self.outbox.add(intent):
             intent.refused(row_words.TOO_MUCH_WAITS)
 
     async def _send_first(self, first: Send) -> None:

@@ -97,18 +97,25 @@ class Send(Intent):
         delivery: Delivery = "turn",
         *,
         priority: bool = False,
+        merge: bool = False,
         held: bool = False,
+        agent: str | None = None,
+        mode: str | None = None,
         images: Sequence[Attachment] = (),
         refused: Refused | None = None,
     ) -> None:
-        """`held`: it waits in the queue until it is let go. `images`: of this machine, to be uploaded before it goes."""
+        """`merge`: it shares a turn with others that wait. `held`: it waits in the queue until it is let go. `agent`, `mode`:
+        its own, where they are not the conversation's. `images`: of this machine, to be uploaded before it goes."""
         super().__init__()
         self.conversation = conversation
         self.images = tuple(images)
         self.content = content
         self.delivery = delivery
         self.priority = priority
+        self.merge = merge
         self.held = held
+        self.agent = agent
+        self.mode = mode
         self.refused = refused
 
     @property

@@ -78,7 +78,10 @@ class Outbox:
                     content=content,
                     delivery=send.delivery,
                     priority=send.priority,
+                    merge=send.merge,
                     held=send.held,
+                    agent=send.agent,
+                    mode=send.mode,
                     client_request_id=id,
                 )
                 accepted = await self._client.command(send.conversation, command)

@@ -1,5 +1,5 @@
 """Messages that wait for their turn, in order. Editing holds one back on the server, so it cannot leave half-changed; removing
-is final there, and putting back sends it again, held if it was.
+is final there, and putting back sends it again as it was: held, for its own agent, in its own mode.
 
 Mounted once; told with `show(state)` after every change. Editing happens in the composer: this only asks for it.
 """
@@ -185,7 +185,16 @@ class QueueStrip(Strip[QueueItem]):
     def action_put_back(self) -> None:
         item, self._removed = self._removed, None
         if item is not None:
-            back = Send(self.conversation, item.content, item.delivery, priority=item.priority, held=item.held)
+            back = Send(
+                self.conversation,
+                item.content,
+                item.delivery,
+                priority=item.priority,
+                merge=item.merge,
+                held=item.held,
+                agent=item.agent,
+                mode=item.mode,
+            )
             self.post_message(back)
         self.draw()
 
