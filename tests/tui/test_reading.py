@@ -10,9 +10,11 @@ import pytest
 
 from palaver.backends.script import Prompt, Say, Script, Wait
 from palaver.client.client import Client, Unreachable
-from palaver.clock import SystemClock
+from palaver.clock import ManualClock, SystemClock
+from palaver.schema.commands import UpdateConversation
 from palaver.schema.view import Message
 from palaver.tui.app import PalaverApp
+from palaver.tui.intents import Order, Send
 from palaver.tui.rows import EdgeRow
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened, opened
@@ -222,3 +224,26 @@ async def test_lost_server_is_said_and_caught_up_with(tmp_path: Path) -> None:
                 await terminal.until_gone("Will send when connected")
                 said = [message.role for message in (await terminal.client.snapshot(conversation)).messages]
                 assert said == ["user", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("wanted", ["message", "order"])
+async def test_answer_of_the_server_ends_the_wait_for_it(tmp_path: Path, wanted: str) -> None:
+    async with AsyncExitStack() as running:
+        first = await running.enter_async_context(serving(tmp_path / "data", script))
+        conversation = await first.create(message="one")
+        await first.settled(conversation)
+        # Its time stands still: no attempt is made because the wait is over.
+        async with opened(first, conversation, clock=ManualClock()) as terminal:
+            await terminal.until_shown("You said one.")
+            following = terminal.app.main.following
+            assert following is not None
+            await running.aclose()
+            await terminal.until(lambda: following.connection.kind == "reconnecting")
+            async with serving(tmp_path / "data", script, port=first.app.config.port):
+                if wanted == "message":
+                    terminal.app.post_message(Send(conversation, "two"))
+                    await terminal.until_shown("You said two.")
+                else:
+                    terminal.app.post_message(Order(conversation, UpdateConversation(title="Renamed")))
+                    await terminal.until_shown("Renamed")
+                assert following.connection.is_open

@@ -16,9 +16,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.worker import Worker
 
-from palaver.client.client import Client
+from palaver.client.client import Client, Unreachable
 from palaver.clock import Clock
-from palaver.errors import PalaverError
+from palaver.errors import LogUnavailable, PalaverError
 from palaver.schema.commands import (
     Branch,
     CreateConversation,
@@ -98,7 +98,7 @@ class PalaverApp(Typing):
         self.client = client
         self.clock = clock
         self.remembered = remembered or Remembered(None)
-        self.outbox = Outbox(client, clock, self._pending_changed)
+        self.outbox = Outbox(client, clock, self._pending_changed, self._reached)
         self._first = conversation
         self._turns: dict[str, asyncio.Lock] = {}
         self._begun = asyncio.Event()
@@ -303,9 +303,12 @@ class PalaverApp(Typing):
             async with nullcontext() if isinstance(intent.command, Interrupt) else turns:
                 accepted = await self.client.command(intent.conversation, intent.command)
         except PalaverError as refusal:
+            if not isinstance(refusal, Unreachable | LogUnavailable):
+                self._reached()
             if not intent.quiet:
                 self._refuse(intent.refused, refusal.message)
             return
+        self._reached()
         if intent.accepted is not None:
             intent.accepted(accepted)
 
@@ -339,6 +342,10 @@ class PalaverApp(Typing):
     def _pending_changed(self) -> None:
         if self.main.is_mounted and self.is_running:
             self.main.pending_changed()
+
+    def _reached(self) -> None:
+        if self.main.following is not None:
+            self.main.following.reached()
 
     # -- words for the person
 

@@ -52,6 +52,7 @@ class Following:
         self._behind = 0
         self._head = 0
         self._version: object = None
+        self._pause: asyncio.Task[None] | None = None
         self.is_loading = False
 
     @property
@@ -85,7 +86,13 @@ class Following:
                 reason = ""
             pause_s = FIRST_PAUSE_S if self.seq > before else min(LONGEST_PAUSE_S, pause_s * 2)
             self._tell("reconnecting", retry_at_ms=self._clock.now_ms() + int(pause_s * 1000), reason=reason)
-            await self._clock.sleep(pause_s)
+            async with asyncio.TaskGroup() as waiting:
+                self._pause = waiting.create_task(self._clock.sleep(pause_s))
+
+    def reached(self) -> None:
+        """The server answered somebody else here: it is there, and the next attempt waits no longer."""
+        if self._pause is not None:
+            self._pause.cancel()
 
     async def _once(self) -> None:
         if self._wire is None:

@@ -36,10 +36,12 @@ class Entry:
 
 
 class Outbox:
-    def __init__(self, client: Client, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, client: Client, clock: Clock, changed: Callable[[], None], reached: Callable[[], None]) -> None:
+        """`changed` is told that `entries` are others now, `reached` that the server answered."""
         self._client = client
         self._clock = clock
         self._changed = changed
+        self._reached = reached
         self._entries: dict[str, Entry] = {}
         self._waiting: asyncio.Queue[tuple[str, Send]] = asyncio.Queue(MOST)
 
@@ -91,11 +93,13 @@ class Outbox:
             except PalaverError as refusal:
                 del self._entries[id]
                 self._changed()
+                self._reached()
                 if send.refused is not None:
                     send.refused(refusal.message)
                 return
             else:
                 self._set(replace(self._entries[id], state="accepted", seq=accepted.seq))
+                self._reached()
                 return
 
     def _set(self, entry: Entry) -> None:
