@@ -165,7 +165,10 @@ async def test_stop_that_holds_the_queue_keeps_it_until_it_is_let_go(served: Ser
         await terminal.until_shown("Paused: you stopped the agent.")
         await terminal.until_shown("F6 A let all go")
         assert [item.held for item in terminal.state.queue] == [True, True]
-        await terminal.press("f6", "a")
+        # From the transcript the way leads over the message box.
+        terminal.transcript.focus()
+        await terminal.until_shown("F6 F6 A let all go")
+        await terminal.press("f6", "f6", "a")
         await terminal.until_shown("Now to the second.")
         await terminal.until_shown("Hello there, how are you?")
         assert terminal.text().index("Now to the second.") < terminal.text().index("Hello there")

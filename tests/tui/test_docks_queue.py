@@ -131,6 +131,23 @@ async def test_the_way_to_a_paused_queue_is_said_with_every_key_it_takes() -> No
             await until(pilot, partial(_has_edits, app, 1))
 
 
+async def test_the_way_to_a_paused_queue_is_counted_from_where_the_focus_is() -> None:
+    held = tuple(replace(item, held=True) for item in QUEUE)
+    plan = Plan(summary="All", items=(PlanItem(title="Write", status="in_progress"),), status="executing")
+    app = DockApp()
+    async with app.run_test() as pilot:
+        app.show(state_with(approval(), queue=held, plan=plan))
+        for way in ("F6 F6 F6 A", "F6 F6 A", "F6 A"):
+            await reads(pilot, lambda: _keys_pressed(app), [way])
+            await pilot.press("f6")
+            app.docks.focus_went(app.focused)
+        await until(pilot, lambda: strip(app).has_focus)
+        app.docks.focus_composer()
+        await reads(pilot, lambda: _keys_pressed(app), ["F6 F6 F6 A"])
+        app.show(state_with(queue=held, plan=plan))
+        await reads(pilot, lambda: _keys_pressed(app), ["F6 F6 A"])
+
+
 async def test_a_paused_queue_waits_with_the_message_that_is_edited_and_says_so_again_after() -> None:
     held = tuple(replace(item, held=True) for item in QUEUE[:2])
     ended = TurnSummary(id="t-1", outcome="interrupted", ended_at=NOW_MS, stopped="user")

@@ -324,6 +324,7 @@ class ConversationScreen(Screen[None]):
     def _show_family(self, state: State) -> None:
         members = self._relatives.members(state)
         self.query_one(Family).show(members, self._people.names, has_room=self.size.width >= WIDE_COLUMNS)
+        self.docks.tell_way()
 
     def on_resize(self, event: events.Resize) -> None:
         self._show_family(self.state)

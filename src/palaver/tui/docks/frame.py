@@ -7,6 +7,7 @@
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
     docks.leave()                     before another conversation is shown, or none: what the server is to be told by then
     docks.focus_went(to)              whenever it went somewhere: the last line names the keys that are heard there
+    docks.tell_way()                  when a region came or left that is not in the docks: the queue says how to come to it
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
@@ -24,7 +25,6 @@ from textual.widgets import Input
 
 from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
-from palaver.core.state import open_requests
 from palaver.schema.view import State
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ActivityLine
@@ -62,7 +62,7 @@ class Docks(Vertical):
         yield RequestDock(self._clock)
         yield PlanLine()
         yield ProcessStrip(self._clock)
-        yield QueueStrip(self._clock)
+        yield QueueStrip(self._clock, steps_to)
         yield ActivityLine(self._clock)
         yield Composer(self._clock, self._commands, self._files)
 
@@ -86,9 +86,8 @@ class Docks(Vertical):
             state, below = replace(state, requests=(), queue=(), processes=(), turn=None), ()
         self.query_one(RequestDock).show(state, below)
         self.query_one(ProcessStrip).show(state)
-        lines = (self.query_one(PlanLine), self.query_one(ProcessStrip))
-        passed = bool(below or open_requests(state)) + sum(line.display for line in lines)
-        self.query_one(QueueStrip).show(state, self.composer.edited_item, passed)
+        self.query_one(QueueStrip).show(state, self.composer.edited_item)
+        self.tell_way()
         self.query_one(ActivityLine).show(state, waits_below=bool(below))
         self.composer.show(state)
 
@@ -144,6 +143,11 @@ class Docks(Vertical):
             keys = offered(getattr(region, "KEYS", ()), may_write=self._people.may_write)
             self.composer.elsewhere = Elsewhere(tuple(keys), leaves=leaves, is_written=isinstance(to, Input))
         self.composer.retell()
+        self.tell_way()
+
+    def tell_way(self) -> None:
+        """A region came or left somewhere, or the focus went: the queue is another number of steps away."""
+        self.query_one(QueueStrip).tell_way()
 
     def focus_composer(self) -> None:
         self.composer.take_focus()
@@ -179,11 +183,27 @@ class Docks(Vertical):
 
 def next_region(screen: Screen[object], by: int = 1) -> None:
     """Moves the focus to the next part of the screen: from the prompt to what waits above it, then to all else."""
-    regions: list[Widget] = sorted((one for one in screen.query(".region") if _is_in_sight(one)), key=_nearness)
+    regions = _regions(screen)
     if not regions:
         return
-    at = next((at for at, region in enumerate(regions) if region.has_focus_within), None)
+    at = _at(regions)
     regions[0 if at is None else (at + by) % len(regions)].focus()
+
+
+def steps_to(region: Widget) -> int:
+    """How often F6 is pressed to come there from where the focus is; 0: one is there, or it is not in sight."""
+    regions = _regions(region.screen)
+    at = _at(regions)
+    return (regions.index(region) - (-1 if at is None else at)) % len(regions) if region in regions else 0
+
+
+def _regions(screen: Screen[object]) -> list[Widget]:
+    """As F6 goes through them."""
+    return sorted((one for one in screen.query(".region") if _is_in_sight(one)), key=_nearness)
+
+
+def _at(regions: Sequence[Widget]) -> int | None:
+    return next((at for at, region in enumerate(regions) if region.has_focus_within), None)
 
 
 def _nearness(widget: Widget) -> int:

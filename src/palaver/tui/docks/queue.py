@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 
 from palaver.clock import Clock
 from palaver.core.queue import words_of
@@ -59,33 +60,40 @@ class QueueStrip(Strip[QueueItem]):
             super().__init__()
             self.item = item
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, steps_to: Callable[[Widget], int]) -> None:
+        """`steps_to`: how often F6 is pressed to come to a region from where the focus is."""
         super().__init__()
         self._clock = clock
+        self._steps_to = steps_to
+        self._steps = 0
         self._can_steer = False
         self._removed: QueueItem | None = None
         self._undo_until_s = 0.0
         self._paused = ""
         self._edited: str | None = None
-        self._passed = 0
         self.people = People()
 
     def on_mount(self) -> None:
         self.set_interval(0.5, self.tick)
 
-    def show(self, state: State, edited: str | None = None, passed: int = 0) -> None:
-        """`edited`: the message that is in the composer now. `passed`: what F6 comes to before it, from the composer."""
+    def show(self, state: State, edited: str | None = None) -> None:
+        """`edited`: the message that is in the composer now."""
         can_steer = state.turn is not None and state.turn.steerable
         paused = say_paused(state, self.people) if is_paused(state, edited) else ""
         # Told with every token; drawn only when something of it changed.
-        told = (state.conversation, can_steer, paused, edited, passed)
-        known = (self.conversation, self._can_steer, self._paused, self._edited, self._passed)
+        told = (state.conversation, can_steer, paused, edited)
+        known = (self.conversation, self._can_steer, self._paused, self._edited)
         if told == known and state.queue is self.items:
             return
         if state.conversation != self.conversation:
             self._removed = None
-        self._can_steer, self._paused, self._edited, self._passed = can_steer, paused, edited, passed
+        self._can_steer, self._paused, self._edited = can_steer, paused, edited
         self.hold(state.conversation, state.queue)
+
+    def tell_way(self) -> None:
+        """It may be another now: the focus went somewhere, or a region came or left."""
+        if self.display and self._steps_to(self) != self._steps:
+            self.draw()
 
     def tick(self) -> None:
         if self._removed is not None and self._clock.monotonic_s() >= self._undo_until_s:
@@ -124,7 +132,8 @@ class QueueStrip(Strip[QueueItem]):
     def keys(self) -> list[Key]:
         said, item = words_docks.Queue, self.item
         # Away from the strip a letter belongs to the message that is written.
-        way = "" if self.has_focus else "F6 " * (self._passed + 1)
+        self._steps = self._steps_to(self)
+        way = "F6 " * self._steps
         undo = [Key(f"{way}U", said.PUT_BACK, self.action_put_back)] if self._removed is not None else []
         held = sum(one.held for one in self.items)
         all_go = said.LET_ALL_GO if held > 1 or self.has_focus else said.LET_GO

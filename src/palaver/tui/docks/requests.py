@@ -121,7 +121,7 @@ class RequestDock(Vertical):
             card = self._cards.pop(request)
             if card.has_focus_within:
                 card.post_message(RequestCard.Left())
-            card.call_later(card.remove)
+            _dismiss(card)
             ended = find_request(state, request)
             if ended is not None and ended.status != "open":
                 self._say_end(say_resolution(ended, self.people))
@@ -144,7 +144,7 @@ class RequestDock(Vertical):
 
     def _leave(self) -> None:
         for card in self._cards.values():
-            card.call_later(card.remove)
+            _dismiss(card)
         self._cards.clear()
         self._shown = None
         self.query_one(".over").display = False
@@ -159,3 +159,9 @@ class RequestDock(Vertical):
         self._draw()
         if had_focus and self.card is not None:
             self.card.focus()
+
+
+def _dismiss(card: RequestCard) -> None:
+    # It takes a moment to go, in which nobody is led there any more.
+    card.remove_class("region")
+    card.call_later(card.remove)
