@@ -1,4 +1,4 @@
-"""The words of the transcript's rows. The same as the page's (`web/src/text.ts`); numbers, times and tools are in `words.py`."""
+"""The words of the transcript's rows. The same as the page's (`web/src/text*.ts`); numbers, times and tools are in `words.py`."""
 
 from palaver.schema.base import Strength
 from palaver.schema.view import CompressionStage, ExchangeStatus, Stopped

@@ -1,7 +1,7 @@
 """How numbers and times are said, and the words that are needed everywhere: states, modes, tools, faces.
 
 Those of the docks are in `words_docks`, of the transcript in `row_words`, of the other screens in `words_screens`. The same
-words as the page's (`web/src/text.ts`, `text.later.ts`) where both have them.
+words as the page's (`web/src/text*.ts`) where both have them.
 
 The voice: short, plain, says what happened and what to do. Sentences end with a period, labels do not.
 """

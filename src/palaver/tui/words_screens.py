@@ -1,6 +1,6 @@
 """The words of what opens over a conversation: lists, search, inspector, diffs, inbox, palette, key help, agents, backends.
 
-The rest is in `words`; the same words as the page's (`web/src/text.ts`, `text.later.ts`) where both have them.
+The rest is in `words`; the same words as the page's (`web/src/text*.ts`) where both have them.
 """
 
 from typing import Final
