@@ -19,7 +19,7 @@ from palaver.faces.keys import KeyRecord, token_hash
 from palaver.schema.events import decode_event
 from palaver.schema.view import Listing
 from palaver.tui import row_words
-from palaver.tui.app import LAST_WORDS_S, PalaverApp
+from palaver.tui.app import PalaverApp
 from palaver.tui.family import Family
 from palaver.tui.intents import Send, ViewAt
 from palaver.tui.remembered import Remembered
@@ -82,8 +82,7 @@ async def test_leaving_waits_for_a_server_that_is_gone_only_for_a_moment_and_say
             await running.aclose()
             await terminal.write("half")
             await terminal.press("ctrl+q")
-            async with asyncio.timeout(LAST_WORDS_S + 3):
-                await terminal.until(lambda: terminal.app.return_code is not None)
+            await terminal.until(lambda: terminal.app.return_code is not None)
             assert row_words.UNHEARD in terminal.app._exit_renderables
 
 
@@ -329,6 +328,7 @@ async def test_whoever_may_only_read_is_told_so_and_sees_what_the_agent_does(tmp
                 assert not terminal.shows("Rename")
                 assert not terminal.shows("Stop")
                 await terminal.press("escape")
+                await terminal.until_gone("Find in conversation")
                 assert terminal.state.turn is not None
         await server.command(conversation, type="interrupt")
 

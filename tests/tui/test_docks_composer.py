@@ -218,11 +218,9 @@ async def test_up_in_an_empty_box_edits_the_last_queued_message_and_holds_it() -
         await reads(pilot, lambda: text(app), "second")
         assert notice(app) == "Editing a queued message; it waits for you"
         await pilot.press("!", "enter")
-        assert app.orders(EditQueued) == [
-            EditQueued(item="i-2", held=True),
-            EditQueued(item="i-2", held=False, content="second!"),
-        ]
-        assert text(app) == ""
+        edits = [EditQueued(item="i-2", held=True), EditQueued(item="i-2", held=False, content="second!")]
+        await reads(pilot, lambda: app.orders(EditQueued), edits)
+        await reads(pilot, lambda: text(app), "")
 
 
 async def test_escape_leaves_a_queued_message_as_it_was_and_brings_back_what_was_written() -> None:
@@ -294,7 +292,7 @@ async def test_a_slash_lists_commands_and_enter_does_the_chosen_one() -> None:
         await reads(pilot, lambda: [act.action for act in app.of(Act)], ["find"])
         assert text(app) == ""
         await pilot.press("/", "f", "escape")
-        assert not app.docks.composer.query_one(Suggestions).display
+        await until(pilot, lambda: not app.docks.composer.query_one(Suggestions).display)
         assert app.stops == 0
 
 
@@ -316,7 +314,7 @@ async def test_an_at_sign_completes_files_folder_by_folder() -> None:
         await reads(pilot, lambda: text(app), "see @src/")
         await pilot.press("m", "o", "tab", "x")
         await reads(pilot, lambda: text(app), "see @src/model.py x")
-        assert not app.docks.composer.query_one(Suggestions).display
+        await until(pilot, lambda: not app.docks.composer.query_one(Suggestions).display)
 
 
 async def test_a_name_within_a_word_is_no_file() -> None:

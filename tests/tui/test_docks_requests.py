@@ -58,7 +58,7 @@ async def test_alt_with_a_digit_answers_as_every_terminal_sends_it() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, approval())
         await typed(app, pilot, "\x1b3")
-        assert [order.verdict for order in app.orders(ResolveRequest)] == ["deny"]
+        await reads(pilot, lambda: [order.verdict for order in app.orders(ResolveRequest)], ["deny"])
 
 
 async def test_approval_keys_are_deaf_at_first_and_then_allow_once() -> None:
@@ -81,7 +81,7 @@ async def test_typing_while_an_approval_arrives_never_answers_it() -> None:
         await pilot.press("1", "2", "3", "n", "s", "e", "a", "space", "y")
         # What a Spanish and a British keyboard type is no answer, though Alt+1 and Alt+3 were once taken for it.
         await typed(app, pilot, "¡£")
-        assert app.docks.composer.prompt.text == "hi123nsea y¡£"
+        await reads(pilot, lambda: app.docks.composer.prompt.text, "hi123nsea y¡£")
         assert app.orders(ResolveRequest) == []
 
 
@@ -247,7 +247,7 @@ async def test_other_arguments_are_edited_as_json_and_broken_json_is_said() -> N
         area = app.docks.query_one("#edited", TextArea)
         area.load_text('{"url": ')
         await pilot.press("ctrl+s")
-        assert "not valid JSON" in said(app)
+        await until(pilot, lambda: "not valid JSON" in said(app))
         area.load_text('{"url": "http://y"}')
         await pilot.press("ctrl+s")
         await reads(pilot, lambda: [order.input for order in app.orders(ResolveRequest)], [{"url": "http://y"}])
@@ -282,7 +282,7 @@ async def test_nothing_takes_the_focus_and_an_answer_from_inside_gives_it_back()
         await shown(app, pilot, approval())
         assert app.docks.composer.prompt.has_focus
         await pilot.press("f6")
-        assert isinstance(app.focused, RequestCard)
+        await until(pilot, lambda: isinstance(app.focused, RequestCard))
         await pilot.press("1")
         await until(pilot, lambda: app.docks.composer.prompt.has_focus)
 
@@ -392,11 +392,10 @@ async def test_a_plan_is_approved_in_the_mode_that_is_chosen() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         await shown(app, pilot, plan_request(), turn=None)
-        assert "○ Cut it out" in said(app)
+        await until(pilot, lambda: "○ Cut it out" in said(app))
         await pilot.press("f6", "m", "alt+1")
-        assert app.orders(ResolveRequest) == [
-            ResolveRequest(request="p-1", verdict="allow", input={"mode": "accept_edits"})
-        ]
+        approved = ResolveRequest(request="p-1", verdict="allow", input={"mode": "accept_edits"})
+        await reads(pilot, lambda: app.orders(ResolveRequest), [approved])
 
 
 async def test_a_plan_is_revised_with_words_or_rejected() -> None:
@@ -404,7 +403,7 @@ async def test_a_plan_is_revised_with_words_or_rejected() -> None:
     async with app.run_test() as pilot:
         await shown(app, pilot, plan_request(), turn=None)
         await pilot.press("alt+2")
-        await pilot.pause()
+        await until(pilot, lambda: isinstance(app.focused, Input))
         await pilot.press(*"smaller", "enter")
         await reads(
             pilot, lambda: app.orders(ResolveRequest), [ResolveRequest(request="p-1", verdict="deny", text="smaller")]

@@ -90,7 +90,7 @@ async def test_deleting_asks_first_and_escape_forgets_it(client: Client) -> None
         await pilot.press("d", "escape")
         assert app.orders(DeleteConversation) == []
         await pilot.press("d")
-        assert "Delete “Release notes”? It disappears from every device." in app.said()
+        await until(pilot, lambda: "Delete “Release notes”? It disappears from every device." in app.said())
         await pilot.press("y")
         await reads(pilot, lambda: len(app.orders(DeleteConversation)), 1)
 
@@ -207,7 +207,7 @@ async def test_the_palette_finds_conversations_and_says_when_nothing_matches(cli
     app = ScreenApp(CommandPalette(None, None))
     async with app.run_test() as pilot:
         await pilot.press(*"zzz")
-        assert "Nothing matches." in app.said()
+        await until(pilot, lambda: "Nothing matches." in app.said())
         await pilot.press("enter")
         assert app.intents == []
 

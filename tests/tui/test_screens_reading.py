@@ -168,14 +168,11 @@ async def test_changed_files_open_to_their_lines_and_are_copied_as_a_patch() -> 
         await pilot.press("c")
         await reads(pilot, lambda: [copy.text for copy in app.of(Copy)], [DIFF])
         await pilot.press("enter")
-        assert isinstance(app.screen, DiffScreen)
-        assert str(app.screen.query_one("#lines", Static).render()).split("\n")[1:] == [
-            "  import os",
-            "- old",
-            "+ new⟨202E⟩",
-        ]
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.query("#lines"))
+        change = ["  import os", "- old", "+ new⟨202E⟩"]
+        await reads(pilot, lambda: str(app.screen.query_one("#lines", Static).render()).split("\n")[1:], change)
         await pilot.press("escape")
-        assert app.screen is app.sheet
+        await until(pilot, lambda: app.screen is app.sheet)
 
 
 async def test_no_changed_files_and_a_change_without_lines_say_so() -> None:
