@@ -118,6 +118,7 @@ async def test_whoever_may_only_read_sees_what_is_asked_and_no_key_that_answers(
             await pilot.pause()
             assert app.of(Order) == []
             assert keys(app) == []
+            assert "Somebody who may decide must answer this" in said(app)
 
 
 async def test_whoever_may_only_read_goes_from_one_request_to_the_next() -> None:

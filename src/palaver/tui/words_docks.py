@@ -73,6 +73,7 @@ class Approval:
     MORE = "more"
     RESOLVING = "Sending your answer …"
     FAILED = "Your answer did not arrive. Try again."
+    NOT_YOURS = "Somebody who may decide must answer this: you are signed in with fewer rights."
     SPEND_LABEL = "Spending limit reached"
     SPEND_YES = "Go on"
     SPEND_NO = "Stop here"

@@ -161,7 +161,8 @@ class RequestCard(Vertical, can_focus=True):
         meta.display = bool(said)
         self.query_one(".bar", KeyLine).show(self._keys())
         note = self.query_one(".note", Static)
-        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed
+        waits = "" if self.may_answer else words_docks.Approval.NOT_YOURS
+        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed or waits
         note.update(Content(visible(told)))
         note.set_class(bool(self.failed) and not self._is_sending, "is-bad")
         note.display = bool(told)
