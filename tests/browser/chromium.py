@@ -15,6 +15,26 @@ NAMES = (
 )
 """Where scripts/chromium.sh looks too."""
 
+PLAYWRIGHTS = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "TcpPortRandomizationWin",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+)
+"""What Playwright 1.64 switches off, named again: of two such switches the last one counts."""
+OF_THE_WINDOW = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
+"""Pages of the window's own, which Chromium 156 loads for every window though nobody sees them: a second of a core each."""
+
 # Only the pages of a test: no sandbox of its own (root has none to give), nothing fetched or synchronised behind our back.
 FLAGS = (
     "--no-sandbox",
@@ -24,6 +44,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-features=" + ",".join((*PLAYWRIGHTS, *OF_THE_WINDOW)),
 )
 
 
