@@ -31,7 +31,7 @@ PLAYWRIGHTS = (
     "AimEnabled",
     "PreconnectToSearch",
 )
-"""What Playwright 1.64 switches off, named again: of two such switches the last one counts."""
+"""What Playwright 1.65 switches off, named again: of two such switches the last one counts."""
 OF_THE_WINDOW = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
 """Pages of the window's own, which Chromium 156 loads for every window though nobody sees them: a second of a core each."""
 
