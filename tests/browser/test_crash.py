@@ -23,9 +23,8 @@ async def palaver(tmp_path: Path, provider: ScriptedProvider) -> AsyncIterator[P
 async def test_killed_server_comes_back_and_the_page_with_it(
     ada: Visitor, palaver: Palaver, provider: ScriptedProvider
 ) -> None:
-    ada.complaints.expect(
-        "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE", "WebSocket connection"
-    )
+    # Whatever was on its way when the server died, parts that the page loads when it is idle among it.
+    ada.complaints.expect("ERR_", "WebSocket connection")
     await ada.begin("!long 40\n!gate crash\n!say never said")
     await provider.gates.reached("crash")
     await expect(ada.log).to_contain_text("word40")
