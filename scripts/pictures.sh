@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Some pictures show the small local model.
+scripts/model.sh
 scripts/chromium.sh || { echo "Pictures need Chromium." >&2; exit 1; }
 # The page takes the reader's own font: in all pictures the same one.
 if ! fc-list | grep -q Liberation; then
@@ -14,6 +16,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What was taken is kept, also when some shot could not be.
 status=0
-PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/gallery/taking.py -q "$@" || status=$?
+# The terminal in all its colours, wherever this is called from.
+TERM=xterm-256color COLORTERM=truecolor PALAVER_SCREENSHOTS=$folder .venv/bin/python -m pytest tests/browser/gallery/taking.py -q "$@" || status=$?
 .venv/bin/python -m tests.browser.gallery.publish "$folder"
 exit $status
