@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
-from tests.browser.chromium import chromium_running
+from tests.browser.chromium import BARE_WINDOW, chromium_running
 from tests.browser.served import Palaver, Wire, palaver_serving
 from tests.browser.visitor import Visitor, Visitors, visiting
 from tests.provider.server import ScriptedProvider, serving
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    async with chromium_running() as browser:
+    async with chromium_running(BARE_WINDOW) as browser:
         yield browser
 
 
