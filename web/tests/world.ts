@@ -252,6 +252,7 @@ export function listing(id: string, fields: Partial<Listing> = {}): Listing {
     queue_size: 0,
     open_requests: 0,
     turn: null,
+    last_turn: null,
     archived: false,
     deleted: false,
     parent: null,

@@ -72,6 +72,7 @@ def listing_of(state: State) -> Listing:
         queue_size=len(state.queue),
         open_requests=len(open_requests(state)),
         turn=state.turn.id if state.turn else None,
+        last_turn=state.last_turn.id if state.last_turn else None,
         archived=state.archived,
         deleted=state.deleted,
         parent=state.parent.conversation if state.parent else None,

@@ -457,6 +457,8 @@ class Listing(Shown):
     queue_size: int = 0
     open_requests: int = 0
     turn: str | None = None
+    last_turn: str | None = None
+    """The latest that is over: a reader who missed all of a short one still learns of it."""
     archived: bool = False
     deleted: bool = False
     parent: str | None = None

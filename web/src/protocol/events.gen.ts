@@ -1686,6 +1686,7 @@ export interface Listing {
   queue_size: number;
   open_requests: number;
   turn: string | null;
+  last_turn: string | null;
   archived: boolean;
   deleted: boolean;
   parent: string | null;

@@ -1,34 +1,12 @@
 import { expect, test } from "vitest";
+import { listing } from "../../../tests/world";
 import type { Listing } from "../../protocol/events.gen";
 import { choices, groupsOf, NO_FILTERS, stateOf, type Filters } from "./rows";
 
 const TODAY = 1_000_000;
 
 function row(id: string, change: Partial<Listing> = {}): Listing {
-  return {
-    id,
-    title: id,
-    agent: "default",
-    project: "/home",
-    status: "idle",
-    created_at: 1,
-    updated_at: TODAY + 1,
-    seq: 1,
-    last_line: "",
-    message_count: 1,
-    queue_size: 0,
-    open_requests: 0,
-    turn: null,
-    archived: false,
-    deleted: false,
-    parent: null,
-    parent_kind: null,
-    root: null,
-    open_exchanges: 0,
-    cost_usd: 0,
-    pos: 1,
-    ...change,
-  };
+  return listing(id, { project: "/home", created_at: 1, updated_at: TODAY + 1, message_count: 1, ...change });
 }
 
 const ROWS = [
