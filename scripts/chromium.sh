@@ -1,9 +1,10 @@
 #!/bin/sh
-# Succeeds when there is a Chromium for the browser tests, installing Debian's where that is possible.
+# Succeeds when there is a Chromium, installing Debian's where that is possible.
+# Usage: chromium.sh [light]; light: its headless shell will do, which is what tests prefer.
 set -eu
 
 found() {
-  for name in "${PALAVER_CHROMIUM:-}" chromium chromium-browser google-chrome \
+  for name in "${PALAVER_CHROMIUM:-}" "$@" chromium chromium-browser google-chrome \
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"; do
     if [ -n "$name" ] && command -v "$name" >/dev/null; then return 0; fi
   done
@@ -12,9 +13,15 @@ found() {
 
 . "$(dirname "$0")/apt.sh"
 
-found && exit 0
+light="${1:+chromium-headless-shell}"
+# shellcheck disable=SC2086 # absent, it is no argument
+found $light && exit 0
 echo "Installing Chromium for the browser tests …"
-install chromium && found && exit 0
+# Older systems have the whole browser only.
+for package in $light chromium; do
+  # shellcheck disable=SC2086
+  install "$package" && found $light && exit 0
+done
 if [ -n "${CI:-}" ]; then
   echo "There is no Chromium here and it could not be installed; CI leaves nothing out." >&2
   exit 2

@@ -1,11 +1,14 @@
 #!/bin/sh
 # Runs the tests it is told, and each of the few that fail once more, alone in a process of its own: a machine that was busy
-# fails a wait once, a defect twice. The last lines say which did which; what failed once deserves a look all the same.
+# fails a wait once, a defect twice. What passed only the second time is added to `.second-try`, which stays when the run is
+# over: each line there is a defect of a test or of the product that somebody has to find.
 # Usage: pytest.sh ARGUMENTS-OF-PYTEST …
 set -u
 cd "$(dirname "$0")/.."
 
 FEW=5 # More than that is no accident of a busy machine.
+# Where it is switched off, every module of the tests would be compiled anew in every run.
+unset PYTHONDONTWRITEBYTECODE
 
 # Of its own: another run in this folder would overwrite what failed in this one.
 kept=$(mktemp -d) || exit 1
@@ -24,24 +27,18 @@ if [ "$failed" -gt "$FEW" ]; then
   exit 1
 fi
 
-: > "$kept/once"
 : > "$kept/twice"
 while IFS= read -r test; do
   printf '\nOnce more, alone: %s\n' "$test"
-  if .venv/bin/python -m pytest -n 0 -p no:cacheprovider "$test" < /dev/null; then
-    printf '  %s\n' "$test" >> "$kept/once"
+  if .venv/bin/python -m pytest -p no:cacheprovider "$test" < /dev/null; then
+    printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%MZ)" "$test" >> .second-try
   else
     printf '  %s\n' "$test" >> "$kept/twice"
   fi
 done < "$kept/failed"
 
-echo
-if [ -s "$kept/once" ]; then
-  echo "Failed among the others, and passed alone:"
-  cat "$kept/once"
-fi
 if [ -s "$kept/twice" ]; then
-  echo "FAILED BOTH TIMES:"
+  printf '\nFAILED BOTH TIMES:\n'
   cat "$kept/twice"
   exit 1
 fi

@@ -1,12 +1,13 @@
 """One Chromium for all tests, one server and one model service a file, and fresh visitors for each test."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser
 
-from tests.browser.chromium import BARE_WINDOW, chromium_running
+from tests.browser.chromium import BARE_WINDOW, LIGHT, chromium_path, chromium_running
 from tests.browser.served import Palaver, Wire, palaver_serving
 from tests.browser.visitor import Visitor, Visitors, visiting
 from tests.provider.server import ScriptedProvider, serving
@@ -27,7 +28,10 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    async with chromium_running(BARE_WINDOW) as browser:
+    path = chromium_path(LIGHT)
+    if path is None and not os.environ.get("CI"):
+        pytest.skip("There is no Chromium here. Run scripts/chromium.sh, or set PALAVER_CHROMIUM to its path.")
+    async with chromium_running(BARE_WINDOW, path=path) as browser:
         yield browser
 
 

@@ -13,11 +13,13 @@ from tests.browser.visitor import WAIT_MS, Visitor, Visitors, visiting
 from tests.golden.record import FIRST_MS, STEP_MS
 
 LOG = "long"
-RELOADS = 48
+RELOADS = [12, pytest.param(48, marks=pytest.mark.long)]
 """Places of the long log at which the page is loaded anew, spread over it: every one of them would take minutes."""
 
 AT_EVERY_EVENT = ("tools", "requests", "interrupted", "queue", "delegating", "work")
 """Logs of a length at which it can be loaded anew after every event."""
+STEPS = [5, pytest.param(1, marks=pytest.mark.long)]
+"""Each load takes half a second of a core."""
 LOOKS = 200
 """Of two frames each: what a page loads when it first needs it appears a moment after the rest."""
 
@@ -128,9 +130,12 @@ async def test_transcript_is_the_same_when_events_come_twice_and_out_of_order(
                 await player.cut()
 
 
-async def test_transcript_is_the_same_when_loaded_anew_at_any_event(visitors: Visitors, live: dict[int, str]) -> None:
+@pytest.mark.parametrize("reloads", RELOADS)
+async def test_transcript_is_the_same_when_loaded_anew_at_any_event(
+    visitors: Visitors, live: dict[int, str], reloads: int
+) -> None:
     async with watching(visitors) as (visitor, player):
-        step = max(1, len(player.lines) // RELOADS)
+        step = max(1, len(player.lines) // reloads)
         for seq in range(1, len(player.lines) + 1, step):
             await player.play(seq)
             await visitor.page.reload()
@@ -138,10 +143,12 @@ async def test_transcript_is_the_same_when_loaded_anew_at_any_event(visitors: Vi
             assert await text_at(visitor, seq) == live[seq], f"at event {seq}"
 
 
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("log", AT_EVERY_EVENT)
-async def test_transcript_is_the_same_when_loaded_anew_at_every_event(visitors: Visitors, log: str) -> None:
+async def test_transcript_is_the_same_when_loaded_anew_at_every_event(visitors: Visitors, log: str, step: int) -> None:
     async with watching(visitors, log) as (watcher, player), reading(visitors, player) as reader:
-        for seq in range(1, len(player.lines) + 1):
+        # From the end, so that the last event is always among them.
+        for seq in reversed(range(len(player.lines), 0, -step)):
             await player.play(seq)
             await reader.page.reload()
             await expect(reader.log).to_be_visible()

@@ -60,7 +60,7 @@ def _scenario(test: ast.AsyncFunctionDef) -> Scenario:
     title = test.name.removeprefix("test_").replace("_", " ")
     for mark in test.decorator_list:
         match mark:
-            case ast.Name(id="every_program"):
+            case ast.Name(id="every_program" | "every_start"):
                 return Scenario(title, EVERYBODY)
             case ast.Call(func=ast.Name(id="able"), args=[ast.Constant(value=str(needs))]):
                 return Scenario(title, EVERYBODY, needs)

@@ -20,7 +20,7 @@ from palaver.context.handover import CLOSING, OPENING
 from palaver.schema.content import Content
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
-from palaver.schema.view import TextBlock, ToolBlock
+from palaver.schema.view import Request, TextBlock, ToolBlock
 from palaver.tools.ask_user import AskUser
 from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, ScriptedProvider, scripted_provider
@@ -74,18 +74,46 @@ def needed(subject: Subject) -> None:
     pytest.skip(why)
 
 
+FAILED = pytest.StashKey[bool]()
+"""Set of a test by our `conftest`."""
+
+
+def failed(request: pytest.FixtureRequest) -> bool:
+    """Whether the test that a fixture was for has failed: what it shares with others is then not to be trusted."""
+    return bool(request.node.stash.get(FAILED, False))
+
+
 class Stand:
     """One program at work. `backend` is replaced by `restart`, as by a restart of the server."""
 
-    def __init__(self, subject: Subject, place: Place) -> None:
+    def __init__(self, subject: Subject, place: Place, *, goes_on: bool = False) -> None:
+        """What `goes_on` is one conversation: each turn begins where the one before it ended, so that one live program has
+        them all. Otherwise a turn that is given no state begins a conversation, and a program is started for it."""
         self.subject = subject
         self.place = place
+        self._goes_on = goes_on
+        self._last: MemoryTurn | None = None
         self._entered: AbstractAsyncContextManager[Backend] | None = None
         self.backend: Backend = cast(Any, None)
 
+    @property
+    def here(self) -> dict[str, Any]:
+        """What every turn here is given."""
+        return {"project": self.place.project, "agent": self.subject.agent, "limit_s": START_S}
+
     def turn(self, *said: str | Content, **more: Any) -> MemoryTurn:
-        given = {"project": self.place.project, "agent": self.subject.agent, "limit_s": START_S, **more}
-        return MemoryTurn(*said, **given)
+        state = self._last.state if self._last is not None and self._goes_on else None
+        self._last = MemoryTurn(*said, **{**self.here, "state": state, **more})
+        return self._last
+
+    @property
+    def is_set_otherwise(self) -> bool:
+        """Something was chosen in the conversation, a mode say, that holds for its next turns too."""
+        return self._last is not None and bool(self._last.params)
+
+    def forget(self) -> None:
+        """The next turn begins a conversation."""
+        self._last = None
 
     async def say(self, *said: str | Content, **more: Any) -> MemoryTurn:
         """One whole turn."""
@@ -123,14 +151,14 @@ class Stand:
 
 
 @asynccontextmanager
-async def stand(subject: Subject, tmp_path: Path, *script: Answer) -> AsyncIterator[Stand]:
+async def stand(subject: Subject, tmp_path: Path, *script: Answer, goes_on: bool = False) -> AsyncIterator[Stand]:
     needed(subject)
     home, project = tmp_path / "home", tmp_path / "project"
     home.mkdir()
     project.mkdir()
     # Lenient: what a program sends its own service is its own affair.
     async with scripted_provider(*script, obedient=True, strict=False) as service:
-        at_work = Stand(subject, Place(service, home, project))
+        at_work = Stand(subject, Place(service, home, project), goes_on=goes_on)
         await at_work.enter()
         try:
             yield at_work
@@ -157,6 +185,11 @@ def tools(turn: MemoryTurn) -> list[ToolBlock]:
         for block in message.blocks
         if isinstance(block, ToolBlock)
     ]
+
+
+def requests(turn: MemoryTurn) -> list[Request]:
+    """Those of the turn; an earlier one's stay in the conversation to be seen."""
+    return [request for request in turn.state.requests if request.turn == turn.id]
 
 
 def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.api.grants import Grants
-from palaver.backends.claude import ClaudeBackend
+from palaver.backends.claude.backend import ClaudeBackend
 from palaver.backends.claude.translate import RULES_GRANT
 from palaver.backends.judging import Judging
 from palaver.core.evolve import fold

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.codex import CodexBackend
+from palaver.backends.codex.backend import CodexBackend
 from palaver.clock import ManualClock
 from palaver.core.evolve import fold
 from palaver.errors import Exited

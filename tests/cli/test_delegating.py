@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from tests.cli.desk import front_of
-from tests.cli.rig import Place, Subject, needed
+from tests.cli.rig import Place, Subject, failed, needed
 from tests.cli.subjects import claude, codex, gemini, opencode, pi
 from tests.flows import served
-from tests.flows.at_work import Work, at_work, of
+from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.engine import gone, nth, stop
 from tests.flows.test_delegation import running
 from tests.provider import ScriptedProvider, gates
@@ -65,48 +65,93 @@ BOSSES = [
 ]
 
 
-@pytest.fixture(params=BOSSES, ids=lambda boss: boss.subject.name)
-def boss(request: pytest.FixtureRequest) -> Boss:
-    found = request.param
-    assert isinstance(found, Boss)
-    needed(found.subject)
-    return found
-
-
 @asynccontextmanager
-async def with_a_boss(boss: Boss, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Work]:
-    for waits in (served, gates):
-        monkeypatch.setattr(waits, "WAIT_S", PATIENCE_S)
+async def with_a_boss(boss: Boss, folder: Path) -> AsyncIterator[Work]:
+    needed(boss.subject)
     agents, home = folder / "data" / "agents", folder / "home"
     agents.mkdir(parents=True)
     (agents / "boss.md").write_text(f"---\n{boss.front}\n---\n")
     (agents / "builder.md").write_text("---\nbackend: api\npolicy: [{tool: shell, decision: allow}]\n---\n")
     (home / "tmp").mkdir(parents=True)
-    async with service(ScriptedProvider(strict=False)) as provider:
-        more = boss.environment(Place(home=home, project=folder / "project", service=provider))
-        async with at_work(folder, provider=provider, environment=more) as work:
-            yield work
+    with pytest.MonkeyPatch.context() as patched:
+        for waits in (served, gates):
+            patched.setattr(waits, "WAIT_S", PATIENCE_S)
+        async with service(ScriptedProvider(strict=False)) as provider:
+            more = boss.environment(Place(home=home, project=folder / "project", service=provider))
+            async with at_work(folder, provider=provider, environment=more) as work:
+                yield work
+
+
+@dataclass
+class Office:
+    """A boss in a conversation that goes on from test to test: its program is started once, and then where it was ended."""
+
+    boss: Boss
+    work: Work
+    conversation: str = ""
+    seq: int = 0
+    """Up to here it is about earlier tests."""
+
+    async def begin(self) -> None:
+        self.conversation = await self.work.server.create(project=str(self.work.project), agent="boss")
+
+    async def say(self, text: str) -> None:
+        self.seq = (await self.work.server.state(self.conversation))["seq"]
+        await self.work.server.send(self.conversation, text)
+
+    async def give(self, *prompts: str) -> None:
+        await self.say(given(self.boss, *prompts))
+
+    async def until(self, last: Callable[[Event], bool]) -> list[Event]:
+        async with self.work.server.events(self.conversation, after=self.seq) as stream:
+            return [event async for event in stream.until(last)]
+
+    async def events(self) -> list[Event]:
+        """All since the last message, once the boss rests."""
+        return await self.work.server.settled(self.conversation, after=self.seq)
+
+
+def given(boss: Boss, *prompts: str) -> str:
+    tasks = [msgspec.json.encode({"agent": "builder", "prompt": prompt}).decode() for prompt in prompts]
+    return "\n".join(f"!tool {boss.tool} {task}" for task in tasks)
 
 
 async def begin(boss: Boss, work: Work, *prompts: str) -> str:
     conversation = await work.server.create(project=str(work.project), agent="boss")
-    tasks = [msgspec.json.encode({"agent": "builder", "prompt": prompt}).decode() for prompt in prompts]
-    await work.server.send(conversation, "\n".join(f"!tool {boss.tool} {task}" for task in tasks))
+    await work.server.send(conversation, given(boss, *prompts))
     return conversation
 
 
-async def test_reports_of_tasks_are_the_results_of_their_calls(
-    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
-        conversation = await begin(boss, work, "!gate one\n!say First.", "!gate two\n!say Second.")
-        await work.provider.gates.reached("one")
-        if boss.at_once:
-            await work.provider.gates.reached("two")
-        for gate in ("one", "two"):
-            work.provider.gates.open(gate)
-        await work.until(conversation, nth(2, "subagent.started"))
-        events = await work.events(conversation)
+@pytest.fixture(scope="module", params=BOSSES, ids=lambda boss: boss.subject.name)
+async def office(
+    request: pytest.FixtureRequest, anyio_backend: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Office]:
+    found = request.param
+    assert isinstance(found, Boss)
+    async with with_a_boss(found, tmp_path_factory.mktemp(found.subject.name)) as work:
+        yield Office(found, work)
+
+
+@pytest.fixture
+async def boss(office: Office, request: pytest.FixtureRequest) -> AsyncIterator[Office]:
+    if not office.conversation:
+        await office.begin()
+    yield office
+    if failed(request):
+        # The next one begins another, with a program of its own.
+        office.conversation = ""
+
+
+async def test_reports_of_tasks_are_the_results_of_their_calls(boss: Office) -> None:
+    await boss.give("!gate one\n!say First.", "!gate two\n!say Second.")
+    standing = boss.work.provider.gates
+    await standing.reached("one")
+    if boss.boss.at_once:
+        await standing.reached("two")
+    for gate in ("one", "two"):
+        standing.open(gate)
+    await boss.until(nth(2, "subagent.started"))
+    events = await boss.events()
     tasks = {event["call"]: (event["task"], event["agent"]) for event in of(events, "subagent.started")}
     assert sorted(tasks.values()) == [("!gate one\n!say First.", "builder"), ("!gate two\n!say Second.", "builder")]
     assert {event["call"] for event in of(events, "tool.called")} == set(tasks)
@@ -116,35 +161,30 @@ async def test_reports_of_tasks_are_the_results_of_their_calls(
     assert [event["outcome"] for event in of(events, "subagent.finished")] == ["completed"] * 2
 
 
-async def test_stop_takes_whoever_works_for_it_down(
-    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stop_takes_whoever_works_for_it_down(boss: Office) -> None:
     tag = f"83{secrets.randbelow(10**9)}"
-    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
-        conversation = await begin(boss, work, f"!shell sleep {tag}")
-        (started,) = of(await work.until(conversation, nth(1, "subagent.started")), "subagent.started")
-        await running(tag, 1)
-        await stop(work, conversation)
-        await gone(tag)
-        theirs = await work.events(started["subagent"])
-        state = await work.server.state(conversation)
+    await boss.give(f"!shell sleep {tag}")
+    (started,) = of(await boss.until(nth(1, "subagent.started")), "subagent.started")
+    await running(tag, 1)
+    await stop(boss.work, boss.conversation)
+    await gone(tag)
+    theirs = await boss.work.events(started["subagent"])
+    state = await boss.work.server.state(boss.conversation)
     assert theirs[-1]["reason"] == "parent"
-    assert state["subagents"][0]["status"] == "cancelled"
+    (stopped,) = [one for one in state["subagents"] if one["conversation"] == started["subagent"]]
+    assert stopped["status"] == "cancelled"
 
 
-async def test_tools_are_there_after_the_program_was_ended_and_goes_on(
-    boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with with_a_boss(boss, tmp_path, monkeypatch) as work:
-        conversation = await work.server.create(project=str(work.project), agent="boss")
-        await work.server.send(conversation, "!say Hello.")
-        before = await work.events(conversation)
-        (process,) = (await work.server.http.get("/api/processes")).json()["items"]
-        await work.server.http.delete(f"/api/processes/{process['pid']}")
-        task = msgspec.json.encode({"agent": "builder", "prompt": "!say Done."}).decode()
-        await work.server.send(conversation, f"!tool {boss.tool} {task}")
-        events = await work.server.settled(conversation, after=before[-1]["seq"])
-    (finished,) = of(events, "tool.finished")
+async def test_tools_are_there_after_the_program_was_ended_and_goes_on(boss: Office) -> None:
+    server = boss.work.server
+    await boss.say("!say Hello.")
+    await boss.events()
+    (process,) = (await server.http.get("/api/processes")).json()["items"]
+    await server.http.delete(f"/api/processes/{process['pid']}")
+    await boss.give("!say Done.")
+    events = await boss.events()
+    # A program that begins anew is told what was asked before, and the obedient model takes that for orders too.
+    *_, finished = of(events, "tool.finished")
     assert (finished["ok"], "reports:\n\nDone." in finished["output"]) == (True, True)
 
 
@@ -168,9 +208,8 @@ def with_more(subject: Subject, **more: Any) -> str:
     return f"---\n{msgspec.json.encode({**front, **more}).decode()}\n---\n"
 
 
-async def test_task_has_its_grant_on_record_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed(PI.subject)
-    async with with_a_boss(PI, tmp_path, monkeypatch) as work:
+async def test_task_has_its_grant_on_record_first(tmp_path: Path) -> None:
+    async with with_a_boss(PI, tmp_path) as work:
         conversation = await begin(PI, work, "!say Done.")
         await work.until(conversation, nth(1, "subagent.started"))
         events = await work.events(conversation)
@@ -180,9 +219,8 @@ async def test_task_has_its_grant_on_record_first(tmp_path: Path, monkeypatch: p
     assert not of(events, "request.opened")
 
 
-async def test_task_that_a_rule_forbids_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed(PI.subject)
-    async with with_a_boss(PI, tmp_path, monkeypatch) as work:
+async def test_task_that_a_rule_forbids_is_not_given(tmp_path: Path) -> None:
+    async with with_a_boss(PI, tmp_path) as work:
         rules = [{"tool": "task", "decision": "deny_continue"}]
         (tmp_path / "data" / "agents" / "boss.md").write_text(with_more(PI.subject, policy=rules))
         conversation = await begin(PI, work, "!say Done.")
@@ -192,11 +230,8 @@ async def test_task_that_a_rule_forbids_is_not_given(tmp_path: Path, monkeypatch
     assert not of(events, "subagent.started")
 
 
-async def test_tool_of_another_extension_is_never_taken_for_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    needed(PI.subject)
-    async with with_a_boss(PI, tmp_path, monkeypatch) as work:
+async def test_tool_of_another_extension_is_never_taken_for_ours(tmp_path: Path) -> None:
+    async with with_a_boss(PI, tmp_path) as work:
         (tmp_path / "mine.ts").write_text(MINE)
         # Pi takes the first of equal names.
         command = [*PI.subject.agent.command, "-e", str(tmp_path / "mine.ts")]

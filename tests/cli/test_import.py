@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.backends.claude.installation import executable
-from palaver.backends.codex.program import find_codex
+from palaver.backends.codex.installation import find_codex
 from palaver.context.handover import OPENING
 from palaver.conversation import taking
 from palaver.conversation.beginnings import Maker, Wishes

@@ -25,8 +25,8 @@ from tests.flows.described import ANSWER_S, CONVERSATION, AnyCase, Site, describ
 # The whole API in one test each.
 pytestmark = pytest.mark.timeout(600)
 
-EXAMPLES = 8
-"""Of an operation, beside the limits of every field, which are always tried."""
+few_or_many = pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.long)])
+"""Generated calls of an operation, beside the limits of every field, which are always tried."""
 
 OPEN = {("GET", "/api/health"), ("POST", "/api/session")}
 """What needs no token."""
@@ -43,7 +43,6 @@ EVERY_TIME_THE_SAME = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=EXAMPLES,
     # Not shrunk: each call changes the server, so a smaller one would be another story.
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
@@ -68,10 +67,12 @@ def called(
     description: BaseSchema,
     subtests: pytest.Subtests,
     check: Callable[[AnyCase], None],
+    examples: int,
     *modes: HypothesisTestMode,
 ) -> list[str]:
     """Calls every operation, and says which there are."""
-    config = HypothesisTestConfig(project=description.config, modes=list(modes), settings=EVERY_TIME_THE_SAME)
+    bounded = settings(EVERY_TIME_THE_SAME, max_examples=examples)
+    config = HypothesisTestConfig(project=description.config, modes=list(modes), settings=bounded)
     operations = [described.ok() for described in description.get_all_operations() if isinstance(described, Ok)]
     assert len(operations) == description.statistic.operations.total
     for operation in operations:
@@ -86,18 +87,25 @@ def valid(case: AnyCase, answer: Response) -> None:
     case.validate_response(answer, checks=CHECKS, excluded_checks=left_out)
 
 
-def test_every_answer_is_a_described_one(site: Site, description: BaseSchema, subtests: pytest.Subtests) -> None:
+@few_or_many
+def test_every_answer_is_a_described_one(
+    site: Site, description: BaseSchema, subtests: pytest.Subtests, examples: int
+) -> None:
     def check(case: AnyCase) -> None:
         valid(case, site.call(case, site.signed_in))
 
-    operations = called(description, subtests, check, HypothesisTestMode.COVERAGE, HypothesisTestMode.FUZZING)
+    modes = (HypothesisTestMode.COVERAGE, HypothesisTestMode.FUZZING)
+    operations = called(description, subtests, check, examples, *modes)
 
     # Else nothing but refusals was seen.
     never = sorted(set(operations) - site.answered)
     assert len(never) < len(operations) / 5, never
 
 
-def test_without_a_token_nothing_is_answered(site: Site, description: BaseSchema, subtests: pytest.Subtests) -> None:
+@few_or_many
+def test_without_a_token_nothing_is_answered(
+    site: Site, description: BaseSchema, subtests: pytest.Subtests, examples: int
+) -> None:
     def check(case: AnyCase) -> None:
         answer = site.call(case, {})
         if (case.method, case.operation.path) not in OPEN:
@@ -105,7 +113,7 @@ def test_without_a_token_nothing_is_answered(site: Site, description: BaseSchema
         valid(case, answer)
 
     # What is sent makes no difference here, so the limits of every field are left out.
-    called(description, subtests, check, HypothesisTestMode.FUZZING)
+    called(description, subtests, check, examples, HypothesisTestMode.FUZZING)
 
 
 def test_description_says_what_needs_no_token(site: Site) -> None:

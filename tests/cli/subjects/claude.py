@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from palaver.backends.base import Backend
-from palaver.backends.claude import ClaudeBackend
+from palaver.backends.claude.backend import ClaudeBackend
 from palaver.backends.claude.installation import executable
 from palaver.clock import SystemClock
 from palaver.errors import NotInstalled

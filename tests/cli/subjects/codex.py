@@ -49,7 +49,7 @@ def environment_of(place: Place) -> dict[str, str]:
 
 @asynccontextmanager
 async def open_codex(place: Place) -> AsyncIterator[Backend]:
-    from palaver.backends.codex import CodexBackend
+    from palaver.backends.codex.backend import CodexBackend
 
     backend = CodexBackend(SystemClock(), environment_of(place), policy=Policy(full_enabled=True))
     try:

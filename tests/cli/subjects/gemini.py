@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from palaver.backends.acp import AcpBackend
+from palaver.backends.acp.backend import AcpBackend
 from palaver.backends.base import Backend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord

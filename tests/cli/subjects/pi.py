@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from palaver.backends.base import Backend
-from palaver.backends.pi import PiBackend
+from palaver.backends.pi.backend import PiBackend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
 from tests.cli.from_npm import MODULES, missing, node_folder

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
 from palaver.backends.base import Turn
 from palaver.conversation.derived import claims_of
 from palaver.core.evolve import fold
-from palaver.log.base import Append
+from palaver.log.base import Append, Appended
 from palaver.log.memory import MemoryLog
 from palaver.schema.commands import PostAnswer, ResolveRequest, RetryFrom, SendMessage, SetDraft, TruncateMessages
 from palaver.schema.events import (
@@ -18,6 +20,7 @@ from palaver.schema.events import (
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    TurnInterrupted,
     UnknownEvent,
     decode_event,
 )
@@ -263,3 +266,19 @@ async def test_command_that_meets_a_conversation_on_its_way_out_is_taken_by_the_
             command = SetDraft(text=str(number))
             await soon(asyncio.gather(house.directory.let_rest(0), house.do(conversation, command)))
         assert (await house.directory.state(conversation)).draft == "19"
+
+
+async def test_cut_turn_is_settled_on_disk_when_the_server_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, conversation, _ = await open_request_then_crash([])
+    append = log.append
+
+    async def slowly(entry: Append) -> Appended:
+        # As a disk takes its time: others run meanwhile.
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return await append(entry)
+
+    monkeypatch.setattr(log, "append", slowly)
+    async with open_house(log, Puppet()) as house:
+        ends = [event for event in await house.events(conversation) if isinstance(event, TurnInterrupted)]
+        assert [end.reason for end in ends] == ["restart"]
