@@ -28,6 +28,7 @@ NUMBERS = (
     "reopen",
     "memory",
     "start",
+    "start_client",
     "recovery",
     "search",
     "context",

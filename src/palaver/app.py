@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 from litestar.types import ASGIApp
 
 from palaver import __version__
@@ -40,13 +39,14 @@ from palaver.faces.streams import Streams
 from palaver.faces.token_files import SignedOutFile, ensure_token, read_key_records, read_token, token_stamps
 from palaver.feed.feed import Feed
 from palaver.history.programs.places import places_of
+from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
 from palaver.tools.background import Processes
 from palaver.tools.paths import DATA_MARK
 from palaver.tools.standing import StandingGrants
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 LOOK_AT_KEYS_S = 2.0
 """How long a rotated token may stay valid: short for a person, nothing for a disk."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from palaver.agents.programs import NO_ACP_AGENT
+from palaver.agents.built_in import NO_ACP_AGENT
 from palaver.agents.roster import Roster
 from palaver.agents.watched import LastError
 from palaver.backends.base import Readiness

@@ -14,19 +14,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.agents.changes import allowed_id, changed_fields, copied_fields, new_id
 from palaver.agents.records import BEST, RECORD_BYTES, Wrong, as_id, fields_of, impossible, record_of
 from palaver.agents.trust import Trust
 from palaver.errors import CallerError, Conflict, Invalid, LogUnavailable, NotFound, TooLarge
+from palaver.journal import Journal
 from palaver.schema.records import AgentRecord
 from palaver.tools.paths import Root
 from palaver.tools.policy import OUR_TOOLS
 from palaver.tools.whole import Stamp, keep_names, replace_file, stamp_of
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 PROJECT_FOLDER = ".palaver/agents"
 FILES_READ = 500

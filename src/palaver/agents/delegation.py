@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
-import structlog
-
-from palaver.backends.demo import DEMO
+from palaver.agents.built_in import DEMO
 from palaver.backends.process import to_the_end
 from palaver.clock import Ids
 from palaver.conversation.directory import Directory
@@ -24,6 +22,7 @@ from palaver.core.exchanges import answer_of
 from palaver.core.params import MODES
 from palaver.core.state import open_requests
 from palaver.errors import PalaverError
+from palaver.journal import Journal
 from palaver.schema.base import Origin
 from palaver.schema.commands import DeleteConversation, Deliver, Interrupt, StopProcess, StopTurn
 from palaver.schema.events import ConversationCreated, SubagentFinished, SubagentStarted
@@ -44,7 +43,7 @@ STOP_S = 2.0
 STOPS = 3
 """A child that had yielded may have gone on in the very moment of the stop; twice in one moment it does not."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 Ending = Literal["completed", "failed", "cancelled"]
 

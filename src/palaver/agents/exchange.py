@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
-import structlog
-
 from palaver.agents.delegation import Agents
 from palaver.agents.letters import Addresses, cautious, hops_so_far, told_off, too_many, works_for_another
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
 from palaver.errors import CallerError, Conflict, Gone, LogError, NotFound
+from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_after
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Order, ReturnExchange
@@ -29,7 +28,7 @@ from palaver.schema.events import ConversationCreated, Event, ExchangeReturned, 
 from palaver.schema.view import Exchange, Parent, State
 from palaver.tools.base import Letter, Reply
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RETRY_S = 5.0
 """How often an answer that could not be recorded (disk full) is tried again."""

@@ -7,11 +7,10 @@ in the data directory: a crash may lose the newest choice, and nothing else.
 import asyncio
 from pathlib import Path
 
-import structlog
-
+from palaver.journal import Journal
 from palaver.tools.whole import replace_file
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class LastUsed:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-import structlog
-
 from palaver.agents.projects import Projects, stream_of
 from palaver.clock import Clock
 from palaver.conversation.directory import Directory
@@ -24,13 +22,14 @@ from palaver.conversation.roster import Roster
 from palaver.core import project
 from palaver.core.project import TRIGGER_LIMIT, Agent, Held, Idle, Mission, ProjectState, Standing
 from palaver.errors import CallerError, LogError
+from palaver.journal import Journal
 from palaver.log.base import EventLog, Run
 from palaver.schema.base import Origin, Shown
 from palaver.schema.commands import Deliver
 from palaver.schema.events import ConversationCreated, MissionAgent
 from palaver.schema.view import Listing, Parent
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 LOOK_AGAIN_S = 15.0
 """Half of the shortest rest: whoever comes to rest is seen before it is due, without listening to every conversation."""

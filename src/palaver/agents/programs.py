@@ -1,11 +1,13 @@
 """The agent programs that Palaver can drive: Claude Code, Codex, Pi, and any that speaks ACP.
 
 Called by the composition root. Each is listed whether or not it is installed: what is missing is said, with what to do
-about it. A program's module is imported when somebody asks for it, and its library only with its first turn.
+about it. Whether it is ready is known by its `installation`, which takes no time to import; its backend is imported when
+somebody wants it, and its library only with its first turn.
 """
 
 from collections.abc import Mapping
 
+from palaver.agents.built_in import NO_ACP_AGENT
 from palaver.agents.roster import Source
 from palaver.backends.base import Backend, Readiness
 from palaver.clock import Clock
@@ -16,16 +18,8 @@ from palaver.tools.knowledge import SEARCH_SPEC
 from palaver.tools.task import NAME as TASK
 from palaver.tools.toolbox import Toolbox
 
-PROGRAMS = (
-    AgentRecord(id="claude", name="Claude Code", description="Anthropic's coding agent", backend="claude"),
-    AgentRecord(id="codex", name="Codex", description="OpenAI's coding agent", backend="codex"),
-    AgentRecord(id="pi", name="Pi", description="A small coding agent for any model", backend="pi"),
-)
-"""In the order in which `default` takes one that is ready."""
 OTHERS = (TASK, AGENTS_MESSAGE)
 """The tools by which an agent reaches the others."""
-NO_ACP_AGENT = AgentRecord(id="acp", name="Agents that speak ACP", backend="acp")
-"""Stands for those that nobody has set up."""
 
 
 def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
@@ -36,49 +30,49 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     asking = toolbox.only((*OTHERS, SEARCH_SPEC.name, ASK_SPEC.name))
 
     def claude() -> Backend:
-        from palaver.backends.claude import ClaudeBackend
+        from palaver.backends.claude.backend import ClaudeBackend
 
         return ClaudeBackend(environment, clock, policy=policy, standing=standing, others=others)
 
     def claude_readiness(_: AgentRecord) -> Readiness:
-        from palaver.backends.claude import readiness
+        from palaver.backends.claude.installation import readiness
 
         return readiness(environment)
 
     def codex() -> Backend:
-        from palaver.backends.codex import CodexBackend
+        from palaver.backends.codex.backend import CodexBackend
 
         return CodexBackend(clock, environment, policy=policy, standing=standing, others=offered)
 
     def codex_readiness(_: AgentRecord) -> Readiness:
-        from palaver.backends.codex import readiness
+        from palaver.backends.codex.installation import readiness
 
         return readiness(environment)
 
     def pi() -> Backend:
-        from palaver.backends.pi import PiBackend
+        from palaver.backends.pi.backend import PiBackend
 
         return PiBackend(clock, environment, policy=policy, standing=standing, others=asking)
 
     def pi_readiness(record: AgentRecord) -> Readiness:
-        from palaver.backends.pi import readiness
+        from palaver.backends.pi.installation import readiness
 
         return readiness(environment, record.command)
 
     def acp() -> Backend:
-        from palaver.backends.acp import AcpBackend
+        from palaver.backends.acp.backend import AcpBackend
 
         return AcpBackend(clock, environment, policy=policy, standing=standing, others=asking)
 
     def acp_readiness(record: AgentRecord) -> Readiness:
-        from palaver.backends.acp import readiness
+        from palaver.backends.acp.installation import readiness
 
         # Without any such agent: how it is with the protocol itself.
         return readiness(environment, None if record == NO_ACP_AGENT else record)
 
     return {
-        "claude": Source(claude, claude_readiness),
-        "codex": Source(codex, codex_readiness),
-        "pi": Source(pi, pi_readiness),
-        "acp": Source(acp, acp_readiness),
+        "claude": Source(claude, claude_readiness, modules=("palaver.backends.claude.backend",)),
+        "codex": Source(codex, codex_readiness, modules=("palaver.backends.codex.backend",)),
+        "pi": Source(pi, pi_readiness, modules=("palaver.backends.pi.backend",)),
+        "acp": Source(acp, acp_readiness, modules=("palaver.backends.acp.backend",)),
     }

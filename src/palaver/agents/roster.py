@@ -5,12 +5,12 @@ and tells faces what to show. Backends come from `sources.py`, made when first n
 fail a message because an agent is not ready: that is the turn's failure, said in the transcript.
 """
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import structlog
 
 from palaver.agents.book import Book, Known
 from palaver.agents.book import Source as Origin
@@ -20,10 +20,11 @@ from palaver.backends.base import Backend, Capabilities, Readiness
 from palaver.clock import Clock, SystemClock
 from palaver.core.facts import Runner
 from palaver.errors import AgentError, NotInstalled
+from palaver.journal import Journal
 from palaver.schema.base import Shown
 from palaver.schema.records import AgentRecord
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 READY = Readiness(True, "ready")
 LOOK_S = 5.0
@@ -57,6 +58,8 @@ class Source:
     readiness: Callable[[AgentRecord], Readiness] = lambda _: READY
     model: str | None = None
     """What runs when neither the agent nor the conversation names one; None when only the service knows."""
+    modules: tuple[str, ...] = ()
+    """What its first turn imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,15 @@ class Roster:
         built_in = self.book.built_in.get(known.id)
         as_built_in = built_in and known.usable and built_in.backend == known.usable.backend
         return self._notes.get(known.id) if as_built_in else None
+
+    def import_default(self) -> None:
+        """What the default agent runs on, ahead of its first turn. Called in a thread, in a quiet moment."""
+        record = self.agent("default")
+        source = self._sources.get(record.backend) if record else None
+        # What is missing is said by the first turn, to whoever wanted it.
+        with suppress(ImportError):
+            for module in source.modules if source else ():
+                importlib.import_module(module)
 
     async def close(self) -> None:
         made, self._made = list(self._made.values()), {}

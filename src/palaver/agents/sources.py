@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from palaver.agents.book import Book
+from palaver.agents.built_in import DEMO, PROGRAMS
 from palaver.agents.delegation import known_agents
 from palaver.agents.last_used import LastUsed
-from palaver.agents.programs import PROGRAMS, program_sources
+from palaver.agents.programs import program_sources
 from palaver.agents.roster import Roster, Source
 from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
 from palaver.agents.trust import Trust
 from palaver.backends.base import Backend, Readiness
-from palaver.backends.demo import DEMO, demo_backend
 from palaver.clock import Clock
 from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
@@ -29,6 +29,8 @@ HOW_TO_GET_ONE = (
     "For a real agent set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a server of your own), or name a "
     "provider in palaver.toml, and start again; or run `palaver model install tiny`."
 )
+
+API_MODULES = ("palaver.backends.api.loop", "palaver.backends.api.formats", "palaver.backends.api.wire")
 
 
 @asynccontextmanager
@@ -68,7 +70,12 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
     sources = {
         "api": _api_source(services, toolbox, McpServers(config.environment, clock)),
         "local": _local_source(config, clock),
-        "demo": Source(demo_backend, lambda _: Readiness(True, "Plays a script; needs no model."), DEMO.model),
+        "demo": Source(
+            _demo,
+            lambda _: Readiness(True, "Plays a script; needs no model."),
+            DEMO.model,
+            ("palaver.backends.demo",),
+        ),
         **program_sources(config.environment, clock, toolbox),
     }
     best = _best(sources, services)
@@ -119,7 +126,7 @@ def _api_source(services: Sequence[ProviderSettings], toolbox: Toolbox, mcp: Mcp
 
         return ApiBackend(choice(services), toolbox, mcp=mcp)
 
-    return Source(make, lambda _: _readiness(services))
+    return Source(make, lambda _: _readiness(services), modules=API_MODULES)
 
 
 def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
@@ -132,11 +139,17 @@ def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
     return Readiness(True, f"{described(preferred)}. Also: {also}." if also else described(preferred))
 
 
+def _demo() -> Backend:
+    from palaver.backends.demo import demo_backend
+
+    return demo_backend()
+
+
 def _local_source(config: Config, clock: Clock) -> Source:
     from palaver.backends.local import MODEL, LocalBackend, LocalModel
 
     model = LocalModel(clock, config.environment)
-    return Source(lambda: LocalBackend(model, _local_api), lambda _: model.readiness(), MODEL)
+    return Source(lambda: LocalBackend(model, _local_api), lambda _: model.readiness(), MODEL, API_MODULES)
 
 
 def _local_api(base_url: str, api_key: str) -> Backend:

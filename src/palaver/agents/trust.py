@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from palaver.errors import LogUnavailable
+from palaver.journal import Journal
 from palaver.tools.whole import Stamp, replace_file, stamp_of
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Trusted(Struct, frozen=True, kw_only=True):

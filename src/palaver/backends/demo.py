@@ -35,7 +35,6 @@ from palaver.backends.script import (
 from palaver.backends.scripted import SCRIPTED, ScriptedBackend
 from palaver.errors import ProviderUnavailable
 from palaver.schema.events import ContextMeasured
-from palaver.schema.records import AgentRecord
 from palaver.schema.view import FileChange, Message, Plan, PlanItem, Question, QuestionOption, Retry, TextBlock
 
 TOKENS_PER_S = 40.0
@@ -43,14 +42,6 @@ TOKENS_PER_S = 40.0
 
 SCENES_AT_ONCE = 4
 """A long message may name many scenes; nobody wants to sit through all of them unasked."""
-
-DEMO = AgentRecord(
-    id="demo",
-    name="Demo",
-    description="A script that shows what agents can do here. No model, no account, no effect on your machine.",
-    backend="demo",
-    model="demo-large",
-)
 
 # Images are taken, counted and shown back by the page; that no model looks at them is said in the scene.
 CAPABILITIES: Capabilities = replace(SCRIPTED, images=True)

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import msgspec
-import structlog
 
 from palaver.backends.base import Backend, Capabilities, Readiness, Turn
 from palaver.backends.process import Child, Ended, Ladder, allowed_environment, spawn
 from palaver.backends.small import SmallTurn
 from palaver.clock import Clock
 from palaver.errors import Exited, NotInstalled, ProtocolBroken, ProviderUnavailable, StreamCut, TimedOut
+from palaver.journal import Journal
 from palaver.schema.events import KnownEvent, TurnStatus
 
 ENGINE = "xllamacpp"
@@ -50,7 +50,7 @@ IDLE_S = 300.0
 _SERVER = Path(__file__).with_name("local_server.py")
 _LADDER = Ladder(interrupt_s=0.0, terminate_s=0.5)
 _INSTALL = "Run `palaver model install tiny`, or choose another agent."
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 def find_engine() -> bool:

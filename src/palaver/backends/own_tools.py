@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
-import structlog
 
 from palaver.backends.base import Turn
 from palaver.backends.judging import mode_of, proposal_of
 from palaver.core.state import find_request
 from palaver.errors import PalaverError
+from palaver.journal import Journal
 from palaver.schema.events import KnownEvent, RequestResolved
 from palaver.schema.view import Outcome
 from palaver.tools.base import (
@@ -41,7 +41,7 @@ LET_GO_S = 1.0
 
 Answer = Callable[[ToolResult], Awaitable[None]]
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 def offered(toolbox: Toolbox | None, turn: Turn) -> list[Tool]:

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-import structlog
-
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
+from palaver.journal import Journal
 
 T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
@@ -57,7 +56,7 @@ _ALLOWED = frozenset(
 )
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WARDEN = Path(__file__).with_name("warden.py")
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

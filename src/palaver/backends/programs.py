@@ -13,9 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-import structlog
-
 from palaver.clock import Clock
+from palaver.journal import Journal
 
 IDLE_S = 600.0
 """A program holds 100 to 600 MB and starts in under a second (opencode in five): ten minutes is long enough to think."""
@@ -23,7 +22,7 @@ SWEEP_S = 30.0
 END_S = 10.0
 """For a program to end: the stop ladder of `process.py` takes two seconds."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Program(Protocol):

@@ -4,7 +4,6 @@ Called by typer while a line is being typed, through `options`. It asks with the
 client takes longer than the answer. Whatever goes wrong, nothing is offered: a shell is no place for an error.
 """
 
-import http.client
 import json
 import re
 from typing import Any
@@ -52,16 +51,21 @@ def _items(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
     try:
         server = Server(ctx.params.get("data"), ctx.params.get("url"), ctx.params.get("token"))
         return list(_asked(server, path)["items"])
-    except (OSError, http.client.HTTPException, PalaverError, ValueError, KeyError, TypeError):
+    except (OSError, PalaverError, ValueError, KeyError, TypeError):
         return []
 
 
 def _asked(server: Server, path: str) -> Any:
+    # Every command imports this module, and hardly ever asks.
+    import http.client
+
     address = urlsplit(server.address)
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     connection = kind(address.hostname or "127.0.0.1", address.port, timeout=PATIENCE_S)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {server.key()}"})
         return json.loads(connection.getresponse().read())
+    except http.client.HTTPException as problem:
+        raise ValueError(f"no answer of ours: {problem}") from problem
     finally:
         connection.close()

@@ -23,6 +23,6 @@ def completion(
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there, and meant to be
 
-    from palaver.cli.main import COMPLETE
+    from palaver.cli.commands import COMPLETE
 
     print(get_completion_script(prog_name="palaver", complete_var=COMPLETE, shell=shell))

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import structlog
 import typer
 
 from palaver import __version__
@@ -24,6 +23,7 @@ from palaver.cli.output import counted, print_json, print_rich
 from palaver.cli.settings import Flags, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError, Unauthorized
+from palaver.journal import write_journal
 
 if TYPE_CHECKING:
     from palaver.agents.backends import BackendEntry
@@ -74,7 +74,7 @@ def doctor(
     if agents and not test:
         raise typer.BadParameter("Agents are named only with --test.")
     # Standard output is for the findings, which say all that the parts would log.
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    write_journal()
     try:
         config = read_config(Flags(data=data), process_environment(), Path.cwd())
         findings = [*_here(config), *asyncio.run(_found(config, agents or () if test else None))]

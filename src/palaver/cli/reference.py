@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
+from palaver.cli.commands import COMMANDS, SECTIONS, LazyCommand
 from palaver.cli.exits import MEANINGS
-from palaver.cli.main import COMMANDS, SECTIONS, LazyCommand
 from palaver.cli.printed import PRINTED, WITHOUT, Printed
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"

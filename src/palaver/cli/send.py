@@ -70,11 +70,13 @@ def send(
     pictures = [(path.name, _read(path)) for path in image or ()]
 
     async def work(client: "Client") -> Exit:
-        from palaver.cli.output import print_json
-        from palaver.cli.watching import watch
-
         before, sent = await _sent(client, said, pictures, conversation, agent, folder, mode)
+        # Not before: the agent begins while these are read.
+        from palaver.cli.output import print_json
+
         if not no_wait:
+            from palaver.cli.watching import watch
+
             return await watch(client, before, sent, as_json=json, stays=stay, timeout_s=timeout)
         if json:
             print_json(sent)

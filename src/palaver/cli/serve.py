@@ -7,9 +7,9 @@ sentence and exit code 1; a stop settles every turn and ends every process befor
 import asyncio
 import errno
 import functools
+import gc
 import signal
 import socket
-import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -25,6 +25,7 @@ from palaver.cli.connection import failed
 from palaver.cli.settings import Flags, is_set, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
+from palaver.journal import write_journal
 
 if TYPE_CHECKING:
     from palaver.app import App
@@ -38,6 +39,8 @@ EXAMPLES = (
 GRACE_S = 3
 """How long requests in flight may take to end after a stop. Streams are ended at once."""
 BACKLOG = 1024
+QUIET_S = 1.0
+"""After the start: the page has asked for all it shows at first, and nobody has written a message yet."""
 STUCK_MS = 60_000
 """Unacknowledged for a minute: the reader is gone or will never read. The kernel then frees the connection."""
 
@@ -74,7 +77,9 @@ def serve(
         tls_certificate=tls_certificate,
         tls_key=tls_key,
     )
-    configure_logging()
+    write_journal()
+    # Nothing that a start makes is garbage, and looking for some would take a sixth of it. `_greet` begins to look.
+    gc.disable()
     try:
         config = read_config(flags, environment, Path.cwd())
         with listening(config) as listener:
@@ -82,6 +87,8 @@ def serve(
             run(config, listener, open_page=opens, as_json=json)
     except PalaverError as failure:
         raise failed(failure) from None
+    finally:
+        gc.enable()
 
 
 @contextmanager
@@ -141,6 +148,9 @@ async def _serve(config: Config, listener: socket.socket, open_page: bool, as_js
 
 
 def _greet(app: "App", open_page: bool, as_json: bool) -> None:
+    # What is there now stays: it is never looked through again.
+    gc.freeze()
+    gc.enable()
     config = app.config
     address = address_of(config)
     # Where the command line looks for the server. It holds no secret.
@@ -153,6 +163,9 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
     else:
         print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
         print(f"Later, sign in with the token in {token}. Ctrl-C stops the server.", flush=True)
+    loop = asyncio.get_running_loop()
+    # The first turn need not wait for it, and neither did the start.
+    loop.call_later(QUIET_S, loop.run_in_executor, None, app.roster.import_default)
     if open_page:
         # In a thread of its own, which nobody waits for: some browsers never return.
         threading.Thread(target=webbrowser.open, args=(link,), name="open the page", daemon=True).start()
@@ -175,27 +188,3 @@ def page_address_of(config: Config) -> str:
         return f"https://{name}"
     _, _, port = name.rpartition("]")[2].partition(":")
     return f"{'https' if config.tls_certificate else 'http'}://{name}{'' if port else f':{config.port}'}"
-
-
-def configure_logging() -> None:
-    """Human-readable lines to standard error; standard output is for the link."""
-    import logging
-
-    import structlog
-
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    # Libraries speak only of trouble. Locals are never printed: they may hold a key.
-    logging.basicConfig(
-        level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )

@@ -40,7 +40,7 @@ def show(
     token: options.Token = None,
 ) -> None:
     """Print a conversation as text; without a name, the latest. --json prints its whole view."""
-    from palaver.cli.output import console, print_json
+    from palaver.cli.output import line_printer, print_json
 
     async def fetch(client: "Client") -> "State":
         from palaver.cli import choosing
@@ -53,9 +53,9 @@ def show(
     if json:
         print_json(state)
         return
-    to = console()
-    for line in readable_lines(state, full=full, ids=ids):
-        to.print(line[0], style=line[1] or None, soft_wrap=True)
+    print_line = line_printer()
+    for words, style in readable_lines(state, full=full, ids=ids):
+        print_line(words, style)
 
 
 async def whole_view(client: "Client", conversation: str, last: int | None) -> "State":

@@ -68,13 +68,13 @@ async def _lines(client: "Client", conversation: str, last: int, after: int | No
 
 
 async def _messages(client: "Client", conversation: str, last: int, follow: bool) -> Exit:
-    from palaver.cli.output import console
+    from palaver.cli.output import line_printer
     from palaver.cli.show import readable_lines, whole_view
 
     state = await whole_view(client, conversation, max(1, last))
-    to = console()
-    for line in readable_lines(state, full=False, ids=False):
-        to.print(line[0], style=line[1] or None, soft_wrap=True)
+    print_line = line_printer()
+    for words, style in readable_lines(state, full=False, ids=False):
+        print_line(words, style)
     return await _followed(client, state) if follow else Exit.OK
 
 
@@ -98,10 +98,10 @@ class _Follower:
     """Tells a conversation as it goes on, under a heading for each who speaks."""
 
     def __init__(self) -> None:
-        from palaver.cli.output import console
+        from palaver.cli.output import line_printer
         from palaver.cli.telling import Teller
 
-        self._to = console()
+        self._print_line = line_printer()
         self._teller = Teller(lambda line: self._print(line, "dim"))
         self._turn: str | None = None
 
@@ -143,4 +143,4 @@ class _Follower:
 
     def _print(self, words: str, style: str) -> None:
         self._teller.rest()
-        self._to.print(words, style=style or None, soft_wrap=True)
+        self._print_line(words, style)

@@ -5,8 +5,10 @@ and says so.
 """
 
 import asyncio
+import gc
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -45,11 +47,9 @@ def tui(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         complain("The terminal UI needs a terminal. In scripts and pipes use `palaver send`.")
         raise typer.Exit(Exit.FAILED)
-    try:
-        import textual  # noqa: F401
-    except ImportError:
+    if find_spec("textual") is None:
         complain(MISSING)
-        raise typer.Exit(Exit.FAILED) from None
+        raise typer.Exit(Exit.FAILED)
     try:
         asyncio.run(_run(conversation, Server(data, url, token), theme, keep_server))
     except PalaverError as failure:
@@ -60,11 +60,15 @@ def tui(
 
 async def _run(conversation: str | None, server: Server, theme: str | None, keep: bool) -> None:
     from palaver.client.client import Client
+
+    address, started = await _server(server.directory, server.url)
+
     from palaver.tui.app import PalaverApp
     from palaver.tui.remembered import Remembered
     from palaver.tui.theme import DARK_NAME, LIGHT_NAME, suits
 
-    address, started = await _server(server.directory, server.url)
+    # What is there now stays: it is never looked through for garbage, which would make the screen stand still.
+    gc.freeze()
     remembered = Remembered(server.directory / "terminal.json")
     chosen = {"dark": DARK_NAME, "light": LIGHT_NAME, None: remembered.theme}.get(theme)
     async with Client.connect(address, server.key(), name=remembered.client_name) as client:
@@ -90,5 +94,12 @@ async def _server(directory: Path, url: str | None) -> "tuple[str, StartedServer
         raise ConfigurationError(f"No Palaver answers at {address}. Start it there, or leave out --url.")
     print("Starting the server …", file=sys.stderr)
     command = [sys.executable, "-m", "palaver", "serve", "--no-open", "--data", str(directory)]
-    started = await start_server(command, directory / "server.log", lambda: server_address(directory, None))
+    started = await start_server(
+        command, directory / "server.log", lambda: server_address(directory, None), meanwhile=_import_app
+    )
     return started.url, started
+
+
+def _import_app() -> None:
+    """Takes about as long as a server takes to start."""
+    import palaver.tui.app  # noqa: F401

@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
-
 from palaver.client.agents import Agents, BackendError, BackendInfo, ProcessInfo, TrialError, Tried
 from palaver.client.connection import Unreachable
 from palaver.client.conversations import Conversations, Hit, Imported, TakenOver, WaitingRequest
 from palaver.client.following import Followed, Following
 from palaver.client.projects import Projects
 from palaver.client.runs import RunContext, RunInfo, Runs, RunSummary
+from palaver.client.transport import Transport
 
 __all__ = [
     "BackendError",
@@ -41,8 +40,11 @@ class Client(Conversations, Following, Agents, Runs, Projects):
     @asynccontextmanager
     async def connect(cls, base_url: str, token: str, *, name: str | None = None) -> AsyncIterator["Client"]:
         """`name`: what this client is called in the log, letters of ASCII; one of its own when none is given."""
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=5)) as http:
+        http = Transport()
+        try:
             yield cls(base_url, token, http, name)
+        finally:
+            await http.close()
 
     async def health(self) -> Mapping[str, Any]:
         return await self._get("/api/health", dict[str, Any])

@@ -1,19 +1,20 @@
 """The wire of the client: requests with a bound on every wait, and a server's refusals as the errors they are.
 
-Beneath every part of `Client`, which all share one HTTP session and one token. It knows paths and bytes, and nothing of what
+Beneath every part of `Client`, which all share one transport and one token. It knows paths and bytes, and nothing of what
 they mean.
 """
 
 import asyncio
+import errno
 import os
+import re
 from collections.abc import Mapping
-from io import BytesIO
 from typing import TypeVar
 from uuid import uuid4
 
-import aiohttp
 import msgspec
 
+from palaver.client.transport import Transport
 from palaver.errors import REFUSALS, LogUnavailable, PalaverError, StorageFull
 from palaver.schema.errors import WireError
 
@@ -33,7 +34,7 @@ class Unreachable(PalaverError):
 
 
 class Connection:
-    def __init__(self, base_url: str, token: str, http: aiohttp.ClientSession, name: str | None = None) -> None:
+    def __init__(self, base_url: str, token: str, http: Transport, name: str | None = None) -> None:
         self._base_url = base_url.rstrip("/")
         self.name = name or str(uuid4())
         """In the origin of every event that is caused through here: by it one's own are known again."""
@@ -80,7 +81,7 @@ class Connection:
         limit_s: float = ANSWER_S,
     ) -> bytes:
         headers = {"Content-Type": "application/json"} if data is not None else {}
-        return await self._exchange(method, path, headers, params, data and BytesIO(data), limit_s)
+        return await self._exchange(method, path, headers, params, data, limit_s)
 
     async def _exchange(
         self,
@@ -88,38 +89,36 @@ class Connection:
         path: str,
         headers: Mapping[str, str],
         params: Mapping[str, str] | None,
-        data: BytesIO | aiohttp.FormData | bytes | None,
+        data: bytes | None,
         limit_s: float,
     ) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=limit_s, sock_connect=5)
+        asked = self._http.request(method, self._base_url + path, {**self._headers, **headers}, params, data)
         try:
-            async with self._http.request(
-                method,
-                self._base_url + path,
-                headers={**self._headers, **headers},
-                params=params,
-                data=data,
-                timeout=timeout,
-            ) as response:
+            async with asyncio.timeout(limit_s), asked as response:
                 body = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+        except OSError as failure:
             raise self._unreachable(failure) from failure
         if response.status >= 400:
             raise error_of(response.status, body)
         return body
 
-    def _unreachable(self, failure: Exception) -> Unreachable:
+    def _unreachable(self, failure: OSError) -> Unreachable:
         return Unreachable(
             f"No answer from {self._base_url} ({_reason(failure)}). "
             "Is the server running? Start it with `palaver serve`."
         )
 
 
-def _reason(failure: Exception) -> str:
-    """In the words of the system, where it has any: the library's own speak of its insides."""
-    if isinstance(failure, aiohttp.ClientConnectorError) and (number := failure.os_error.errno) and number > 0:
-        return os.strerror(number)
-    return str(failure) or type(failure).__name__
+def _reason(failure: OSError) -> str:
+    """In the words of the system, where it has any: the libraries' own speak of their insides."""
+    if isinstance(failure, TimeoutError):
+        return os.strerror(errno.ETIMEDOUT)
+    # OpenSSL has numbers and words of its own.
+    if words := getattr(failure, "verify_message", None) or getattr(failure, "reason", None):
+        return str(words)
+    # Where several addresses were tried asyncio puts all failures into one text; they are mostly the same.
+    number = failure.errno or next((int(found[1]) for found in re.finditer(r"\[Errno (\d+)\]", str(failure))), 0)
+    return os.strerror(number) if number > 0 else failure.strerror or str(failure) or type(failure).__name__
 
 
 def error_of(status: int, body: bytes) -> PalaverError:

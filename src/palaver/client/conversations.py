@@ -8,7 +8,6 @@ from typing import Literal
 from urllib.parse import quote
 from uuid import uuid4
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,9 +116,10 @@ class Conversations(Connection):
 
     async def upload(self, content: bytes, name: str) -> Uploaded:
         """Keeps an image. Kept under the hash of its bytes, so a second time changes nothing."""
-        form = aiohttp.FormData()
-        form.add_field("file", content, filename=name, content_type="application/octet-stream")
-        body = await self._exchange("POST", "/api/uploads", {}, None, form, UPLOAD_S)
+        boundary = uuid4().hex
+        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        form = _form(content, name, boundary)
+        body = await self._exchange("POST", "/api/uploads", kind, None, form, UPLOAD_S)
         return msgspec.json.decode(body, type=Uploaded)
 
     # -- reading
@@ -177,16 +177,15 @@ class Conversations(Connection):
     async def export(self, conversation: str, format: str) -> AsyncGenerator[bytes, None]:
         """A conversation as a file, in pieces. Raises Unreachable when it breaks off: half a file is no file."""
         url = f"{self._base_url}/api/conversations/{conversation}/export"
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
         try:
-            async with self._http.get(
-                url, headers=self._headers, params={"format": format}, timeout=timeout
+            async with self._http.request(
+                "GET", url, self._headers, {"format": format}, silence_s=SILENCE_S
             ) as response:
                 if response.status >= 400:
                     raise error_of(response.status, await response.read())
-                async for piece in response.content.iter_any():
+                async for piece in response.pieces():
                     yield piece
-        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+        except OSError as failure:
             raise self._unreachable(failure) from failure
 
     async def bring(
@@ -211,3 +210,15 @@ class Conversations(Connection):
         """Conversations that another program kept, one JSON object a line, become ours. What is known is not made again."""
         query = {"dry_run": str(dry_run).lower(), **({"agent": agent} if agent else {})}
         return (await self._send("POST", "/api/import/conversations", conversations, _TakenOver, query)).items
+
+
+def _form(content: bytes, name: str, boundary: str) -> bytes:
+    """A file as browsers send one from a form."""
+    for character, quoted in (('"', "%22"), ("\r", "%0D"), ("\n", "%0A")):
+        name = name.replace(character, quoted)
+    head = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="file"; filename="{name}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
+    return head.encode() + content + f"\r\n--{boundary}--\r\n".encode()

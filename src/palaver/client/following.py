@@ -6,16 +6,17 @@ A part of `Client`. It holds a folded view, or a seq, and continues there; what 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
 from palaver.client.connection import FIRST_PAUSE_S, LONGEST_PAUSE_S, SILENCE_S, Connection, Unreachable, error_of
 from palaver.client.sse import ServerSent, server_sent
-from palaver.core.evolve import fold
-from palaver.schema.events import Event, decode_event
 from palaver.schema.view import State
+
+if TYPE_CHECKING:
+    from palaver.schema.events import Event
 
 
 class _SnapshotFrame(Struct):
@@ -32,7 +33,7 @@ class Followed:
     """The view after some events arrived. `events` is empty when the view came as a whole (a snapshot)."""
 
     state: State
-    events: tuple[Event, ...] = ()
+    events: "tuple[Event, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Following(Connection):
                 async for followed in self._views(conversation, view):
                     view, pause_s = followed.state, FIRST_PAUSE_S
                     yield followed
-            except (aiohttp.ClientError, TimeoutError, OSError, Unreachable):
+            except (OSError, Unreachable):
                 pass
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
@@ -74,7 +75,7 @@ class Following(Connection):
         try:
             async for followed in self._views(conversation, view, heard):
                 yield followed
-        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+        except OSError as failure:
             raise self._unreachable(failure) from failure
 
     async def lines(self, conversation: str, after: int) -> AsyncGenerator[Line, None]:
@@ -87,7 +88,7 @@ class Following(Connection):
                     if seq > after or sent.event == "snapshot":
                         after, pause_s = seq, FIRST_PAUSE_S
                         yield Line(seq, sent.data)
-            except (aiohttp.ClientError, TimeoutError, OSError, Unreachable):
+            except (OSError, Unreachable):
                 pass
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
@@ -95,6 +96,10 @@ class Following(Connection):
     async def _views(
         self, conversation: str, view: State, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[Followed, None]:
+        # Most commands of the command line follow nothing, and should not wait for every kind of event.
+        from palaver.core.evolve import fold
+        from palaver.schema.events import decode_event
+
         async for sent in self._sent(conversation, view.seq, heard):
             if sent.event == "snapshot":
                 view = msgspec.json.decode(sent.data, type=_SnapshotFrame).state
@@ -109,12 +114,12 @@ class Following(Connection):
         self, conversation: str, after: int, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[ServerSent, None]:
         url = f"{self._base_url}/api/conversations/{conversation}/events"
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENCE_S)
-        query = {"after": str(after)}
-        async with self._http.get(url, headers=self._headers, params=query, timeout=timeout) as response:
+        async with self._http.request(
+            "GET", url, self._headers, {"after": str(after)}, silence_s=SILENCE_S
+        ) as response:
             if response.status >= 400:
                 raise error_of(response.status, await response.read())
-            async for sent in server_sent(response.content.iter_any()):
+            async for sent in server_sent(response.pieces()):
                 if heard is not None:
                     heard()
                 if sent is not None:

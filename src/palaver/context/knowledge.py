@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
-
 from palaver.context.notes import Note, Notes
 from palaver.context.reduce import Redact, unchanged
 from palaver.context.tokens import text_tokens
 from palaver.core.words import telling_words, words_of
 from palaver.errors import PalaverError
+from palaver.journal import Journal
 from palaver.schema.events import KnowledgeRecalled
 from palaver.schema.view import KnowledgeSource
 from palaver.tools.base import Passage
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 Search = Callable[[str, int], Awaitable[Sequence[Passage]]]
 

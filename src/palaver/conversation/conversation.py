@@ -13,8 +13,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import structlog
-
 from palaver.conversation.claims import Claims
 from palaver.conversation.deciding import Deciding
 from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents, runs_of
@@ -52,6 +50,7 @@ from palaver.core.next import boundary_messages, next_items
 from palaver.core.settle import reap, settle, works_for_another
 from palaver.core.state import OPEN_TOOL, find_call, find_request, open_requests
 from palaver.errors import CallerError, HeadMoved, LogError, LogUnavailable
+from palaver.journal import Journal
 from palaver.log.base import Append
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Interrupt, Order
@@ -72,7 +71,7 @@ from palaver.schema.events import (
 from palaver.schema.view import Message, State, Stopped
 from palaver.tools.base import Passage
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RETRY_SETTLE_S = 1.0
 """How often a turn that could not be settled (disk full) is tried again."""
@@ -94,6 +93,7 @@ class Conversation:
         self._unsettled: Stopped | None = None
         self._caught_up = asyncio.Event()
         self._caught_up.set()
+        self._recovered = asyncio.Event()
         self._retrying: asyncio.Task[None] | None = None
         self._deciding = Deciding(state.conversation, around, self._claims, self._older)
         self.last_used_s = around.clock.monotonic_s()
@@ -111,6 +111,10 @@ class Conversation:
         """The view with all that a reader of the log can have seen: a commit is on disk a moment before it is in memory."""
         await self._caught_up.wait()
         return self._state
+
+    async def recovered(self) -> None:
+        """Returns once what a crash cut off is settled, on disk where that takes anything."""
+        await self._recovered.wait()
 
     @property
     def closed(self) -> bool:
@@ -223,11 +227,13 @@ class Conversation:
         """The owner's task: everything above ends up here, one batch at a time."""
         try:
             await self._take_over()
+            self._recovered.set()
             while not self._inbox.closed:
                 await self._handle(await self._inbox.take())
                 if self._snapshots.due(self._state):
                     self._state = await self._snapshots.keep(self._state)
         finally:
+            self._recovered.set()
             self._inbox.close()
             await self._abandon()
 

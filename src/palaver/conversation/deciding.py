@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import assert_never
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.conversation.claims import Claims
@@ -39,13 +38,14 @@ from palaver.core.next import boundary_messages, next_items, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle, yielded
 from palaver.core.state import find_request
 from palaver.errors import REFUSALS, LogUnavailable, NotFound, PalaverError
+from palaver.journal import Journal
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Interrupt, Order, SendMessage, StopTurn, UpdateConversation
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, MessageAdded, RequestResolved, TurnFinished
 from palaver.schema.view import Message, State, Stopped
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Deciding:

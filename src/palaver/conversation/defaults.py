@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from palaver.core import params
 from palaver.core.decision import Refusal
 from palaver.errors import Invalid, StorageFull, TooLarge
+from palaver.journal import Journal
 from palaver.schema.records import AgentRecord
 from palaver.tools.whole import replace_file
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 SETTINGS_BYTES = 64 << 10
 """They are read whole and written whole."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import assert_never
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
@@ -26,6 +25,7 @@ from palaver.conversation.transcripts import whole
 from palaver.core.state import message_count, misses_a_call
 from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told
+from palaver.journal import Journal
 from palaver.log.base import Claim, Used
 from palaver.schema.base import Origin
 from palaver.schema.commands import (
@@ -44,7 +44,7 @@ from palaver.schema.commands import (
 from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Listing, Message, Request, State
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 IDLE_S = 60.0
 """How long a resting conversation stays in memory: long enough for the next message of a person who is reading."""
@@ -87,7 +87,9 @@ class Directory:
         async def recover(conversation: str) -> None:
             async with gate:
                 try:
-                    await self._opened(conversation)
+                    opened = await self._opened(conversation)
+                    # Else a reader of the first moment would find a turn that nobody runs still running.
+                    await opened.recovered()
                 except Exception:
                     # One damaged conversation must not keep the others from starting.
                     logger.exception("could not recover a conversation", conversation=conversation)

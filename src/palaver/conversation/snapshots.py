@@ -3,15 +3,14 @@
 Derived data: a snapshot that could not be kept costs time at the next opening, never content.
 """
 
-import structlog
-
 from palaver.conversation.loading import TAIL_MESSAGES, snapshot_of
 from palaver.core.state import shortened
 from palaver.errors import LogError
+from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import State
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 EVENTS_AT_REST = 256
 """A snapshot at rest after this many events: what reopening has to fold, at most."""

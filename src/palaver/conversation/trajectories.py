@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,10 +25,11 @@ from palaver.conversation.transcripts import with_whole_texts
 from palaver.errors import CallerError, LogError
 from palaver.feed.feed import Feed
 from palaver.history.trajectory import document_of, keep_message_keys, unknown_keys
+from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing, State
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 PLACE = (".palaver", "trajectories")
 FOREIGN_PLACE = (".refact", "trajectories")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Others, Task
 from palaver.errors import AgentError, LogError, PalaverError
+from palaver.journal import Journal
 from palaver.log.base import Blobs
 from palaver.schema.base import BlobRef
 from palaver.schema.errors import WireError
@@ -32,7 +32,7 @@ CLEANUP_S = 5.0
 TEXT_EVENT_CHARS = 64_000
 """A finished text beyond this goes to a blob: an event may hold 256 KiB."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Owner(Protocol):

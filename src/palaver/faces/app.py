@@ -1,89 +1,92 @@
 """All faces as one ASGI application, behind the gate.
 
-Called by the composition root. A new face adds its routes to `routes` and nothing else: the checks at the door, the shape
-of errors and the headers are the same for all.
+Called by the composition root. The native face is there when the server is: the page, the terminal and the command line
+ask for it at once. The others are imported and built when somebody first asks for what is not native, beside the loop: most
+servers are never asked, and all of them would wait for it at their start.
 """
 
+import asyncio
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from litestar import Litestar
-from litestar.di import Provide
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.spec import Components, SecurityScheme
-from litestar.plugins import PluginProtocol
-from litestar.plugins.core import MsgspecDIPlugin
-from litestar.types import ASGIApp, ControllerRouterHandler
+from litestar import Litestar, Request
+from litestar.types import ASGIApp, ControllerRouterHandler, Receive, Scope, Send
 
-from palaver.faces import native, talk
-from palaver.faces.bus import routes as bus
-from palaver.faces.bus.changes import telling_changes
-from palaver.faces.chats import routes as chats
+from palaver.agents.changes import RESERVED
+from palaver.faces import native
+from palaver.faces.bus.changes import is_change
 from palaver.faces.gate import Gate, allowed_hosts
-from palaver.faces.live import live_faces
 from palaver.faces.page import Page
-from palaver.faces.reference import ReferencePage, SchemaFile
-from palaver.faces.refusals import answer
-from palaver.faces.server import Server
-from palaver.faces.socket import routes as socket
-from palaver.faces.stream import routes as stream
+from palaver.faces.routed import routed
+from palaver.faces.server import ServerParts
 
-BODY_BYTES = 1 << 20
-"""Of a request whose route says nothing else."""
+if TYPE_CHECKING:
+    from palaver.faces.live import LiveFaces
 
 WEB_DIST = Path(__file__).parent.parent / "web_dist"
 
-
-class _Faces(Litestar):
-    @staticmethod
-    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
-        """Without those for pydantic: importing it takes a third of the server's start, and nothing here uses it."""
-        return [*plugins, MsgspecDIPlugin()]
+_PARAMETER = re.compile(r"\\\{[^/]+\\\}")
+_VALUE = rf"(?!(?:{'|'.join(sorted(RESERVED))})(?![^/]))[^/]+"
+"""Of a parameter. `/api/agents/list` is another face's, and no agent can be called “list”."""
 
 
 def build_app(
-    server: Server,
+    server: ServerParts,
     public_hosts: Iterable[str] = (),
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
 ) -> ASGIApp:
-    routes: list[Any] = [
-        *native.ROUTES,
-        *talk.ROUTES,
-        *bus.ROUTES,
-        *stream.ROUTES,
-        *chats.ROUTES,
-        *socket.ROUTES,
-        *more_routes,
-    ]
-    live = live_faces(server)
-    litestar = _Faces(
-        routes,
-        dependencies={
-            "server": Provide(lambda: server, sync_to_thread=False, use_cache=True),
-            "live": Provide(lambda: live, sync_to_thread=False, use_cache=True),
-        },
-        exception_handlers={Exception: answer},
-        after_response=telling_changes(live.bus),
-        request_max_body_size=BODY_BYTES,
-        openapi_config=_openapi(server),
-        # Logging is the command line's; Litestar would configure the root logger.
-        logging_config=None,
-    )
     hosts = allowed_hosts(server.port, public_hosts)
     door = {"name": server.name, "version": server.version}
-    return Gate(litestar, Page(page_folder), server.keys, server.failures, hosts, server.port, door)
+    faces = Faces(server, more_routes)
+    return Gate(faces, Page(page_folder), server.keys, server.failures, hosts, server.port, door)
 
 
-def _openapi(server: Server) -> OpenAPIConfig:
-    return OpenAPIConfig(
-        title="Palaver",
-        version=server.version,
-        description="The native face. Errors have one shape: `code`, `message`, `retryable`, `details`.",
-        path="/api/schema",
-        render_plugins=[ReferencePage(), SchemaFile()],
-        use_handler_docstrings=True,
-        components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
-        security=[{"token": []}],
-    )
+class Faces:
+    """Sends a request whose address only the native face has to that face, and every other one to the whole."""
+
+    def __init__(self, server: ServerParts, more_routes: Iterable[ControllerRouterHandler]) -> None:
+        self._server = server
+        self._more_routes = tuple(more_routes)
+        self._native = routed(native.ROUTES, {"server": server}, self._tell_change)
+        self._is_native = addresses_of(self._native)
+        self._whole: ASGIApp | None = None
+        self._live: LiveFaces | None = None
+        self._building: asyncio.Task[ASGIApp] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._is_native.fullmatch(scope["path"]):
+            app: ASGIApp = self._native
+        else:
+            app = self._whole or await self._built()
+        await app(scope, receive, send)
+
+    async def _built(self) -> ASGIApp:
+        """Once, however many ask for it at once and go away again."""
+        if self._building is None or (self._building.done() and self._whole is None):
+            self._building = asyncio.create_task(self._build(), name="build the other faces")
+        return await asyncio.shield(self._building)
+
+    async def _build(self) -> ASGIApp:
+        # In a thread: it takes a tenth of a second, in which nobody else should wait.
+        whole, self._live = await asyncio.to_thread(self._make)
+        self._whole = whole
+        return whole
+
+    def _make(self) -> "tuple[ASGIApp, LiveFaces]":
+        from palaver.faces.whole import build_whole
+
+        return build_whole(self._server, self._more_routes, self._tell_change)
+
+    async def _tell_change(self, request: Request[Any, Any, Any]) -> None:
+        """Whichever face a change came through, the bus says it. Before there is one, nobody listens to it."""
+        if self._live is not None and is_change(request):
+            self._live.bus.changed()
+
+
+def addresses_of(native_face: Litestar) -> "re.Pattern[str]":
+    """Matches what no other face may be meant by. What it does not match may still be native: the whole knows."""
+    paths = sorted({route.path for route in native_face.routes})
+    return re.compile("|".join(_PARAMETER.sub(_VALUE, re.escape(path)) for path in paths))

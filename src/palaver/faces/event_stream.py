@@ -9,15 +9,15 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
-import structlog
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import Receive, Scope, Send
 
 from palaver.errors import PalaverError
 from palaver.faces.hanging import Hanging
 from palaver.faces.streams import StreamEnded, Streams
+from palaver.journal import Journal
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 T = TypeVar("T")
 

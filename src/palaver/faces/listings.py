@@ -12,15 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from palaver.clock import Clock
 from palaver.errors import LogError
 from palaver.feed.feed import Feed
+from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 PAUSE_S = 0.1
 """At most ten frames a second: a list that moves faster cannot be read."""

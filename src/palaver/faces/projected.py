@@ -14,17 +14,16 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-import structlog
-
 from palaver.core.evolve import evolve
 from palaver.errors import PalaverError
 from palaver.faces.ring import Reader, Ring
 from palaver.feed.feed import CaughtUp, Feed, Heartbeat, Snapshot
 from palaver.feed.frames import Frame
+from palaver.journal import Journal
 from palaver.schema.events import Event, decode_event
 from palaver.schema.view import State
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RING_BYTES = 1 << 20
 """What a reader may be behind before it begins anew: as much as a reader of the native face may be."""

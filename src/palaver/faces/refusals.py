@@ -9,14 +9,14 @@ import secrets
 from typing import Any
 
 import msgspec
-import structlog
 from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import Receive, Scope, Send
 
 from palaver.errors import REFUSALS, CallerError, Invalid, NotFound, PalaverError, TooLarge
+from palaver.journal import Journal
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RETRY_AFTER_S = {429: 5, 503: 1, 507: 30}
 """A queue moves in seconds, a restart takes about one, and a full disk needs somebody to look at it."""

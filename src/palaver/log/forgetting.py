@@ -9,16 +9,15 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import structlog
-
 from palaver.errors import LogError
+from palaver.journal import Journal
 from palaver.log import upkeep
 from palaver.log.readers import Readers
 from palaver.log.writer import Writer
 
 STAYS = "words of deleted conversations stay in the index until the next start"
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Forgetting:

@@ -8,9 +8,9 @@ there is room enough to put the file back.
 import os
 from pathlib import Path
 
-import structlog
+from palaver.journal import Journal
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RESERVE_BYTES = 1 << 20
 """Settling a hundred conversations takes about a quarter of it."""

@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
-import structlog
 
 from palaver.errors import HeadMoved, LogError, LogUnavailable, StorageFull
+from palaver.journal import Journal
 from palaver.log.base import Append
 from palaver.log.commit import Commit, Heads
 from palaver.log.database import log_error, one_view, storage_full
@@ -26,7 +26,7 @@ from palaver.log.reserve import Reserve
 
 T = TypeVar("T")
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 WAITING = 65_536
 """Pieces of work that may wait; more are refused. Every conversation waits with one at a time, so this is a broken disk."""

@@ -1,18 +1,18 @@
 """Which addresses the server may be sent to: public ones, and nothing of this machine or its network.
 
-Used by `fetch`. A host's name says nothing; what it resolves to is judged, every address of it, and the one that is
+Used by `fetch` and `visit`. A host's name says nothing; what it resolves to is judged, every address of it, and the one that is
 connected to is judged once more in the moment of connecting, so that no name can change its mind in between.
 """
 
-import asyncio
 import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-
-from aiohttp import AddrInfoType
-from aiohttp.abc import AbstractResolver, ResolveResult
+from typing import TYPE_CHECKING
 
 from palaver.errors import Forbidden
+
+if TYPE_CHECKING:
+    from aiohttp import AddrInfoType
 
 PORTS = frozenset({80, 443})
 """Where public pages are. Other ports are most often somebody's inside."""
@@ -88,7 +88,7 @@ class Guard:
             f"{host}{leads} is an address of this machine or its own network; only public ones are fetched."
         )
 
-    def socket_for(self, info: AddrInfoType) -> socket.socket:
+    def socket_for(self, info: "AddrInfoType") -> socket.socket:
         """The socket for one connection, or none: the last look, at the address itself."""
         family, kind, protocol, _, place = info
         try:
@@ -96,34 +96,3 @@ class Guard:
         except Forbidden as refusal:
             raise OSError(refusal.message) from refusal
         return socket.socket(family, kind, protocol)
-
-
-class GuardedResolver(AbstractResolver):
-    """Names to addresses. One address that may not be fetched from, and the name is refused."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=socket.AF_UNSPEC)
-        results: list[ResolveResult] = []
-        for known_family, _, protocol, _, place in found:
-            address = str(place[0])
-            self._guard.check(address, host)
-            results.append(
-                ResolveResult(
-                    hostname=host,
-                    host=address,
-                    port=port,
-                    family=known_family,
-                    proto=protocol,
-                    flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-                )
-            )
-        return results
-
-    async def close(self) -> None:
-        pass

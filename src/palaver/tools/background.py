@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import structlog
-
 from palaver.backends.process import Child, spawn, to_the_end
 from palaver.errors import Busy, NotFound, PalaverError
+from palaver.journal import Journal
 from palaver.schema.events import ProcessFinished, ProcessStarted
 from palaver.tools.base import Host, Stream, Workplace
 from palaver.tools.proposal import shortened, visible
@@ -37,7 +36,7 @@ COMMAND_CHARS = 300
 CLOSE_LIMIT_S = 5.0
 """For all processes to end with the server: the stop ladder takes two seconds at most."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 

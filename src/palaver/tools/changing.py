@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from palaver.backends.process import to_the_end
 from palaver.errors import CallerError
+from palaver.journal import Journal
 from palaver.schema.view import FileChange
 from palaver.tools.arguments import failed
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.paths import Root
 from palaver.tools.proposal import Change, fingerprint, shortened, visible
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

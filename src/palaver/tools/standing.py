@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from palaver.errors import LogUnavailable
+from palaver.journal import Journal
 from palaver.schema.base import Decision, Scope, Shown
 from palaver.schema.records import AgentRecord
 from palaver.tools.policy import Grant, Rule, allowed_by
@@ -23,7 +23,7 @@ from palaver.tools.whole import Stamp, replace_file, stamp_of
 KEEP = 1_000
 """More than anybody gives by hand; beyond it the oldest is asked for again."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 AllowedTools = Callable[[AgentRecord, Path], Sequence[str]]
 """What an agent's record allows at this moment, in a folder."""

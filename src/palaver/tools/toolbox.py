@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 import msgspec
-import structlog
 
 from palaver.errors import PalaverError
+from palaver.journal import Journal
 from palaver.schema.events import RequestOpened
 from palaver.tools.agents_message import AgentsMessage
 from palaver.tools.ask_user import AskUser
@@ -40,7 +40,7 @@ from palaver.tools.task import Known, TaskTool
 from palaver.tools.turn_end import FinishTask, YieldTurn
 from palaver.tools.write import Write
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import pathspec
 from msgspec.structs import replace
 
 from palaver.errors import CallerError, Forbidden
 from palaver.schema.base import Shown
 from palaver.tools.paths import DATA_MARK, Root
+
+if TYPE_CHECKING:
+    import pathspec
 
 ENTRY_LIMIT = 2_000
 """In one answer: more than a screen shows, less than a slow link notices."""
@@ -201,7 +203,10 @@ def _top_of(root: Path) -> Path:
     return root
 
 
-def _spec(rules: str) -> pathspec.GitIgnoreSpec:
+def _spec(rules: str) -> "pathspec.GitIgnoreSpec":
+    # Here: a server starts without ever having shown a tree.
+    import pathspec
+
     return pathspec.GitIgnoreSpec.from_lines(rules.splitlines())
 
 

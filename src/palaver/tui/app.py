@@ -48,7 +48,6 @@ from palaver.tui.intents import (
     ViewAt,
 )
 from palaver.tui.keys import tell_alt_from_letters
-from palaver.tui.leaving import Leaving
 from palaver.tui.moments import state_at
 from palaver.tui.outbox import Outbox
 from palaver.tui.people import People
@@ -56,7 +55,6 @@ from palaver.tui.remembered import Remembered
 from palaver.tui.screens.actions import WRITING
 from palaver.tui.screens.frame import Sheet
 from palaver.tui.screens.opening import Where, screen_for
-from palaver.tui.screens.whole import WholeScreen
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
 from palaver.tui.typing import Typing
 from palaver.tui.uploads import with_images
@@ -171,6 +169,8 @@ class PalaverApp(Typing):
             return {}
 
     async def action_quit(self) -> None:
+        from palaver.tui.leaving import Leaving
+
         self.remembered.save()
         if self._stop_server is None:
             begin(self, self._leave_and_exit, "leave")
@@ -244,6 +244,8 @@ class PalaverApp(Typing):
 
     @on(Read)
     def _read(self, intent: Read) -> None:
+        from palaver.tui.screens.whole import WholeScreen
+
         intent.stop()
         screen = WholeScreen(self.client, intent.whole)
         begin(self, partial(self.opening, partial(self._push, screen)), "screens", newest=True)

@@ -5,15 +5,16 @@ remembered. A string that spans two stretches may change its colour there; no ch
 """
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from pygments.lexer import Lexer  # type: ignore[import-untyped]
-from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
-from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, Punctuation, String, _TokenType  # type: ignore[import-untyped]
-from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 from rich.segment import Segment
 from rich.style import Style
 
 from palaver.tui.theme import Palette
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]
+    from pygments.token import _TokenType  # type: ignore[import-untyped]
 
 STRETCH_LINES = 48
 """What is lexed at once: two or three milliseconds."""
@@ -22,7 +23,10 @@ LONGEST_LINE = 2_000
 
 
 @lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
+def _lexer(language: str) -> "Lexer | None":
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
     try:
         return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
@@ -60,7 +64,9 @@ def _stretch(source: str, language: str, palette: Palette) -> tuple[list[Segment
 
 
 @lru_cache(maxsize=256)
-def _style(kind: _TokenType, palette: Palette) -> Style:
+def _style(kind: "_TokenType", palette: Palette) -> Style:
+    from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, Punctuation, String
+
     colour = palette.ink
     for family, shade in (
         (Comment, palette.code_quiet),

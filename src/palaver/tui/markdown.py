@@ -8,20 +8,21 @@ never fetched, control characters were made visible before anything is read.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from palaver.tui.code import highlighted
 from palaver.tui.safe import bounded, prose
 from palaver.tui.theme import Palette
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
 
 LEAST_WIDTH = 8
 """Deeply nested lists in a narrow terminal still get a column to stand in."""
@@ -32,7 +33,6 @@ DEEPEST = 12
 """Quotes in quotes in quotes: from here on they are drawn without further indentation."""
 
 _BULLETS = ("•", "◦", "▪")
-_parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 _console = Console(width=200, color_system=None, force_terminal=False, legacy_windows=False)
 
 Line = list[Segment]
@@ -74,9 +74,19 @@ def ink_of(palette: Palette) -> Ink:
     )
 
 
-def blocks_of(text: str) -> Sequence[SyntaxTreeNode]:
+@lru_cache(1)
+def _parser() -> "MarkdownIt":
+    # There is a prompt before there is any text: it does not wait for this.
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+def blocks_of(text: str) -> "Sequence[SyntaxTreeNode]":
     """The top-level blocks of a text that is safe already."""
-    return SyntaxTreeNode(_parser.parse(text)).children
+    from markdown_it.tree import SyntaxTreeNode
+
+    return SyntaxTreeNode(_parser().parse(text)).children
 
 
 def safe_source(text: str) -> str:
@@ -87,7 +97,7 @@ def draw(text: str, width: int, palette: Palette) -> list[Line]:
     return draw_blocks(blocks_of(safe_source(text)), width, palette)
 
 
-def draw_blocks(blocks: Iterable[SyntaxTreeNode], width: int, palette: Palette) -> list[Line]:
+def draw_blocks(blocks: "Iterable[SyntaxTreeNode]", width: int, palette: Palette) -> list[Line]:
     return list(_spaced(_Pen(palette, max(LEAST_WIDTH, width)), blocks, is_tight=False))
 
 
@@ -106,14 +116,14 @@ class _Pen:
         return _Pen(self.palette, max(LEAST_WIDTH, self.width - columns), self.depth + 1, base or self.base)
 
 
-def _spaced(pen: _Pen, blocks: Iterable[SyntaxTreeNode], *, is_tight: bool) -> Iterator[Line]:
+def _spaced(pen: _Pen, blocks: "Iterable[SyntaxTreeNode]", *, is_tight: bool) -> Iterator[Line]:
     for place, block in enumerate(blocks):
         if place and not is_tight:
             yield []
         yield from _block(pen, block)
 
 
-def _block(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
+def _block(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     match node.type:
         case "paragraph":
             yield from _wrapped(pen, _inline(pen, node))
@@ -138,14 +148,14 @@ def _block(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
             yield from _wrapped(pen, Text(node.content or "", pen.base or pen.ink.plain))
 
 
-def _heading(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
+def _heading(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     style = pen.ink.heading + Style(underline=node.tag == "h1", italic=node.tag not in ("h1", "h2", "h3"))
     text = _inline(pen, node)
     text.style = style
     yield from _wrapped(pen, text)
 
 
-def _list(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
+def _list(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     is_tight = all(
         child.hidden for item in node.children for child in item.children if child.type == "paragraph"
     ) and bool(node.children)
@@ -197,12 +207,15 @@ def _fold_places(plain: str, width: int) -> list[int]:
     return places
 
 
-def _table(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
+def _table(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     rows = [list(row.children) for part in node.children for row in part.children]
     if not rows or len(rows[0]) > MOST_TABLE_COLUMNS or len(rows) > MOST_TABLE_ROWS:
         text = "\n".join(" | ".join(_inline(pen, cell).plain for cell in row) for row in rows)
         yield from fence(text, "", pen.width, pen.palette)
         return
+    from rich import box
+    from rich.table import Table
+
     drawn = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style=pen.ink.rule, header_style=pen.ink.strong
     )
@@ -217,7 +230,7 @@ def _table(pen: _Pen, node: SyntaxTreeNode) -> Iterator[Line]:
         yield [Segment(segment.text, segment.style) for segment in line if not segment.control]
 
 
-def _inline(pen: _Pen, node: SyntaxTreeNode) -> Text:
+def _inline(pen: _Pen, node: "SyntaxTreeNode") -> Text:
     text = Text(style=pen.base or pen.ink.plain, tab_size=4)
     for child in node.children:
         for part in child.children if child.type == "inline" else [child]:
@@ -225,7 +238,7 @@ def _inline(pen: _Pen, node: SyntaxTreeNode) -> Text:
     return text
 
 
-def _append(pen: _Pen, text: Text, node: SyntaxTreeNode, style: Style) -> None:
+def _append(pen: _Pen, text: Text, node: "SyntaxTreeNode", style: Style) -> None:
     match node.type:
         case "text":
             text.append(node.content, style)
@@ -252,12 +265,12 @@ def _append(pen: _Pen, text: Text, node: SyntaxTreeNode, style: Style) -> None:
             _append_all(pen, text, node, style)
 
 
-def _append_all(pen: _Pen, text: Text, node: SyntaxTreeNode, style: Style) -> None:
+def _append_all(pen: _Pen, text: Text, node: "SyntaxTreeNode", style: Style) -> None:
     for child in node.children:
         _append(pen, text, child, style)
 
 
-def _append_link(pen: _Pen, text: Text, node: SyntaxTreeNode, style: Style) -> None:
+def _append_link(pen: _Pen, text: Text, node: "SyntaxTreeNode", style: Style) -> None:
     """Where a link leads is always said: nobody follows words that only look like an address."""
     begin = len(text.plain)
     _append_all(pen, text, node, style + pen.ink.link)

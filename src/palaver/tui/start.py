@@ -46,11 +46,19 @@ async def is_served(url: str) -> bool:
 
 
 async def start_server(
-    command: Sequence[str], log: Path, address: Callable[[], str], ready_s: float = READY_S
+    command: Sequence[str],
+    log: Path,
+    address: Callable[[], str],
+    ready_s: float = READY_S,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> StartedServer:
-    """Runs `command` until its server answers at `address()`. Raises ConfigurationError with what it said before it ended."""
+    """Runs `command` until its server answers at `address()`. Raises ConfigurationError with what it said before it ended.
+
+    `meanwhile` is done once it runs, and before anybody looks whether it is ready.
+    """
     process = _started(command, log)
     try:
+        meanwhile()
         async with asyncio.timeout(ready_s):
             while not await is_served(url := address()):
                 if process.poll() is not None:

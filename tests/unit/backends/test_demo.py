@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from palaver.backends.demo import DEMO, SCENES, TOKENS_PER_S, Scene, demo_backend, scenes_for
+from palaver.agents.built_in import DEMO
+from palaver.backends.demo import SCENES, TOKENS_PER_S, Scene, demo_backend, scenes_for
 from palaver.backends.demo_text import SUNSET
 from palaver.core.state import open_requests, open_tools
 from palaver.errors import ProviderUnavailable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("aiohttp", "asyncio", "litestar", "msgspec", "rich", "structlog", "textual", "apsw")
+HEAVY = ("aiohttp", "asyncio", "litestar", "msgspec", "rich", "textual", "apsw")
 COUNTED = f"""
 import atexit, sys
 atexit.register(lambda: print("LOADED", *[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr))

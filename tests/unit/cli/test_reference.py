@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.cli import reference
-from palaver.cli.main import COMMANDS
+from palaver.cli.commands import COMMANDS
 from palaver.cli.printed import PRINTED, WITHOUT
 
 ALL = dict(reference.commands())

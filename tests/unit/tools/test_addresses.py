@@ -7,7 +7,8 @@ from ipaddress import ip_address
 import pytest
 
 from palaver.errors import Forbidden
-from palaver.tools.addresses import Guard, GuardedResolver, is_public
+from palaver.tools.addresses import Guard, is_public
+from palaver.tools.visit import GuardedResolver
 
 pytestmark = pytest.mark.anyio
 

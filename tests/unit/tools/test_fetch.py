@@ -11,10 +11,11 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 
 from palaver.tools import fetch as fetching
-from palaver.tools.addresses import Guard, GuardedResolver
+from palaver.tools.addresses import Guard
 from palaver.tools.base import ToolResult
-from palaver.tools.fetch import BODY_BYTES, REDIRECTS, Fetch
+from palaver.tools.fetch import Fetch
 from palaver.tools.policy import offers
+from palaver.tools.visit import BODY_BYTES, REDIRECTS, GuardedResolver
 from tests.unit.tools.workshop import Workshop
 
 pytestmark = pytest.mark.anyio

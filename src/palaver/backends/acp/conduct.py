@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-import structlog
-
 from palaver.backends.acp.link import Heard, Link, Over, Permission, Update
 from palaver.backends.acp.own_calls import OwnTurn
 from palaver.backends.acp.permission import Answered, Choice, answer_of, choice_of, describe
@@ -24,6 +22,7 @@ from palaver.backends.judging import Judging, mode_of
 from palaver.backends.process import to_the_end
 from palaver.clock import Clock
 from palaver.context.handover import mark
+from palaver.journal import Journal
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestResolved, ToolFinished, TurnFinished
 from palaver.schema.view import Outcome
@@ -39,7 +38,7 @@ SILENT_S = 3.0
 """opencode calls a tool in progress before it asks for permission: a fifth of a second before, and more than one where ten
 others want the processor. Only after this, or its first output, does a call count as begun that nobody was asked about."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Conduct:

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import structlog
 
 from palaver.backends.process import Child
 from palaver.errors import AgentError
+from palaver.journal import Journal
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Lines:

@@ -7,20 +7,19 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import structlog
-
 from palaver.backends.acp.link import HANDSHAKE_S, Link
 from palaver.backends.acp.permission import by_mode
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Briefing, all_known
 from palaver.errors import AgentError, ProviderRefused
+from palaver.journal import Journal
 from palaver.schema.records import McpServer
 from palaver.tools.policy import Mode
 
 PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
 """For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Session:

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from palaver import __version__
 from palaver.backends.acp import relay
 from palaver.backends.own_tools import OVER
+from palaver.journal import Journal
 from palaver.tools.base import ToolResult, ToolSpec
 from palaver.tools.held_folder import held_folder, tidy
 
@@ -45,7 +44,7 @@ SIGN_OF_LIFE_S = 10.0
 PATH_CHARS = 100
 """Of a socket's address: systems allow 104 or 108 bytes."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

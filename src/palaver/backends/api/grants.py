@@ -5,17 +5,17 @@ Used by the calls. A conversation's own grants are in its view (`grant.added`); 
 allows what the policy denies.
 """
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
 from palaver.errors import LogUnavailable
+from palaver.journal import Journal
 from palaver.schema.base import Scope
 from palaver.schema.events import GrantAdded
 from palaver.tools.policy import Grant, Rule, allowed_by
 from palaver.tools.standing import StandingGrant, StandingGrants
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Grants:

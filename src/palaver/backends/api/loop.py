@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-import structlog
-
 from palaver.backends.api.calls import Calls
 from palaver.backends.api.grants import Grants
 from palaver.backends.api.preparing import Preparation, Preparing, Wanted
@@ -27,6 +25,7 @@ from palaver.backends.base import Capabilities, Turn
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
 from palaver.errors import AgentError
+from palaver.journal import Journal
 from palaver.schema.content import as_content
 from palaver.schema.errors import ErrorCode, WireError
 from palaver.schema.events import ContextCompressed, KnownEvent, MessageAdded, RequestOpened, TurnFinished
@@ -48,7 +47,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 SYSTEMS = {"darwin": "macOS", "linux": "Linux", "win32": "Windows"}
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.backends.api.prices import PRICES
@@ -42,6 +41,7 @@ from palaver.context.remembered import Memory, Remembered
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
 from palaver.context.tokens import Weight, last_counted, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
+from palaver.journal import Journal
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextCompressed, ContextMeasured, KnowledgeRecalled, KnownEvent, TurnStatus
 from palaver.schema.view import COMPRESSING, Knowledge, Message, TextBlock
@@ -60,7 +60,7 @@ TIGHTENINGS = 2
 UNSURE = 1.2
 """Without a count by the provider, how far an estimate may be beyond a window before it is not even tried."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

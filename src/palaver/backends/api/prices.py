@@ -12,15 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import structlog
-
 from palaver.backends.api.models import is_sold_only
+from palaver.journal import Journal
 from palaver.schema.base import Usage
 
 LOAD_LIMIT_S = 5.0
 """How long an answer's end may wait for the list, once. Without a price it would not count against a spending limit."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 PriceOf = Callable[[str, str | None, Usage, int], float | None]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
-import structlog
 
 from palaver.backends.base import Turn
+from palaver.journal import Journal
 from palaver.schema.events import FilesChanged, KnownEvent, ToolFinished, ToolOutputDelta
 from palaver.schema.view import Outcome, ToolError
 from palaver.tools.base import Letter, Passage, Reply, Report, ToolResult, Workplace
@@ -28,7 +28,7 @@ RESULT_CHARS = 65_536
 CLEANUP_S = 5.0
 """For cancelled tools to end what they started, before the turn goes on without them."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

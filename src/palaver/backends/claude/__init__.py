@@ -5,8 +5,3 @@ The walk: `backend` takes a turn, `program` starts the program under our warden 
 person in the words of `asking`, `tools` offers ours to it. The SDK speaks the control protocol; it is imported only when a
 turn needs it.
 """
-
-from palaver.backends.claude.backend import NAME, ClaudeBackend
-from palaver.backends.claude.installation import readiness
-
-__all__ = ["NAME", "ClaudeBackend", "readiness"]

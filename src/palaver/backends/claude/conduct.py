@@ -14,7 +14,6 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
@@ -31,6 +30,7 @@ from palaver.backends.judging import Judging
 from palaver.backends.process import to_the_end
 from palaver.context.handover import mark
 from palaver.errors import AgentError, Exited
+from palaver.journal import Journal
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     KnownEvent,
@@ -51,7 +51,7 @@ RULES_S = 0.25
 WAITS = frozenset({"sent", "queued"})
 """Of a message: the program has not begun with it."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

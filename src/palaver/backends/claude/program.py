@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import structlog
 
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Words
 from palaver.backends.claude.results import exit_code_of
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, Exited, ProtocolBroken
+from palaver.journal import Journal
 from palaver.schema.records import McpServer
 from palaver.tools.base import Tool
 
@@ -61,7 +61,7 @@ ALWAYS = {
     "DISABLE_AUTOUPDATER": "1",
 }
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class SessionUnknown(AgentError):

@@ -7,8 +7,6 @@ the program hears the yes; the conduct waits for the disk in between.
 import asyncio
 from dataclasses import dataclass
 
-import structlog
-
 from palaver.backends.base import Turn
 from palaver.backends.claude.asking import PLAN, QUESTION, answered, covered_by, grants_of, mode_taken, request_of
 from palaver.backends.claude.judging import judged
@@ -17,9 +15,10 @@ from palaver.backends.claude.translate import Call, Reading
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import NOT_WANTED
 from palaver.errors import PalaverError
+from palaver.journal import Journal
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, ToolStarted
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
-import structlog
 from claude_agent_sdk import Transport
 
 from palaver.backends.process import Child
 from palaver.errors import Exited
+from palaver.journal import Journal
 
 CONTROL = "control_"
 
 Deliver = Callable[[dict[str, Any]], Awaitable[None]]
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Wire(Transport):

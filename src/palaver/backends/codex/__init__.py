@@ -5,8 +5,3 @@ Chosen by the composition root for agents with backend `codex`. The walk: `backe
 events, `requests` judges what it asks and puts it to a person in the words of `asking`, `own_calls` are its calls of our
 tools. Seen with 0.163.
 """
-
-from palaver.backends.codex.backend import CodexBackend
-from palaver.backends.codex.program import readiness
-
-__all__ = ["CodexBackend", "readiness"]

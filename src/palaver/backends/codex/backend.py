@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.codex.conduct import conduct_of
-from palaver.backends.codex.program import codex_environment, find_codex
+from palaver.backends.codex.installation import codex_environment, find_codex
 from palaver.backends.codex.rpc import AppServer, app_server
 from palaver.backends.codex.shared import Shared
 from palaver.backends.codex.threads import open_thread

@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from palaver.backends.base import Turn
 from palaver.backends.codex.asking import Asked, asked, is_allowed
 from palaver.backends.codex.conduct import Conduct
@@ -18,12 +16,13 @@ from palaver.backends.codex.judging import judged, offered
 from palaver.backends.codex.rpc import AppServer, Json, Line
 from palaver.backends.codex.translate import DECLINED, Translator
 from palaver.backends.judging import Judging
+from palaver.journal import Journal
 from palaver.schema.events import GrantAdded, KnownEvent, RequestOpened, RequestResolved
 from palaver.tools.policy import Verdict
 
 NOBODY = "Nobody answered in time; it was not run."
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 @dataclass(frozen=True, slots=True)

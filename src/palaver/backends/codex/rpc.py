@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, TimedOut
+from palaver.journal import Journal
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ _LADDER = Ladder(interrupt_s=0.0, terminate_s=1.0)
 """On SIGTERM it ends within 0.1 s and takes its commands with it (seen with 0.163); an interrupt says nothing more."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Refused(Exception):

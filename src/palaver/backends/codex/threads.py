@@ -9,17 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from palaver.backends.base import Turn
 from palaver.backends.codex.conduct import Conduct
 from palaver.backends.codex.rpc import AppServer, Json, Refused, Thread
 from palaver.backends.codex.translate import NAME
 from palaver.context.handover import handover
+from palaver.journal import Journal
 from palaver.schema.view import Message
 from palaver.tools.base import ToolSpec
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 _LATEST = {"limit": 1, "sortDirection": "desc", "itemsView": "notLoaded"}
 _NOBODY = ""

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, assert_never
 
-import structlog
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
@@ -28,6 +27,7 @@ from palaver.backends.process import to_the_end
 from palaver.context.proposed_plan import plan_of
 from palaver.core.state import messages_of_turn
 from palaver.errors import AgentError, Exited, ProtocolBroken
+from palaver.journal import Journal
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
@@ -46,7 +46,7 @@ RESULT_CHARS = 32_768
 STEER_S = 5.0
 """A message that cannot be steered in by then begins a turn of its own."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class CodexTurn:

@@ -6,7 +6,6 @@ aborts in Pi's own way, which also ends its tools; a Pi that does not become sti
 
 import asyncio
 import re
-import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -14,12 +13,13 @@ from pathlib import Path
 import msgspec
 
 from palaver.backends.api.grants import Grants
-from palaver.backends.base import Capabilities, Readiness, Turn
+from palaver.backends.base import Capabilities, Turn
 from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.pi.asking import Asking
+from palaver.backends.pi.installation import FOLDER, PACKAGE
 from palaver.backends.pi.link import Line, Link, linked
 from palaver.backends.pi.translate import Translation
 from palaver.backends.process import allowed_environment, to_the_end
@@ -34,14 +34,11 @@ from palaver.tools.policy import Policy
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
 
-PACKAGE = "@earendil-works/pi-coding-agent"
 EXTENSION = Path(__file__).with_name("permission.ts")
 SETTLE_S = 1.5
 """For Pi to become still after an abort; then its process is ended."""
 QUIET = {"PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
 """Started by a server, it has nobody to tell of updates, and nothing to report."""
-FOLDER = "PI_CODING_AGENT_DIR"
-"""Where a person has put Pi's own settings and logins, when not in the usual place."""
 THINKING = frozenset({"off", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
@@ -289,30 +286,3 @@ def _resume(brief: Briefing, turn: Turn) -> tuple[str, ...]:
         return ()
     elsewhere = brief.marked.get("conversation") not in (None, turn.conversation)
     return ("--fork" if elsewhere else "--session", brief.session)
-
-
-def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> Readiness:
-    """What doctor says. Pi keeps its logins in its own folder; a key may also come with an agent's record."""
-    found = shutil.which(command[0] if command else "pi", path=allowed_environment(environment)["PATH"])
-    if found is None:
-        return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}", {"installed": False})
-    version = None if command else _version(Path(found))
-    folder = Path(environment.get(FOLDER) or Path(environment.get("HOME") or "/") / ".pi" / "agent")
-    knows_models = any((folder / name).is_file() for name in ("auth.json", "models.json"))
-    details = {"installed": True, "version": version, "login": "ok" if knows_models else "missing"}
-    if not knows_models:
-        return Readiness(
-            False, "Pi is installed, but knows no model.", "Start pi in a terminal and use /login.", details
-        )
-    return Readiness(True, f"Pi {version} is ready." if version else "Pi is ready.", details=details)
-
-
-def _version(program: Path) -> str | None:
-    for folder in program.resolve().parents:
-        try:
-            package = msgspec.json.decode((folder / "package.json").read_bytes())
-        except (OSError, msgspec.DecodeError):
-            continue
-        if isinstance(package, dict) and package.get("name") == PACKAGE:
-            return str(package.get("version"))
-    return None

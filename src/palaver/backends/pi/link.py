@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, ProviderRefused, TimedOut
+from palaver.journal import Journal
 from palaver.tools.base import ToolSpec
 
 WAITING = 1_000
@@ -30,7 +30,7 @@ LADDER = Ladder(interrupt_s=0.0, terminate_s=1.0)
 TAIL_CHARS = 600
 
 Line = Mapping[str, Any]
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class Link:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 import msgspec
-import structlog
 
 from palaver.clock import Clock
 from palaver.errors import LogError
@@ -27,6 +26,7 @@ from palaver.faces.bus.views import View, names_of, view_at
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.faces.ring import Beat, Behind, Piece, Reader, Ring
 from palaver.feed.feed import HEARTBEAT_S, Feed
+from palaver.journal import Journal
 from palaver.log.base import EventLog, Line, Segment
 from palaver.log.base import numbered as numbered_lines
 from palaver.schema.events import (
@@ -45,7 +45,7 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import State
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 RING_BYTES = 4 << 20
 """What a reader may be behind: some minutes of several busy agents."""

@@ -10,14 +10,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from palaver.conversation.requests import with_expiry
 from palaver.errors import PalaverError
 from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
 from palaver.feed.feed import Snapshot
 from palaver.feed.frames import Frame
+from palaver.journal import Journal
 from palaver.schema.base import Origin
 from palaver.schema.commands import AskFirst, ResolveRequest
 from palaver.schema.events import RequestOpened, RequestResolved, decode_event
@@ -25,7 +24,7 @@ from palaver.schema.view import State
 from palaver.tools.base import Proposal
 from palaver.tools.proposal import visible
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 TAKE_BACK_S = 5.0
 """Ample for one append; who went away waits for nothing."""

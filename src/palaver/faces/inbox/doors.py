@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
-import structlog
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Message, Receive, Scope, Send
@@ -25,9 +24,10 @@ from palaver.faces.keys import Principal
 from palaver.faces.refusals import refuse
 from palaver.faces.server import CLIENT_CHARS, ServerParts
 from palaver.faces.streams import StreamEnded
+from palaver.journal import Journal
 from palaver.schema.errors import ErrorCode
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 ASSISTANT, HUMAN = "/mcp/assistant", "/mcp/human"
 

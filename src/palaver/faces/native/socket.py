@@ -11,7 +11,6 @@ from contextlib import aclosing
 from typing import Any, assert_never
 
 import msgspec
-import structlog
 from litestar import WebSocket, websocket
 from litestar.exceptions import WebSocketDisconnect
 from msgspec import Struct
@@ -27,9 +26,10 @@ from palaver.faces.server import Server, needs
 from palaver.faces.streams import StreamEnded
 from palaver.feed.feed import HEARTBEAT_S, CaughtUp, Heartbeat, Item, Snapshot
 from palaver.feed.frames import Frame
+from palaver.journal import Journal
 from palaver.schema.base import Id
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 OUTBOX_BYTES = 512 << 10
 """What may wait for one socket: two visits to the log, so that writing and reading overlap."""

@@ -11,17 +11,16 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-import structlog
-
 from palaver.clock import Clock
 from palaver.errors import LogError
 from palaver.faces.socket.memory import Memory
 from palaver.faces.socket.project import encoded, project
 from palaver.feed.feed import Feed
+from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_of
 from palaver.schema.events import UnknownEvent, decode_event
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 PAUSE_S = 0.1
 """At most ten looks a second: a list that moves faster cannot be read."""

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
-import structlog
 from litestar import WebSocket
 from litestar.exceptions import WebSocketDisconnect
 
@@ -42,9 +41,10 @@ from palaver.faces.socket.pieces import but_for, look
 from palaver.faces.socket.project import FACE, encoded
 from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.faces.streams import OpenStream
+from palaver.journal import Journal
 from palaver.schema.base import Origin
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 SEND_S = 20.0
 """A client that takes nothing for this long is gone, whatever its connection says."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import structlog
 
 from palaver.errors import PalaverError
 from palaver.faces.framed import payloads
@@ -23,8 +22,9 @@ from palaver.faces.ring import Beat, Behind
 from palaver.faces.socket.project import encoded
 from palaver.faces.socket.sessions import OUTPUT_MODE
 from palaver.faces.socket.voices import Speaker, SpeechFailed
+from palaver.journal import Journal
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 SPOKEN = ("speech", "both")
 AHEAD = 200

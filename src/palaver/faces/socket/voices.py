@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import aiohttp
-
 SPEAK_S = 30.0
 """For one sentence; an engine that takes longer would be spoken over by the next answer."""
 AUDIO_BYTES = 8 << 20
@@ -58,6 +56,9 @@ class SpeechService:
     voice: str = "alloy"
 
     async def speak(self, text: str) -> Audio:
+        # Here: few servers speak, and importing it takes a tenth of a start.
+        import aiohttp
+
         body = {"model": self.model, "voice": self.voice, "input": text, "response_format": "mp3"}
         headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         limit = aiohttp.ClientTimeout(total=SPEAK_S)

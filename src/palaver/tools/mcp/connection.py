@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import structlog
 from mcp import Client, Implementation, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
@@ -30,6 +29,7 @@ from mcp_types import ToolListChangedNotification as ListChanged
 
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.errors import AgentError, Exited, Invalid, NotInstalled, ProtocolBroken, TimedOut
+from palaver.journal import Journal
 from palaver.schema.records import McpServer
 from palaver.tools.mcp.stdio import stdio
 from palaver.tools.redact import Redactor
@@ -45,7 +45,7 @@ TOOLS_LIMIT = 128
 
 T = TypeVar("T")
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 _BROKEN = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST})
 """Errors after which a connection is no longer used: closed, hanging, or (over HTTP) a session the server has dropped."""

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from palaver.backends.process import to_the_end
 from palaver.clock import Clock
 from palaver.errors import AgentError, NotInstalled
+from palaver.journal import Journal
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.base import Tool
 from palaver.tools.mcp.tool import McpTool
@@ -30,7 +29,7 @@ IDLE_S = 15 * 60.0
 """A server nobody used for so long is closed; it is a process, and the next use starts it again."""
 MISSING = "MCP servers need one more package: install `palaver[mcp]`."
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 
 class McpServers:

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from palaver.backends.process import Child, spawn
+from palaver.journal import Journal
 from palaver.tools.proposal import shortened
 from palaver.tools.redact import Redactor
 
@@ -27,7 +27,7 @@ LOGGED_BYTES = 1000
 GRACE_S = 0.5
 """Between the end of a server's input, which asks it to end, and the stop that makes it."""
 
-logger = structlog.get_logger(__name__)
+logger = Journal(__name__)
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]

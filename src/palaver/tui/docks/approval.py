@@ -5,7 +5,6 @@ Shown by the request dock and by the inbox, each in its own place.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -53,7 +52,6 @@ class ApprovalCard(RequestCard):
 
     def __init__(self, asked: Asked, clock: Clock) -> None:
         super().__init__(asked, clock)
-        self.together: Sequence[Asked] = ()
         self._stage = ""
 
     def compose_body(self) -> ComposeResult:

@@ -4,6 +4,7 @@ It never takes the focus by itself, and it is deaf at first: what was meant for 
 is an `Order`; the first one in the log wins, and a refusal is said on the card. Each kind of request is a subclass.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual import events
@@ -84,6 +85,8 @@ class RequestCard(Vertical, can_focus=True):
         """Of several in sight, one is meant by the keys that answer."""
         self.may_answer = True
         """Else it is there to be read."""
+        self.together: Sequence[Asked] = ()
+        """Those that one answer could decide with it."""
         self._heard_from_s = clock.monotonic_s() + DEAF_S
         self._is_sending = False
 

@@ -17,11 +17,8 @@ from palaver.core.state import find_request
 from palaver.schema.view import Request, State
 from palaver.tui import words_docks
 from palaver.tui.answers import say_resolution
-from palaver.tui.docks.approval import ApprovalCard, MoneyCard
 from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of
 from palaver.tui.docks.card import RequestCard
-from palaver.tui.docks.plan import PlanCard
-from palaver.tui.docks.question import QuestionCard
 from palaver.tui.keys import Digit, tell_alt_from_letters
 from palaver.tui.people import People
 
@@ -30,12 +27,19 @@ FAREWELL_S = 6.0
 
 
 def card_for(asked: Asked, clock: Clock) -> RequestCard:
+    """Each is imported when the first of its kind is asked: most terminals begin with none."""
     match asked.request.kind:
         case "approval":
+            from palaver.tui.docks.approval import ApprovalCard, MoneyCard
+
             return MoneyCard(asked, clock) if asked.request.tool is None else ApprovalCard(asked, clock)
         case "question":
+            from palaver.tui.docks.question import QuestionCard
+
             return QuestionCard(asked, clock)
         case "plan":
+            from palaver.tui.docks.plan import PlanCard
+
             return PlanCard(asked, clock)
 
 
@@ -107,8 +111,7 @@ class RequestDock(Vertical):
         if card is None:
             card = self._cards[request] = card_for(asked, self._clock)
             _ = self.mount(card)
-        if isinstance(card, ApprovalCard):
-            card.together = decided_together(self._asked, asked.conversation)
+        card.together = decided_together(self._asked, asked.conversation)
         if request != self._shown:
             self._shown = request
             card.listen_anew()

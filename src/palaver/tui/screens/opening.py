@@ -2,6 +2,8 @@
 
 if sheet := screen_for(action, Where(client, clock, state, people)):
     self.push_screen(sheet)
+
+A screen is imported when it is first wanted: the prompt must not wait for what few will open.
 """
 
 from collections.abc import Set
@@ -13,18 +15,7 @@ from palaver.clock import Clock
 from palaver.schema.view import State
 from palaver.tui.intents import ActionName
 from palaver.tui.people import People
-from palaver.tui.screens.agents import AgentsScreen, BackendsScreen
-from palaver.tui.screens.choose import ChooseMode, ConfirmDelete, Rename
-from palaver.tui.screens.conversations import ConversationList
-from palaver.tui.screens.export import ExportConversation
-from palaver.tui.screens.files import ChangedFiles
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.screens.inspector import EventInspector
-from palaver.tui.screens.keyhelp import KeyHelpScreen
-from palaver.tui.screens.new import NewConversation
-from palaver.tui.screens.palette import CommandPalette
-from palaver.tui.screens.search import SearchScreen
-from palaver.tui.screens.waiting import WaitingInbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +44,33 @@ def _sheet(action: ActionName, where: Where) -> Sheet | None:
     state = where.state if where.state is not None and where.state.conversation else None
     match action:
         case "list":
+            from palaver.tui.screens.conversations import ConversationList
+
             current = state.conversation if state else ""
             return ConversationList(client, clock, current=current, names=people.names, unread=where.unread)
         case "new":
+            from palaver.tui.screens.new import NewConversation
+
             return NewConversation(client, project=(state.project if state else None) or "")
         case "palette":
+            from palaver.tui.screens.palette import CommandPalette
+
             return CommandPalette(client, state, people.names, may_write=people.may_write)
         case "keys":
+            from palaver.tui.screens.keyhelp import KeyHelpScreen
+
             return KeyHelpScreen()
-        case "find":
-            return SearchScreen(client, clock, state)
-        case "search":
-            return SearchScreen(client, clock, state, everywhere=True)
+        case "find" | "search":
+            from palaver.tui.screens.search import SearchScreen
+
+            return SearchScreen(client, clock, state, everywhere=action == "search")
         case "waiting":
+            from palaver.tui.screens.waiting import WaitingInbox
+
             return WaitingInbox(client, clock, people.names, may_answer=people.may_decide)
         case "backends":
+            from palaver.tui.screens.agents import BackendsScreen
+
             return BackendsScreen(client, clock)
         case "agents" | "agent":
             return _agents(client, state)
@@ -76,6 +79,8 @@ def _sheet(action: ActionName, where: Where) -> Sheet | None:
 
 
 def _agents(client: Client, state: State | None) -> Sheet:
+    from palaver.tui.screens.agents import AgentsScreen
+
     if state is None:
         return AgentsScreen(client)
     return AgentsScreen(client, conversation=state.conversation, current=state.agent, project=state.project)
@@ -84,16 +89,21 @@ def _agents(client: Client, state: State | None) -> Sheet:
 def _of_conversation(action: ActionName, client: Client, state: State) -> Sheet | None:
     match action:
         case "files":
+            from palaver.tui.screens.files import ChangedFiles
+
             return ChangedFiles(state)
         case "inspector":
+            from palaver.tui.screens.inspector import EventInspector
+
             return EventInspector(client, state.conversation)
         case "export":
+            from palaver.tui.screens.export import ExportConversation
+
             return ExportConversation(client, state, Path.cwd())
-        case "mode":
-            return ChooseMode(state)
-        case "rename":
-            return Rename(state)
-        case "delete":
-            return ConfirmDelete(state)
+        case "mode" | "rename" | "delete":
+            from palaver.tui.screens import choose
+
+            sheets = {"mode": choose.ChooseMode, "rename": choose.Rename, "delete": choose.ConfirmDelete}
+            return sheets[action](state)
         case _:
             return None

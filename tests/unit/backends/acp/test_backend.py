@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.acp import AcpBackend, own_calls, readiness
+from palaver.backends.acp import own_calls
+from palaver.backends.acp.backend import AcpBackend
+from palaver.backends.acp.installation import readiness
 from palaver.backends.own_tools import NOT_WANTED
 from palaver.clock import Clock, ManualClock, SystemClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from palaver.backends.claude import readiness
-from palaver.backends.claude.installation import logged_in
+from palaver.backends.claude.installation import logged_in, readiness
 from palaver.backends.claude.program import INBOX_LINES, ClaudeProgram, Resume, Spec, argv, environment_of
 from palaver.schema.records import McpServer
 

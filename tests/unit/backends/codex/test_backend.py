@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from palaver.backends.codex import CodexBackend
+from palaver.backends.codex.backend import CodexBackend
 from palaver.clock import ManualClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused
 from palaver.schema.events import TextDelta, ToolStarted

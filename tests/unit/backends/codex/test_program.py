@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from palaver.backends.codex.failure import failure_of
-from palaver.backends.codex.program import codex_environment, readiness
+from palaver.backends.codex.installation import codex_environment, readiness
 
 OWN_SERVICE = """
 model_provider = "own"

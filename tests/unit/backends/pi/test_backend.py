@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.pi import PiBackend, readiness
-from palaver.backends.pi.backend import EXTENSION, PACKAGE, failure_of
+from palaver.backends.pi.backend import EXTENSION, PiBackend, failure_of
+from palaver.backends.pi.installation import PACKAGE, readiness
 from palaver.clock import SystemClock
 from palaver.errors import AgentError, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable
 from palaver.schema.records import AgentRecord

@@ -8,7 +8,6 @@ import importlib.util
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +65,9 @@ def readiness(environment: Mapping[str, str]) -> Readiness:
 def _version(program: Path) -> str | None:
     if PACKAGE not in program.parts:
         return None
+    # Here: it is one more package that most starts have no use for.
+    from importlib import metadata
+
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
