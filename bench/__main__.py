@@ -1,7 +1,8 @@
 """`make bench`: measures everything, prints one table and keeps it in `bench/results/`.
 
 python -m bench               all of it
-python -m bench append search only these
+python -m bench append search only these; the others keep the figures of their last run
+python -m bench suite         what `make test` costs, which takes ten minutes and is measured only on request
 """
 
 import importlib
@@ -15,7 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.table import Row
+from bench.table import Measured, Row
 
 NUMBERS = (
     "append",
@@ -35,26 +36,28 @@ NUMBERS = (
     "page",
     "terminal",
 )
+ON_REQUEST = ("suite",)
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    asked = sys.argv[1:]
-    if unknown := [name for name in asked if name not in NUMBERS]:
+    asked, known = sys.argv[1:], NUMBERS + ON_REQUEST
+    if unknown := [name for name in asked if name not in known]:
         sys.exit(
-            f"Nothing here measures {', '.join(unknown)}. There are: {', '.join(NUMBERS)}. Without a name: all of them."
+            f"Nothing here measures {', '.join(unknown)}. There are: {', '.join(known)}. "
+            f"Without a name: all but {', '.join(ON_REQUEST)}."
         )
-    chosen = [name for name in NUMBERS if name in asked] or list(NUMBERS)
+    chosen = [name for name in known if name in asked] or list(NUMBERS)
     console = Console()
-    rows: list[Row] = []
+    taken: dict[str, Measured] = {}
     for name in chosen:
         with console.status(f"Measuring {name} …"):
             begun = time.monotonic()
-            found: list[Row] = importlib.import_module(f"bench.{name}").measure()
+            rows: list[Row] = importlib.import_module(f"bench.{name}").measure()
         console.print(f"[dim]{name}: {time.monotonic() - begun:.0f} s[/dim]")
-        rows.extend(found)
-    console.print(_table(rows))
-    _keep(rows, whole=len(chosen) == len(NUMBERS))
+        taken[name] = Measured(commit=_commit(), date=time.strftime("%Y-%m-%d"), machine=_machine(), rows=rows)
+    console.print(_table([row for measured in taken.values() for row in measured.rows]))
+    _keep(taken, known)
 
 
 def _table(rows: list[Row]) -> Table:
@@ -71,28 +74,35 @@ def _ratio(row: Row) -> str:
     return "" if row.ratio is None else f"{row.ratio:.2f}"
 
 
-def _keep(rows: list[Row], whole: bool) -> None:
+def _commit() -> str:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, cwd=RESULTS, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def _keep(taken: dict[str, Measured], order: tuple[str, ...]) -> None:
+    """The latest figures of each number, whenever it was measured: one that is measured alone renews its rows alone."""
     RESULTS.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=RESULTS, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    record = {"commit": commit, "date": time.strftime("%Y-%m-%d"), "machine": machine, "rows": rows}
-    name = "latest.json" if whole else "partial.json"
-    (RESULTS / name).write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-    if whole:
-        lines = [
-            f"Measured {record['date']} at {commit} on {machine}.",
-            "",
-            "| what | measured | floor | ratio | goal | |",
-            "|---|---|---|--:|---|---|",
-            *(
-                f"| {row.what} | {row.measured} | {row.floor} | {_ratio(row)} | {row.goal} | "
-                f"{'' if row.met is None else 'reached' if row.met else 'missed'} |"
-                for row in rows
-            ),
-        ]
-        (RESULTS / "latest.md").write_text("\n".join(lines) + "\n")
+    file = RESULTS / "latest.json"
+    before = msgspec.json.decode(file.read_bytes(), type=dict[str, Measured]) if file.exists() else {}
+    latest = {name: (before | taken)[name] for name in order if name in before or name in taken}
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(latest)) + b"\n")
+    lines = [
+        "| what | measured | floor | ratio | goal | | when |",
+        "|---|---|---|--:|---|---|---|",
+        *(
+            f"| {row.what} | {row.measured} | {row.floor} | {_ratio(row)} | {row.goal} | "
+            f"{'' if row.met is None else 'reached' if row.met else 'missed'} | {measured.date}, {measured.commit} |"
+            for measured in latest.values()
+            for row in measured.rows
+        ),
+        "",
+        *(f"{machine}." for machine in dict.fromkeys(measured.machine for measured in latest.values())),
+    ]
+    (RESULTS / "latest.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,15 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True):
     met: bool | None = None
 
 
+class Measured(Struct, frozen=True, kw_only=True):
+    """The rows that one run of a benchmark gave, and where and when it ran."""
+
+    commit: str
+    date: str
+    machine: str
+    rows: list[Row]
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Values of one kind, in the order of their size."""
