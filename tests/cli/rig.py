@@ -6,7 +6,6 @@ scenario is a message; the programs differ only in what their tools are called.
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import Any, cast
 import pytest
 
 from palaver.backends.base import Backend
-from palaver.context.handover import CLOSING, OPENING
 from palaver.schema.content import Content
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
@@ -24,6 +22,7 @@ from palaver.schema.view import Request, TextBlock, ToolBlock
 from palaver.tools.ask_user import AskUser
 from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, ScriptedProvider, scripted_provider
+from tests.provider.obedient import RECORD
 from tests.provider.turn import MemoryTurn, drive
 
 START_S = 90.0
@@ -32,8 +31,6 @@ START_S = 90.0
 OWN_QUESTION = {"questions": [{"question": "Which tide?", "options": [{"label": "Ebb"}, {"label": "Flow"}]}]}
 """Through our own tool, for programs whose models have none to ask a person with."""
 ASKING = Toolbox(tools={"ask_user": AskUser()})
-
-RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@
 
 Several tools in a row are one batch of calls. A line `---` ends a step: what follows it is done after the results of the
 calls before it have come. When nothing is left to do it reports the results, and without any order it repeats what was
-said. Both begin with fixed words ("Results:", "You said:") that a test can look for.
+said. Both begin with fixed words ("Results:", "You said:") that a test can look for. The record that a program is given of what
+was said elsewhere holds no orders: they were carried out then.
 """
 
 import re
@@ -25,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.context.handover import CLOSING, OPENING
 from tests.provider.script import Answer, Block, Call, Cut, Fault, Gate, Hang, Say, Status, Think
 from tests.provider.wire import Asked
 
@@ -55,13 +57,14 @@ def answer() -> int:
 """
 
 _ORDER = re.compile(r"![a-z]+ .*$", re.MULTILINE)
+RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
 
 RESULT_CHARS = 400
 """Of each result in the final report: enough to recognise it."""
 
 
 def obey(asked: Asked) -> Answer:
-    steps = [step.strip() for step in asked.text.split("\n---\n")]
+    steps = [step.strip() for step in RECORD.sub("", asked.text).split("\n---\n")]
     orders = (
         [line for line in steps[asked.steps].splitlines() if line.startswith("!")] if asked.steps < len(steps) else []
     )
