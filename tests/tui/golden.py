@@ -12,8 +12,9 @@ from palaver.schema.events import Event, decode_event
 from palaver.schema.view import State
 from palaver.tui.drawing import Drawing, gap_before, heads_answer
 from palaver.tui.rowbook import RowBook
-from palaver.tui.rows import Row
+from palaver.tui.rows import Row, WorkRow
 from palaver.tui.theme import DARK
+from palaver.tui.work import unfolded
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))
@@ -47,11 +48,16 @@ def drawing() -> Drawing:
 
 def text_of(rows: Sequence[Row], drawn: Drawing, opened: frozenset[str] = frozenset()) -> list[str]:
     """All lines of a transcript, whether they are in sight or not."""
+
+    def is_open(row: Row) -> bool:
+        return row.key in opened or (isinstance(row, WorkRow) and row.is_live)
+
     lines: list[str] = []
+    rows, _ = unfolded(rows, is_open)
     for place, row in enumerate(rows):
         previous = rows[place - 1] if place else None
         lines += [""] * gap_before(previous, row)
-        drawn_lines = drawn.draw(row, is_open=row.key in opened, heads=heads_answer(previous, row))
+        drawn_lines = drawn.draw(row, is_open=is_open(row), heads=heads_answer(previous, row))
         lines += ["".join(segment.text for segment in line).rstrip() for line in drawn_lines]
     return lines
 

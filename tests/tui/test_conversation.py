@@ -92,7 +92,7 @@ async def test_approval_is_given_by_keyboard(served: Served) -> None:
         await terminal.press("alt+1")
         await terminal.until_shown("Allowed once · by you")
         await terminal.until_shown("It ran.")
-        await terminal.until_shown("Ran make horn")
+        await terminal.until_shown("▸ Ran 1 command · 1 tool call")
 
 
 async def test_denial_is_given_by_the_key_every_terminal_sends(served: Served) -> None:
@@ -200,14 +200,18 @@ async def test_exploring_is_one_line_and_a_failure_in_it_is_seen(served: Served)
         terminal.transcript.focus()
         await terminal.press("k", "k", "o")
         await terminal.until_shown("Searched tide · 1 match")
+        # Each call of it is a row of its own, which opens too.
+        await terminal.press("j", "o")
+        await terminal.until_shown('"path": "a.py"')
 
 
 async def test_tool_row_opens_and_closes_by_keyboard(served: Served) -> None:
     conversation = await served.create(message="make")
     async with opened(served, conversation) as terminal:
-        await terminal.until_shown("Ran make")
+        await terminal.until_shown("▸ Ran 1 command · 1 tool call")
+        assert not terminal.shows("Ran make")
         terminal.transcript.focus()
-        await terminal.press("k", "o")
+        await terminal.press("k", "o", "j", "j", "o")
         await terminal.until_shown("red ⟨OSC 0⟩end")
         await terminal.press("o")
         await terminal.until_gone("red ⟨OSC 0⟩end")

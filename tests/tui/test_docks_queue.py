@@ -1,6 +1,7 @@
 """The queue, the plan under way, what the turn does and how the connection stands: said in words, changed by keys."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from textual.widgets import Static
 from palaver.schema.base import Origin, Usage
 from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import plain_text
-from palaver.schema.view import Message, Plan, PlanItem, Retry, State, TextBlock, ToolBlock, TurnSummary
+from palaver.schema.view import Message, Plan, PlanItem, Retry, State, TextBlock, ToolBlock, ToolStatus, TurnSummary
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ActivityLine
 from palaver.tui.docks.keyline import KeyLine
@@ -410,6 +411,27 @@ async def test_the_activity_is_said_in_words_and_time() -> None:
         spent = replace(TURN, usage=Usage(input_tokens=12_400, output_tokens=830), cost_usd=0.02)
         app.show(state_with(messages=(message,), turn=spent))
         assert activity(app) == "● Writing · 0 s   $0.02 · Tokens: 12.4k in, 830 out"
+
+
+async def test_the_activity_names_the_call_that_runs_and_not_the_next_one() -> None:
+    def call(index: int, status: ToolStatus, **fields: Any) -> ToolBlock:
+        given = {"command": f"sleep {index}"}
+        return ToolBlock(index=index, call=f"c-{index}", name="shell", status=status, input=given, **fields)
+
+    def calling(*calls: ToolBlock) -> State:
+        message = Message(id="m-2", role="assistant", seq=3, updated_seq=4, ts=NOW_MS, turn="turn-1", blocks=calls)
+        return state_with(messages=(message,))
+
+    app = DockApp()
+    async with app.run_test():
+        app.show(calling(call(40, "running", started_at=NOW_MS), call(41, "called"), call(42, "called")))
+        assert activity(app).startswith("● Running sleep 40")
+        # Of several that run at once, the one that started last.
+        running = [call(at, "running", started_at=NOW_MS - at) for at in (2, 1, 3)]
+        app.show(calling(*running, call(4, "called")))
+        assert activity(app).startswith("● Running sleep 1")
+        app.show(calling(call(1, "ok"), call(2, "called"), call(3, "called")))
+        assert activity(app).startswith("● Running sleep 2")
 
 
 async def test_the_time_of_a_turn_does_not_count_for_the_next_that_begins_with_the_same() -> None:

@@ -212,7 +212,39 @@ async def test_the_inbox_answers_what_waits_anywhere_and_says_when_nothing_does(
             order = await one(pilot, lambda: app.of(Order))
             assert order.conversation == conversation
             await client.command(order.conversation, order.command)
-            await until(pilot, lambda: "Answered" in app.said() and "Nothing waits for you." in app.said())
+            await until(pilot, lambda: "Allowed once" in app.said() and "Nothing waits for you." in app.said())
+
+
+async def test_the_inbox_says_what_became_of_requests_that_are_over(tmp_path: Path) -> None:
+    script = (Tool("shell", {"command": "make all"}, asks=True), Say("Done."))
+    async with serving(tmp_path / "data", script) as server, Client.connect(server.url, server.token) as client:
+        missed = await server.create(title="Slept", params={"request_timeout_s": 0.05})
+        await server.send(missed, "go")
+        await server.settled(missed)
+        denied = await server.create(title="Awake")
+        await server.send(denied, "go")
+        async with server.events(denied, after=0) as events:
+            asked = [event async for event in events.until(lambda event: event["type"] == "request.opened")][-1]
+        await server.command(denied, type="resolve_request", request=asked["request"], verdict="deny")
+        await server.settled(denied)
+        stopped = await server.create(title="Stopped")
+        await server.send(stopped, "go")
+        async with server.events(stopped, after=0) as events:
+            [event async for event in events.until(lambda event: event["type"] == "request.opened")]
+        await server.command(stopped, type="interrupt")
+        await server.settled(stopped)
+        sheet = WaitingInbox(client, SystemClock())
+        app = ScreenApp(sheet)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: "Expired without an answer" in app.said())
+            became = [line.strip() for line in app.said().splitlines() if " · now" in line]
+            assert became == [
+                "Withdrawn · Stopped · now",
+                "Denied · answered elsewhere · Awake · now",
+                "Missed · Expired without an answer · Slept · now",
+            ]
+            await pilot.press("end", "o")
+            await reads(pilot, lambda: [opened.conversation for opened in app.of(OpenConversation)], [missed])
 
 
 async def test_the_inbox_opens_the_conversation_of_a_request(tmp_path: Path) -> None:

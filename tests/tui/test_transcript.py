@@ -65,7 +65,10 @@ async def test_what_is_left_out_in_the_middle_is_read_in_full(served: Served) ->
     conversation = await served.create(message="long")
     async with opened(served, conversation) as terminal:
         await terminal.until_shown("Done.")
-        assert await read_in_full(terminal, "k", "k", "w") == [f"line {number} red" for number in range(2_000)]
+        await terminal.until_shown("▸ Ran 1 command")
+        assert await read_in_full(terminal, "k", "k", "o", "j", "w") == [
+            f"line {number} red" for number in range(2_000)
+        ]
         await terminal.until_shown("2,000 lines")
 
 

@@ -72,6 +72,26 @@ def _question(number: int, question: Question, request: Request) -> Iterator[str
         yield f"    {place}) {one_line(option.label)}{about}"
 
 
+def became(request: Request) -> str:
+    """How a request ended, and by whom."""
+    resolution = request.resolution
+    match request.status:
+        case "open":
+            return "open"
+        case "expired":
+            return "missed: it expired without an answer"
+        case "cancelled":
+            return "withdrawn"
+        case "superseded":
+            return "given up for a newer message"
+        case "answered":
+            verdict = {"allow": "allowed", "deny": "denied"}.get((resolution and resolution.verdict) or "", "answered")
+            by = resolution.by if resolution else None
+            return f"{verdict} by {one_line(by.user, 60)}" if by and by.user else verdict
+        case _:
+            assert_never(request.status)
+
+
 def how_to_answer(request: Request, ids: Sequence[str] = ()) -> str:
     """The command that answers it."""
     begin = f"palaver requests answer {short(request.id, ids)}"

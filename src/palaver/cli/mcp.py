@@ -18,12 +18,17 @@ EXAMPLES = ("palaver mcp --as human --session 0199c3f2-5e0a-7c31-8f21-9d1f3f9c2a
 
 def mcp(
     side: Annotated[Literal["human", "assistant"], typer.Option("--as", help="Whose tools: a person's or an agent's.")],
-    session: Annotated[str, typer.Option(help="The conversation's id.", autocompletion=conversations)],
+    session: Annotated[
+        str | None,
+        typer.Option(
+            help="The conversation's id; without one it is the server's default inbox.", autocompletion=conversations
+        ),
+    ] = None,
     data: options.Data = None,
     url: options.Url = None,
     token: options.Token = None,
 ) -> None:
-    """Speak MCP on standard input and output: the inbox of one conversation. PALAVER_TOKEN holds a token of your own."""
+    """Speak MCP on standard input and output: the inbox of a conversation. PALAVER_TOKEN holds a token of your own."""
     import asyncio
 
     try:

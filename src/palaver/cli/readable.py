@@ -25,7 +25,7 @@ OUTCOMES = {
     "ok": "",
     "error": "failed",
     "denied": "denied",
-    "interrupted": "interrupted",
+    "interrupted": "⚠ interrupted",
 }
 STATUSES = {
     "idle": "idle",
@@ -111,10 +111,20 @@ def short_input(value: object, limit: int = INPUT_CHARS) -> str:
     return one_line(" ".join(words.split()), limit)
 
 
+def said(text: str) -> str:
+    """A finished text of an agent: a structured answer (a plan, questions) written out, all else as it is."""
+    if text.lstrip().startswith("{"):
+        from palaver.core.special_blocks import markdown, parse
+
+        special = parse(text)
+        text = text if special is None else markdown(special)
+    return prose(text)
+
+
 def _block(block: Block, full: bool) -> Iterator[Line]:
     match block:
         case TextBlock():
-            yield Line(prose(block.text).strip("\n"))
+            yield Line(said(block.text).strip("\n"))
         case ThinkingBlock():
             if full:
                 yield Line(prose(block.text).strip("\n") or "(hidden thoughts)", "dim")
@@ -135,9 +145,12 @@ def _tool(block: ToolBlock, full: bool) -> Iterator[Line]:
         outcome = f"{outcome}: {one_line(block.error.message)}"
     elif block.status == "ok" and block.output:
         outcome = counted(block.total_lines or len(block.output.splitlines()), "line")
-    bad = block.status in ("error", "denied", "interrupted")
-    yield Line(tool_line(block.name, block.input, outcome), "red" if bad else "dim")
+    if block.truncated:
+        outcome = " · ".join(filter(None, (outcome, "⚠ truncated")))
+    styles: dict[str, Style] = {"error": "red", "denied": "red", "interrupted": "yellow"}
+    yield Line(tool_line(block.name, block.input, outcome), styles.get(block.status, "dim"))
     if not full:
+        yield from _task_summary(block)
         return
     if block.input is not None:
         yield Line(_indented(visible(msgspec.json.format(msgspec.json.encode(block.input)).decode())), "dim")
@@ -148,6 +161,13 @@ def _tool(block: ToolBlock, full: bool) -> Iterator[Line]:
             yield Line(_indented(prose(change.diff).rstrip("\n")))
     if block.truncated:
         yield Line("  (cut; all of it is kept on the server)", "dim")
+
+
+def _task_summary(block: ToolBlock) -> Iterator[Line]:
+    """What an agent said when it finished its task."""
+    given = block.input.get("summary") if isinstance(block.input, dict) else None
+    if block.name == "finish_task" and block.status == "ok" and isinstance(given, str):
+        yield Line(prose(given).strip("\n"))
 
 
 def _ended(ended: TurnSummary) -> Iterator[Line]:

@@ -19,15 +19,24 @@ app.info.invoke_without_command = True
 
 EXAMPLES = (
     "palaver requests",
+    "palaver requests --recent",
     "palaver requests answer last allow",
     'palaver requests answer 3f9c2a1b deny --note "use the other folder"',
     "palaver requests answer last --option 2",
 )
 
 
+RECENT = 20
+Recent = Annotated[
+    bool,
+    typer.Option("--recent", help="With those that were answered, missed or withdrawn last, and what became of them."),
+]
+
+
 @app.callback(invoke_without_command=True)
 def requests(
     ctx: typer.Context,
+    recent: Recent = False,
     json: options.Json = False,
     data: options.Data = None,
     url: options.Url = None,
@@ -35,22 +44,26 @@ def requests(
 ) -> None:
     """Show what waits for a person, and answer it."""
     if ctx.invoked_subcommand is None:
-        list_requests(json=json, data=data, url=url, token=token)
+        list_requests(recent=recent, json=json, data=data, url=url, token=token)
 
 
 @app.command("list")
 def list_requests(
-    json: options.Json = False, data: options.Data = None, url: options.Url = None, token: options.Token = None
+    recent: Recent = False,
+    json: options.Json = False,
+    data: options.Data = None,
+    url: options.Url = None,
+    token: options.Token = None,
 ) -> None:
     """Show all that waits, the oldest first."""
     from palaver.cli.output import note, print_json
 
-    async def fetch(client: "Client") -> "list[WaitingRequest]":
-        return await client.requests()
+    async def fetch(client: "Client") -> "tuple[list[WaitingRequest], list[WaitingRequest]]":
+        return await client.requests(), await client.recent_requests(RECENT) if recent else []
 
-    waiting = run(Server(data, url, token), fetch)
+    waiting, over = run(Server(data, url, token), fetch)
     if json:
-        for one in waiting:
+        for one in (*waiting, *over):
             print_json(one)
         return
     if not waiting:
@@ -59,6 +72,20 @@ def list_requests(
         if place:
             print()
         _print(one, [other.request.id for other in waiting])
+    if over:
+        print("\nrecent:")
+    for one in over:
+        _print_over(one)
+
+
+def _print_over(one: "WaitingRequest") -> None:
+    from palaver.cli.asking import became, headline
+    from palaver.cli.output import when
+    from palaver.client.harmless import one_line
+
+    ended = one.request.resolution.ts if one.request.resolution else one.request.ts
+    title = one_line(one.title, 60) or "(untitled)"
+    print(f"{when(ended)} · {headline(one.request)} · {became(one.request)} · “{title}” ({one.conversation})")
 
 
 def _print(one: "WaitingRequest", ids: list[str]) -> None:

@@ -98,6 +98,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
     providers: dict[str, ProviderTable] = {}
     full_enabled: bool = False
     trajectories: bool = True
+    sessions_file: bool = False
     policy: tuple[PolicyRule, ...] = ()
 
 
@@ -135,6 +136,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
         rules=tuple(rule.rule() for rule in file.policy),
         full_enabled=file.full_enabled or is_set(environment, "PALAVER_FULL_ENABLED"),
         trajectories=file.trajectories,
+        sessions_file=file.sessions_file,
     )
     check_exposure(config, flags.allow_remote or is_set(environment, "PALAVER_ALLOW_REMOTE") or file.allow_remote)
     return config

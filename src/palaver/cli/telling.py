@@ -5,10 +5,10 @@ whatever pieces they come; only the answer of `send` in a pipe is exactly as it 
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from palaver.cli.output import note
-from palaver.cli.readable import tool_line
+from palaver.cli.readable import said, tool_line
 from palaver.client.harmless import Scrubber, one_line, prose
 from palaver.schema.events import (
     Event,
@@ -38,14 +38,14 @@ class Teller:
         self._streamed: set[tuple[str, int]] = set()
         self._names: dict[str, str] = {}
         self._scrubber = Scrubber()
+        self._held = ""
         self._scrubs = scrubs
         self._mid_line = False
 
     def tell(self, event: Event) -> None:
         match event:
             case TextDelta():
-                self._streamed.add((event.message, event.block))
-                self._write(self._scrubber.feed(event.text) if self._scrubs else event.text)
+                self._stream(event)
             case TextFinished():
                 self._finish(event)
             case ToolCalled():
@@ -84,6 +84,19 @@ class Teller:
             case _:
                 pass
 
+    def _stream(self, event: TextDelta) -> None:
+        begins = (event.message, event.block) not in self._streamed
+        self._streamed.add((event.message, event.block))
+        # For a reader a text that may be a structured answer is held back until it is known whether it is one.
+        if self._scrubs and (begins or self._held):
+            self._held += event.text
+            if not self._held.strip() or self._held.lstrip().startswith("{"):
+                return
+            text, self._held = self._held, ""
+        else:
+            text = event.text
+        self._write(self._scrubber.feed(text) if self._scrubs else text)
+
     def aside(self, line: str) -> None:
         """A line of its own: not in the middle of the answer."""
         if self._mid_line and sys.stdout.isatty():
@@ -92,18 +105,21 @@ class Teller:
 
     def rest(self) -> None:
         """Nothing more comes for now: a line that was begun is ended."""
+        held, self._held = self._held, ""
+        self._write(prose(held))
         if self._mid_line:
             self._write("\n")
 
-    def missed(self, text: str) -> None:
+    def missed(self, texts: Iterable[str]) -> None:
         """Words that came as a whole, with a snapshot."""
-        self._write((prose(text) if self._scrubs else text) + "\n")
+        self._write("\n".join(said(text) if self._scrubs else text for text in texts) + "\n")
 
     def _finish(self, event: TextFinished) -> None:
         # A compacted replay has no deltas, only the whole text.
-        whole = (event.message, event.block) not in self._streamed
+        whole = (event.message, event.block) not in self._streamed or bool(self._held)
+        self._held = ""
         if whole:
-            self._write(prose(event.text) if self._scrubs else event.text)
+            self._write(said(event.text) if self._scrubs else event.text)
         elif self._scrubs:
             self._write(self._scrubber.finish())
         if self._mid_line:

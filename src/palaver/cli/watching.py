@@ -145,7 +145,7 @@ class _Watched:
             print_json(state)
         else:
             texts = [block.text for one in answer for block in one.blocks if isinstance(block, TextBlock)]
-            self._teller.missed("\n".join(texts))
+            self._teller.missed(texts)
         if state.last_turn.error is not None:
             complain(state.last_turn.error.message)
         match state.last_turn.outcome:

@@ -55,17 +55,27 @@ from palaver.tui.rows import (
     ThinkingRow,
     ToolRow,
     UserRow,
+    WorkRow,
+    special_of,
 )
 from palaver.tui.safe import one_line, visible
+from palaver.tui.special import special_lines
+from palaver.tui.work_summary import summary_of
 
 THINKING_LINES = 3
 """The latest of what is being thought, while it is."""
 
+PULSE = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""The mark of what is under way, as it turns; lines are drawn with the first."""
+TEXT_CURSOR = "▍"
+"""At the end of a text that is being written."""
+
+_PENDING = PULSE[0]
 _SIGNS: dict[ToolStatus, str] = {
-    "input": "○",
-    "called": "○",
+    "input": _PENDING,
+    "called": _PENDING,
     "waiting": "◆",
-    "running": "●",
+    "running": _PENDING,
     "ok": "✓",
     "error": "✗",
     "denied": "⊘",
@@ -98,6 +108,8 @@ class Drawing(Look):
                 return self._tool(row, is_open)
             case GroupRow():
                 return self._group(row, is_open)
+            case WorkRow():
+                return [self._work(row, is_open)]
             case NoteRow():
                 return marks.note(self, row, is_open)
             case SwitchRow():
@@ -178,10 +190,14 @@ class Drawing(Look):
         block = row.block
         if block.status == "streaming":
             growing = self._growing.setdefault(row.key, GrowingText(self.column, self.palette))
-            yield from growing.draw(block.text)
+            yield from self._with_cursor(growing.draw(block.text))
         else:
             self._growing.pop(row.key, None)
-            yield from draw(block.text, self.column, self.palette)
+            special = special_of(block)
+            if special is None:
+                yield from draw(block.text, self.column, self.palette)
+            else:
+                yield from special_lines(self, special, is_open)
         if block.blob is not None:
             yield from faint_lines(row_words.whole_text(words.size(block.blob.size)), self.column, self.palette)
         mark = _mark_of(row)
@@ -191,6 +207,11 @@ class Drawing(Look):
             yield [Segment(f"◈ {row_words.cited(len(sources))}", self.ink.faint)]
             for source in sources if is_open else ():
                 yield from beneath(self._source(source), self.palette, self.column)
+
+    def _with_cursor(self, lines: list[Line]) -> list[Line]:
+        cursor = Segment(TEXT_CURSOR, Style(color=self.palette.live))
+        last = lines[-1] if lines else []
+        return [*lines[:-1], [*last, cursor]] if width_of(last) < self.column else [*lines, [cursor]]
 
     def _source(self, source: Source) -> Iterator[Line]:
         """Nothing is linked here: the address stands where it can be read."""
@@ -203,7 +224,7 @@ class Drawing(Look):
     def _thinking(self, row: ThinkingRow, is_open: bool) -> Iterator[Line]:
         block = row.block
         if block.status == "streaming":
-            yield [Segment("● ", Style(color=self.palette.live)), Segment(row_words.THINKING, self.ink.soft)]
+            yield [Segment(f"{_PENDING} ", Style(color=self.palette.live)), Segment(row_words.THINKING, self.ink.soft)]
             # Only the end of it is looked at while it comes in.
             lines = wrap_plain(block.text[-THINKING_LINES * 240 :].strip(), self.column - 2, self.ink.faint)
             yield from beneath(lines if is_open else lines[-THINKING_LINES:], self.palette, self.column)
@@ -231,6 +252,8 @@ class Drawing(Look):
             yield from beneath(lines, self.palette, self.column)
         elif block.status == "running" and block.output:
             yield from beneath(tail_of(block, inner, self.palette), self.palette, self.column)
+        elif summary := _task_summary(block):
+            yield from beneath(draw(summary, inner, self.palette), self.palette, self.column)
 
     def _tool_line(self, row: ToolRow) -> Line:
         block = row.block
@@ -243,17 +266,19 @@ class Drawing(Look):
         aside = one_line(row.child.task) if row.child else ""
         # A long reason gives way before the thing it is about; both are whole when the row is opened.
         result = cut(result, max(self.column // 3, self.column - len(verb) - cell_len(said) - 6))
-        room = self.column - 2 - len(verb) - (len(result) + 3 if result else 0)
-        object_style = Style(color=self.palette.ink)
+        end: Line = [Segment(f" · {result}", self._result_style(status))] if result else []
+        if block.truncated:
+            end.append(Segment(f" · {row_words.TRUNCATED}", Style(color=self.palette.wait)))
+        room = self.column - 2 - len(verb) - width_of(end)
+        # Words between agents have a colour of their own.
+        object_style = Style(color=self.palette.gold if row.exchange is not None else self.palette.ink)
         line = [sign, Segment(verb, self.ink.soft)]
         if said:
             line.append(Segment(f" {cut(said, max(8, room - 1))}", object_style))
         if aside:
-            left = self.column - width_of(line) - (len(result) + 3 if result else 0) - 3
+            left = self.column - width_of(line) - width_of(end) - 3
             line.append(Segment(f" · {cut(aside, max(0, left))}" if left > 8 else "", self.ink.faint))
-        if result:
-            line.append(Segment(f" · {result}", self._result_style(status)))
-        return cropped(line, self.column)
+        return cropped([*line, *end], self.column)
 
     def _result(self, row: ToolRow) -> str:
         child, exchange = row.child, row.exchange
@@ -272,16 +297,16 @@ class Drawing(Look):
     def _sign_style(self, status: ToolStatus) -> Style:
         palette = self.palette
         colours: dict[ToolStatus, str] = {
-            "input": palette.live,
-            "called": palette.live,
+            "input": palette.ink_faint,
+            "called": palette.ink_faint,
             "waiting": palette.wait,
-            "running": palette.live,
+            "running": palette.ink_faint,
             "ok": palette.good,
             "error": palette.bad,
             "denied": palette.bad,
             "interrupted": palette.wait,
         }
-        return Style(color=colours[status], bold=status in ("waiting", "running") or None)
+        return Style(color=colours[status], bold=status == "waiting" or None)
 
     def _result_style(self, status: ToolStatus) -> Style:
         if status in ("error", "denied"):
@@ -291,19 +316,30 @@ class Drawing(Look):
     def _group(self, row: GroupRow, is_open: bool) -> Iterator[Line]:
         blocks = [tool.block for tool in row.tools]
         is_live = any(block.status in OPEN_TOOL for block in blocks)
-        sign = "●" if is_live else "✓"
-        colour = self.palette.live if is_live else self.palette.good
+        was_cut = any(block.status == "interrupted" for block in blocks)
+        sign = _PENDING if is_live else "◇" if was_cut else "✓"
+        colour = self.palette.ink_faint if is_live else self.palette.wait if was_cut else self.palette.good
         line = [Segment(f"{sign} ", Style(color=colour)), Segment(_explored(blocks, is_live), self.ink.soft)]
         failed = sum(block.status in ("error", "denied") for block in blocks)
         if failed:
             line.append(Segment(f" · {words.Tool.failures(failed)}", Style(color=self.palette.bad)))
         yield cropped(line, self.column)
-        for member in row.members:
-            # A failure is never hidden, nor what waits for the reader.
-            troubled = isinstance(member, ToolRow) and member.block.status in ("error", "denied", "waiting")
-            if is_open or troubled:
-                lines = self._tool(member, False) if isinstance(member, ToolRow) else self._thinking(member, False)
-                yield from beneath(lines, self.palette, self.column)
+        for tool in () if is_open else row.tools:
+            # A failure is never hidden, nor what waits for the reader. In an open group it stands among the others.
+            if tool.block.status in ("error", "denied", "waiting", "interrupted"):
+                yield from beneath(self._tool(tool, False), self.palette, self.column)
+
+    def _work(self, row: WorkRow, is_open: bool) -> Line:
+        summary, palette = summary_of(row), self.palette
+        colours = {"bad": palette.bad, "wait": palette.wait, "faint": palette.ink_faint}
+        sign = _PENDING if row.is_live else "▾" if is_open else "▸"
+        statuses = {call.status for call in row.calls}
+        waits = row.is_live and "waiting" in statuses and "running" not in statuses
+        mark = Segment("◆ ", Style(color=palette.wait, bold=True)) if waits else Segment(f"{sign} ", self.ink.faint)
+        end: Line = [Segment(f" · {said}", Style(color=colours[tone])) for said, tone in summary.trouble]
+        end.append(Segment(f" · {summary.size}", self.ink.faint))
+        done = Segment(cut(summary.done, max(8, self.column - 2 - width_of(end))), self.ink.soft)
+        return cropped([mark, done, *end], self.column)
 
     def _changes(self, row: ChangesRow, is_open: bool) -> Iterator[Line]:
         files = by_file(row.changes)
@@ -330,6 +366,12 @@ class Drawing(Look):
         if removed:
             line.append(Segment(f" {words.Tool.stat(0, removed)}", Style(color=self.palette.bad)))
         return line
+
+
+def _task_summary(block: ToolBlock) -> str | None:
+    """What an agent said when it finished its task."""
+    is_done = block.status == "ok" and kind_of(block.name) == "finish"
+    return argument(block.input, "summary") if is_done else None
 
 
 def _mark_of(row: TextRow) -> str:
@@ -360,7 +402,7 @@ def gap_before(previous: Row | None, row: Row) -> int:
     """Empty lines above a row: calls stand together, everything else has air."""
     if previous is None:
         return 0
-    compact = (ToolRow, GroupRow, ThinkingRow)
+    compact = (ToolRow, GroupRow, ThinkingRow, WorkRow)
     return 0 if isinstance(row, compact) and isinstance(previous, compact) else 1
 
 

@@ -14,11 +14,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from palaver.tui.canvas import RULE
 from palaver.tui.drawing import Drawing, gap_before, heads_answer
 from palaver.tui.heights import common, guessed_lines
 from palaver.tui.markdown import Line
 from palaver.tui.people import People
-from palaver.tui.rows import Row
+from palaver.tui.rows import Row, WorkRow
 from palaver.tui.theme import DARK, Palette
 
 GUTTER = 2
@@ -33,6 +34,7 @@ class _Drawn:
     row: Row
     is_open: bool
     heads: bool
+    is_inner: bool
     lines: list[Line]
     strips: list[Strip]
 
@@ -40,7 +42,11 @@ class _Drawn:
 class DrawnRows:
     def __init__(self) -> None:
         self.rows: Sequence[Row] = ()
+        self.inner: frozenset[str] = frozenset()
+        """Rows that stand below one that was opened."""
         self.opened: set[str] = set()
+        self.closed: set[str] = set()
+        """Folds that would be open while their work goes on."""
         self.tops: list[int] = [0]
         self._heights: list[int] = []
         self._is_measured: list[bool] = []
@@ -48,6 +54,7 @@ class DrawnRows:
         self._drawing = Drawing(80, DARK, 0)
         self._room = 0
         self.base = Style.null()
+        self._inner_gutter = Segment(RULE)
 
     # -- what it is drawn for
 
@@ -63,6 +70,7 @@ class DrawnRows:
         self._room = width
         self._drawing = Drawing(max(20, width - GUTTER - MARGIN), palette, self._drawing.now_ms, people)
         self.base = Style(color=palette.ink, bgcolor=palette.paper)
+        self._inner_gutter = Segment(RULE, Style(color=palette.line_strong))
         self._drawn.clear()
         self._heights, self._is_measured = [], []
         self._estimate()
@@ -71,14 +79,31 @@ class DrawnRows:
         self._drawing.now_ms = now_ms
 
     def clear(self) -> None:
-        self.rows = ()
+        self.rows, self.inner = (), frozenset()
         self.opened.clear()
+        self.closed.clear()
         self._drawn.clear()
         self._heights, self._is_measured, self.tops = [], [], [0]
 
-    def replace(self, rows: Sequence[Row]) -> int:
-        """The first line that may be another one now."""
+    def is_open(self, row: Row) -> bool:
+        if row.key in self.opened:
+            return True
+        return isinstance(row, WorkRow) and row.is_live and row.key not in self.closed
+
+    def toggle(self, row: Row) -> None:
+        if self.is_open(row):
+            self.opened.discard(row.key)
+            self.closed.add(row.key)
+        else:
+            self.opened.add(row.key)
+            self.closed.discard(row.key)
+
+    def replace(self, rows: Sequence[Row], inner: frozenset[str] = frozenset()) -> int:
+        """The first line that may be another one now. `inner`: those of them that stand below one that was opened."""
         same = common(self.rows, rows)
+        if inner != self.inner:
+            same = min(same, _first_of(inner ^ self.inner, rows))
+            self.inner = inner
         goes_on = same < len(rows) and same < len(self.rows) and rows[same].key == self.rows[same].key
         before = self._drawn.get(rows[same].key) if goes_on else None
         self.rows = rows
@@ -153,7 +178,7 @@ class DrawnRows:
             row = rows[place]
             gap, heads = gap_before(previous, row), heads_answer(previous, row)
             known = self._drawn.get(row.key)
-            is_known = known is not None and known.row is row and known.heads == heads
+            is_known = known is not None and self._suits(known, row, heads)
             lines = len(known.strips) if known is not None and is_known else heads + guessed_lines(row, column)
             self._heights.append(gap + lines)
             self._is_measured.append(is_known)
@@ -168,25 +193,31 @@ class DrawnRows:
     def strips(self, place: int) -> list[Strip]:
         row = self.rows[place]
         heads = heads_answer(self.rows[place - 1] if place else None, row)
-        is_open = row.key in self.opened
         known = self._drawn.get(row.key)
-        if known is not None and known.row is row and known.heads == heads and known.is_open == is_open:
+        if known is not None and self._suits(known, row, heads):
             self._drawn.move_to_end(row.key)
             return known.strips
+        is_open, is_inner = self.is_open(row), row.key in self.inner
         lines = self._drawing.draw(row, is_open=is_open, heads=heads)
-        before = known or _Drawn(row, is_open, heads, [], [])
+        before = known if known is not None and known.is_inner == is_inner else None
         strips = [
-            before.strips[at] if at < len(before.lines) and before.lines[at] is line else self._strip(line)
+            before.strips[at]
+            if before and at < len(before.lines) and before.lines[at] is line
+            else self._strip(line, is_inner)
             for at, line in enumerate(lines)
         ]
-        self._drawn[row.key] = _Drawn(row, is_open, heads, lines, strips)
+        self._drawn[row.key] = _Drawn(row, is_open, heads, is_inner, lines, strips)
         self._drawn.move_to_end(row.key)
         while len(self._drawn) > KEPT:
             self._drawn.popitem(last=False)
         return strips
 
-    def _strip(self, line: Line) -> Strip:
-        gutter = Segment(" " * GUTTER)
+    def _suits(self, known: _Drawn, row: Row, heads: bool) -> bool:
+        is_same = known.row is row and known.heads == heads
+        return is_same and known.is_open == self.is_open(row) and known.is_inner == (row.key in self.inner)
+
+    def _strip(self, line: Line, is_inner: bool) -> Strip:
+        gutter = self._inner_gutter if is_inner else Segment(" " * GUTTER)
         styled = Segment.apply_style([gutter, *line], self.base)
         return Strip(styled).simplify().adjust_cell_length(self._room, self.base)
 
@@ -198,3 +229,7 @@ class DrawnRows:
         strips = self.strips(place)
         number = y - self.tops[place] - self.gap(place)
         return (self.rows[place], strips[number]) if 0 <= number < len(strips) else None
+
+
+def _first_of(keys: frozenset[str], rows: Sequence[Row]) -> int:
+    return next((place for place, row in enumerate(rows) if row.key in keys), len(rows))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from palaver.tui.look import LONG_LINES
-from palaver.tui.rows import ChangesRow, ErrorRow, GroupRow, Row, TextRow, UserRow
+from palaver.tui.rows import ChangesRow, ErrorRow, GroupRow, Row, TextRow, UserRow, WorkRow
 
 
 def common(one: Sequence[Row], other: Sequence[Row]) -> int:
@@ -19,7 +19,9 @@ def common(one: Sequence[Row], other: Sequence[Row]) -> int:
 def belongs(row: Row, message: str) -> bool:
     """Whether a row shows something of a message; it may be folded into a group."""
     if isinstance(row, GroupRow):
-        return any(member.message_id == message for member in row.members)
+        return any(belongs(member, message) for member in row.members)
+    if isinstance(row, WorkRow):
+        return any(belongs(member, message) for member in row.hidden)
     return row.key == message or row.key.startswith(f"{message}:")
 
 

@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.constants import TEXTUAL_ANIMATIONS
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -21,6 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from palaver.tui.docks.keyline import Key
+from palaver.tui.drawing import PULSE
 from palaver.tui.drawn import DrawnRows
 from palaver.tui.found import NOTHING, LookedFor, marked, pattern_of
 from palaver.tui.heights import belongs
@@ -32,6 +34,7 @@ from palaver.tui.rows import (
     CompressedRow,
     EdgeRow,
     ErrorRow,
+    Fold,
     GroupRow,
     NoteRow,
     Row,
@@ -39,17 +42,36 @@ from palaver.tui.rows import (
     ThinkingRow,
     ToolRow,
     UserRow,
+    WorkRow,
+    special_of,
     text_of,
 )
+from palaver.tui.special import is_openable
 from palaver.tui.theme import Palette, palette_of
+from palaver.tui.turning import is_turning, turned
 from palaver.tui.words_docks import Regions
+from palaver.tui.work import unfolded
 
 Wish = Literal["copy", "whole", "edit"]
 
 OLDER_WITHIN_SCREENS = 2
 """Older messages are asked for before the reader reaches the end of what is at hand."""
 
-_OPENABLE = (UserRow, ToolRow, GroupRow, ThinkingRow, NoteRow, AttemptRow, CompressedRow, ChangesRow, ErrorRow)
+PULSE_S = 0.15
+"""How long one picture of the turning mark stands."""
+
+_OPENABLE = (
+    UserRow,
+    ToolRow,
+    GroupRow,
+    WorkRow,
+    ThinkingRow,
+    NoteRow,
+    AttemptRow,
+    CompressedRow,
+    ChangesRow,
+    ErrorRow,
+)
 _PASSED_OVER = (EdgeRow,)
 
 
@@ -117,16 +139,23 @@ class Transcript(ScrollView, can_focus=True):
         self.following = True
         self.new_count = 0
         self._drawn = DrawnRows()
+        self._given: Sequence[Row] = ()
+        self._live: frozenset[str] = frozenset()
+        self._pulse = 0
         self._people = People()
         self._cursor: str | None = None
         self._is_placing = False
         self._notice = ""
         self._found = NOTHING
 
+    def on_mount(self) -> None:
+        self.set_interval(PULSE_S, self._turn_marks)
+
     # -- what is shown
 
     @property
     def rows(self) -> Sequence[Row]:
+        """Those on the screen or above and below it: an open fold is followed by its members."""
         return self._drawn.rows
 
     def show(self, rows: Sequence[Row], *, now_ms: int, people: People, is_older: bool = False) -> None:
@@ -135,19 +164,38 @@ class Transcript(ScrollView, can_focus=True):
         self._people = people
         anchor = self._anchor()
         is_fresh = self._draw_for_this_screen()
-        if rows is self.rows and not is_fresh:
+        if rows is self._given and not is_fresh:
             return
-        fresh = 0 if is_older else max(0, len(rows) - len(self.rows))
-        changed_from = self._drawn.replace(rows)
+        before = len(self.rows)
+        self._given = rows
+        self._keep_open_what_is_read()
+        changed_from = self._unfold()
+        fresh = 0 if is_older else max(0, len(self.rows) - before)
         self._settle(anchor, 0 if is_fresh else changed_from)
         if fresh and not self.following:
             self.new_count += fresh
             self.refresh()
             self.post_message(self.Moved(following=False, new_count=self.new_count))
 
+    def _unfold(self) -> int:
+        """The first line that may be another one now."""
+        return self._drawn.replace(*unfolded(self._given, self._drawn.is_open))
+
+    def _keep_open_what_is_read(self) -> None:
+        """Work that is over closes only in front of a reader who follows the end and has chosen nothing in it."""
+        live = frozenset(row.key for row in self._given if isinstance(row, WorkRow) and row.is_live)
+        ended = self._live - live
+        self._live = live
+        for row in self._given if ended else ():
+            if isinstance(row, WorkRow) and row.key in ended and row.key not in self._drawn.closed:
+                is_chosen = self._cursor in unfolded((row,), lambda _: True)[1]
+                if is_chosen or not self.following:
+                    self._drawn.opened.add(row.key)
+
     def open_another(self, notice: str = "") -> None:
         """Forget what belongs to the conversation that was shown; say this until there are rows."""
         self._notice = notice
+        self._given, self._live = (), frozenset()
         self._cursor, self.following, self.new_count = None, True, 0
         self._found = NOTHING
         self._drawn.clear()
@@ -166,12 +214,12 @@ class Transcript(ScrollView, can_focus=True):
 
     def go_to_message(self, message: str, looked_for: str = "") -> bool:
         """Whether it is at hand. What was looked for is marked there, and a row that hides it is opened."""
-        rows = [row for row in self.rows if belongs(row, message)]
-        if not rows:
-            return False
         self._found = LookedFor(message, pattern_of(looked_for))
-        row = next((row for row in rows if self._found.is_in(text_of(row))), rows[0])
-        if self._found.pattern and isinstance(row, ToolRow | ThinkingRow | GroupRow | NoteRow):
+        row = self._find(message)
+        if row is None:
+            self._found = NOTHING
+            return False
+        if self._found.pattern and isinstance(row, ToolRow | ThinkingRow | NoteRow):
             self._drawn.opened.add(row.key)
             self._drawn.forget_height(self.rows.index(row))
         self.following = False
@@ -179,6 +227,22 @@ class Transcript(ScrollView, can_focus=True):
         self._settle((row.key, 0))
         self.post_message(self.Moved(following=False, new_count=self.new_count))
         return True
+
+    def _find(self, message: str) -> Row | None:
+        """The row of a message that holds what was looked for, else its first one in sight. Folds around it are opened."""
+        rows: Sequence[Row] = [row for row in self.rows if belongs(row, message)]
+        while rows:
+            # What is in sight comes before what would have to be opened.
+            rows = sorted(rows, key=lambda row: isinstance(row, Fold))
+            row = next((row for row in rows if self._found.is_in(text_of(row))), rows[0])
+            if not isinstance(row, Fold):
+                return row
+            self._drawn.opened.add(row.key)
+            self._drawn.closed.discard(row.key)
+            below = row.members if isinstance(row, GroupRow) else row.hidden
+            rows = [member for member in below if belongs(member, message)]
+            self._unfold()
+        return None
 
     def chosen_row(self) -> Row | None:
         place = self._drawn.place_of(self._cursor)
@@ -350,11 +414,15 @@ class Transcript(ScrollView, can_focus=True):
         if place is None or not _is_openable(self.rows[place]):
             return
         self._cursor = key
-        drawn.opened ^= {key}
+        row = self.rows[place]
         # The line that was opened stays where it is; what it shows grows below it.
         anchor = self._anchor() or (self.rows[drawn.place_at(self.scroll_offset.y)].key, 0)
-        closes_at_end = self.following and key not in drawn.opened
+        drawn.toggle(row)
+        closes_at_end = self.following and not drawn.is_open(row)
         drawn.forget_height(place)
+        self._unfold()
+        if drawn.place_of(anchor[0]) is None:
+            anchor = (key, 0)
         self._settle(None if closes_at_end else anchor)
         self.following = self.scroll_offset.y >= self.max_scroll_y
         self.post_message(self.Moved(following=self.following, new_count=self.new_count))
@@ -412,12 +480,27 @@ class Transcript(ScrollView, can_focus=True):
         if found is None:
             return Strip.blank(width, base)
         row, strip = found
+        if self._pulse and is_turning(strip):
+            strip = turned(strip, self._pulse)
         if self._found.pattern and belongs(row, self._found.message):
             strip = marked(strip, self._found.pattern, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
         if not self.has_focus or row.key != self._cursor:
             return strip
         mark = Segment("▌", base + Style(color=palette.live))
         return Strip([mark, *strip.crop(1)])
+
+    def _turn_marks(self) -> None:
+        """The next picture of the marks in sight; nothing is drawn where none is."""
+        if not self.rows or TEXTUAL_ANIMATIONS == "none":
+            return
+        lines = [y for y in range(self.size.height) if self._is_turning(y)]
+        if lines:
+            self._pulse = (self._pulse + 1) % len(PULSE)
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in lines))
+
+    def _is_turning(self, y: int) -> bool:
+        found = self._drawn.line(self.scroll_offset.y + y)
+        return found is not None and is_turning(found[1])
 
     def _notice_line(self, y: int, width: int, palette: Palette) -> Strip:
         lines = [part for line in self._notice.split("\n") for part in wrap(line, max(1, width - 4)) or [""]]
@@ -429,4 +512,7 @@ class Transcript(ScrollView, can_focus=True):
 
 
 def _is_openable(row: Row) -> bool:
-    return isinstance(row, _OPENABLE) or (isinstance(row, TextRow) and bool(row.block.citations))
+    if isinstance(row, TextRow):
+        special = special_of(row.block)
+        return bool(row.block.citations) or (special is not None and is_openable(special))
+    return isinstance(row, _OPENABLE)

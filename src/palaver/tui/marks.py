@@ -44,7 +44,11 @@ def note(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
     elif heading is None:
         by_role = {"system": row_words.SYSTEM, "summary": row_words.SUMMARY, "plan": row_words.PLAN}
         heading = by_role.get(row.role) or row_words.event(row.event_kind)
-    yield from folded_text(look, visible(heading), row.text, is_open, sign="◦")
+    if row.event_kind == "agent_callback":
+        gold = Style(color=look.palette.gold, bold=True)
+        yield from folded_text(look, visible(heading), row.text, is_open, sign="↩", style=gold)
+    else:
+        yield from folded_text(look, visible(heading), row.text, is_open, sign="◦")
 
 
 def _process(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
@@ -59,10 +63,16 @@ def _process(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
 
 
 def folded_text(
-    look: Look, heading: str, text: str, is_open: bool, sign: str = "◌", summary: str | None = None
+    look: Look,
+    heading: str,
+    text: str,
+    is_open: bool,
+    sign: str = "◌",
+    summary: str | None = None,
+    style: Style | None = None,
 ) -> Iterator[Line]:
     """`summary` stands beside the heading while the text is folded; without one, the text's own beginning."""
-    line = [Segment(f"{sign} {heading}", look.ink.soft)]
+    line = [Segment(f"{sign} {heading}", style or look.ink.soft)]
     if not is_open and (said := summary or text):
         line.append(Segment(f" · {one_line(said)}", look.ink.faint))
     yield cropped(line, look.column)
@@ -89,7 +99,7 @@ def interrupted(look: Look, row: InterruptedRow) -> Iterator[Line]:
     if row.stopped is not None:
         reason = _who_stopped(look, row) if row.stopped == "user" else row_words.STOPPED[row.stopped]
         said = row_words.interrupted(reason, words.clock(row.ts))
-    line = [Segment("◇ ", Style(color=look.palette.wait)), Segment(said, look.ink.soft)]
+    line = [Segment("⚠ ", Style(color=look.palette.wait)), Segment(said, look.ink.soft)]
     if row.is_last and look.people.may_write:
         line.append(Segment(f" · {row_words.CONTINUE}", look.ink.faint))
     yield cropped(line, look.column)

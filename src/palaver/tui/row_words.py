@@ -98,6 +98,7 @@ def thought_for(time: str) -> str:
 
 # -- tools
 
+TRUNCATED = "⚠ Output truncated"
 NO_OUTPUT = "No output."
 NO_OUTPUT_YET = "No output yet."
 WHOLE_OUTPUT = "W: Open the whole output"
@@ -124,6 +125,91 @@ def took(time: str) -> str:
 
 def changed_files(n: int) -> str:
     return f"Changed {count(n, 'file')}"
+
+
+# -- structured answers
+
+TASK = "Task summary"
+REPORT = "Change report"
+
+
+def more_files(n: int) -> str:
+    return f"and {count(n, 'more file')}"
+
+
+# -- the work of a turn
+
+
+class Work:
+    """The work of one turn in a line."""
+
+    WORKING = "Working"
+    WORKED = "Worked"
+    PLANNED = "updated the plan"
+
+    @staticmethod
+    def read(n: int) -> str:
+        return f"read {count(n, 'file')}"
+
+    @staticmethod
+    def edited(n: int) -> str:
+        return f"edited {count(n, 'file')}"
+
+    @staticmethod
+    def ran(n: int) -> str:
+        return f"ran {count(n, 'command')}"
+
+    @staticmethod
+    def searched(n: int) -> str:
+        return "searched once" if n == 1 else f"searched {n} times"
+
+    @staticmethod
+    def listed(n: int) -> str:
+        return f"listed {count(n, 'folder')}"
+
+    @staticmethod
+    def fetched(n: int) -> str:
+        return f"fetched {count(n, 'page')}"
+
+    @staticmethod
+    def asked(n: int) -> str:
+        return f"asked {count(n, 'question')}"
+
+    @staticmethod
+    def delegated(n: int) -> str:
+        return f"delegated {count(n, 'task')}"
+
+    @staticmethod
+    def wrote(n: int) -> str:
+        return f"wrote to {count(n, 'agent')}"
+
+    @staticmethod
+    def others(n: int) -> str:
+        return f"used {count(n, 'other tool')}"
+
+    @staticmethod
+    def calls(n: int) -> str:
+        return count(n, "tool call")
+
+    @staticmethod
+    def failed(n: int) -> str:
+        return f"{n} failed"
+
+    @staticmethod
+    def denied(n: int) -> str:
+        return f"{n} denied"
+
+    @staticmethod
+    def interrupted(n: int) -> str:
+        return f"{n} interrupted"
+
+    @staticmethod
+    def open(n: int) -> str:
+        return f"{n} under way"
+
+    @staticmethod
+    def waiting(n: int) -> str:
+        return "1 waits for you" if n == 1 else f"{n} wait for you"
 
 
 # -- how a turn ended

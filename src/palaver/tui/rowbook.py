@@ -28,6 +28,7 @@ from palaver.tui.rows import (
     compressed_ranges,
 )
 from palaver.tui.spoken import Beside, is_steered
+from palaver.tui.work import WorkFold
 
 SHORTEST_DAY_MS = 22 * 3_600_000
 """Every local day is longer than this; a message this far after midnight needs no calendar."""
@@ -63,6 +64,7 @@ class RowBook:
         self._seen_seq = seen_seq
         self._opened_seq: int | None = None
         self._kept = KeptRows()
+        self._work_fold = WorkFold(self._kept)
         self._state: State | None = None
         self._beside = Beside({}, {}, {})
         self._message_of_call: dict[str, int] = {}
@@ -87,7 +89,8 @@ class RowBook:
             # A run that is open may still grow: only where none is can making begin again.
             self._places.append(None if self._run else self._here())
             self._add(state.messages[at], at)
-        rows = (*self._made, *self._closed(), *self._end(state))
+        flat = (*self._made, *self._closed(), *self._end(state))
+        rows = self._work_fold.fold(flat, state.turn.id if state.turn else None)
         if not is_same(rows, self._last):
             self._last = rows
         return self._last
@@ -190,9 +193,8 @@ class RowBook:
             self._work = _Work(turn, message.seq, message.ts, (*self._work.changes, *fresh))
 
     def _changes(self) -> list[Row]:
-        """One file's change is in its call's own line."""
         work = self._work
-        if len({change.path for change in work.changes}) < 2:
+        if not work.changes:
             return []
         key = f"changes:{work.turn or work.seq}"
         return [self._kept.keep(ChangesRow(key=key, seq=work.seq, ts=work.ts, changes=work.changes))]
@@ -247,6 +249,7 @@ class RowBook:
             seq=first.seq,
             ts=first.ts,
             message_id=first.message_id,
+            turn=members[-1].turn,
             is_first=first.is_first,
             agent=first.agent,
             model=first.model,

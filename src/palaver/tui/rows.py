@@ -6,8 +6,11 @@ so a token changes exactly one row. Data only; the words for it are in `words.py
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
+from palaver.core.compressions import strongest
+from palaver.core.special_blocks import SpecialBlock, markdown, parse
 from palaver.schema.base import Strength
 from palaver.schema.errors import WireError
 from palaver.schema.view import (
@@ -52,6 +55,8 @@ class OfAgent(Placed):
     """`is_first`: the first row of an answer says who speaks; the others continue it."""
 
     message_id: str
+    turn: str | None
+    """None in copies (a branch, an import), which have no turns."""
     is_first: bool
     agent: str | None
     model: str | None
@@ -95,6 +100,20 @@ class GroupRow(OfAgent):
     @property
     def tools(self) -> list[ToolRow]:
         return [member for member in self.members if isinstance(member, ToolRow)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorkRow(OfAgent):
+    """The work of a turn in one line. It stands before the first row of it, and hides its rows while it is closed."""
+
+    calls: tuple[ToolBlock, ...]
+    """All of the turn."""
+    members: tuple["Row", ...]
+    """What stands below it when it is open, up to the last row that is hidden while it is not."""
+    hidden: tuple["Row", ...]
+    is_live: bool
+    duration_ms: int | None
+    """From its first step to the end of its last call; None while the turn runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,7 +167,7 @@ class CompressedRow(Placed):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChangesRow(Placed):
-    """What a turn that is over did to files, when it was more than one."""
+    """What a turn that is over did to files."""
 
     changes: tuple[FileChange, ...]
 
@@ -202,6 +221,7 @@ Row = (
     | ImageRow
     | ToolRow
     | GroupRow
+    | WorkRow
     | NoteRow
     | SwitchRow
     | AttemptRow
@@ -216,24 +236,42 @@ Row = (
 )
 
 
+Fold = GroupRow | WorkRow
+"""A row that hides others, which follow it when it is opened."""
+
+
+def special_of(block: TextBlock) -> SpecialBlock | None:
+    """The widget that a finished text stands for."""
+    # Only what may be one is remembered: a long answer is not kept for its own sake.
+    is_candidate = block.status == "done" and block.text[:1] in "{ \t\r\n" and block.blob is None
+    return _parsed(block.text) if is_candidate else None
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> SpecialBlock | None:
+    return parse(text)
+
+
 def text_of(row: Row) -> str:
     """What is copied of a row."""
     match row:
         case UserRow() | NoteRow():
             return row.text
-        case TextRow() | ThinkingRow():
+        case TextRow():
+            special = special_of(row.block)
+            return row.block.text if special is None else markdown(special)
+        case ThinkingRow():
             return row.block.text
         case ToolRow():
             return row.block.output or row.block.input_text
         case GroupRow():
             return "\n".join(text_of(member) for member in row.members)
+        case WorkRow():
+            return "\n".join(text_of(member) for member in row.hidden)
         case ErrorRow():
             return row.error.message
         case _:
             return ""
-
-
-_WEIGHT: dict[Strength, int] = {"absent": 0, "low": 1, "medium": 2, "high": 3}
 
 
 def compressed_ranges(compressions: Iterable[Compression]) -> list[CompressedRange]:
@@ -252,7 +290,7 @@ def compressed_ranges(compressions: Iterable[Compression]) -> list[CompressedRan
 def _range(horizon: int, stages: list[Compression]) -> CompressedRange:
     return CompressedRange(
         horizon=horizon,
-        strength=max((stage.strength for stage in stages), key=_WEIGHT.__getitem__),
+        strength=strongest(stages),
         before_tokens=max(stage.before_tokens for stage in stages),
         after_tokens=min(stage.after_tokens for stage in stages),
         stages=tuple(stages),

@@ -84,6 +84,7 @@ def _block_row(message: Message, block: Block, beside: Beside, *, is_first: bool
         "seq": message.seq,
         "ts": message.ts,
         "message_id": message.id,
+        "turn": message.turn,
         "is_first": is_first,
         "agent": message.agent,
         "model": message.model,

@@ -38,6 +38,8 @@ class Palette:
     bad_line: str
     good: str
     good_soft: str
+    gold: str
+    """Words of another agent."""
     code_word: str
     code_text: str
     code_number: str
@@ -66,6 +68,7 @@ DARK = Palette(
     bad_line="#6a403d",
     good="#7fd497",
     good_soft="#132419",
+    gold="#e2c157",
     code_word="#cdaef2",
     code_text="#95d7a2",
     code_number="#f1b77e",
@@ -93,6 +96,7 @@ LIGHT = Palette(
     bad_line="#f3c4bf",
     good="#1f6a3b",
     good_soft="#eaf9ed",
+    gold="#7e5d00",
     code_word="#663693",
     code_text="#206133",
     code_number="#933d08",

@@ -200,7 +200,7 @@ class Tool:
     FAILED = "failed"
     DENIED = "denied"
     UNANSWERED = "not answered"
-    INTERRUPTED = "interrupted"
+    INTERRUPTED = "⚠ Interrupted"
     EXPLORED = "Explored"
     EXPLORING = "Exploring"
     NOTHING = "nothing found"

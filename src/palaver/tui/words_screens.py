@@ -154,7 +154,8 @@ class Waiting:
         "Nothing waits for you. When an agent needs an approval or an answer, it is listed here, whichever conversation or "
         "subagent it comes from."
     )
-    ANSWERED = "Answered"
+    RECENT = "Recent"
+    MISSED = "Missed"
     OPEN = "open its conversation"
     SINCE_NOW = "asked just now"
     CHOOSE = "choose"

@@ -1,5 +1,6 @@
 """A conversation as text to read: everything in it can be seen, and nothing of it reaches the terminal as a command."""
 
+import json
 import re
 from typing import Any
 
@@ -45,6 +46,39 @@ def test_tool_is_one_line_until_all_is_wanted() -> None:
 def test_colours_of_a_program_are_left_out_and_its_words_stay() -> None:
     tool = ToolBlock(index=0, call="c", name="shell", status="ok", output="\x1b[31mred\x1b[0m\x1b[K\n")
     assert "  red" in said(tool, full=True).splitlines()
+
+
+def test_how_a_call_ended_is_said_in_words() -> None:
+    def line_of(**fields: Any) -> str:
+        tool = ToolBlock(index=0, call="c", name="shell", input={"command": "make"}, **fields)
+        return said(tool).splitlines()[1]
+
+    assert line_of(status="interrupted") == "▸ shell make · ⚠ interrupted"
+    assert line_of(status="ok", output="a\n", total_lines=90, truncated=True) == "▸ shell make · 90 lines · ⚠ truncated"
+
+
+def test_summary_of_a_finished_task_is_printed() -> None:
+    given = {"summary": "All tests\npass."}
+    finish = ToolBlock(index=0, call="c", name="finish_task", status="ok", input=given, output="Recorded.")
+    assert said(finish).splitlines()[2:] == ["All tests", "pass."]
+
+
+def test_structured_answer_is_written_out_and_other_json_is_not() -> None:
+    asked = {"type": "ask_user", "question": "Which \x1b[2Jlight?", "options": ["Red", {"label": "Green"}]}
+    assert said(TextBlock(index=0, text=json.dumps(asked))).splitlines()[1:] == [
+        "Which ␛[2Jlight?",
+        "",
+        "- Red",
+        "- Green",
+    ]
+    plan = {"type": "plan", "summary": "Tidy up", "items": [{"title": "Read", "status": "done"}, "Write"]}
+    assert said(TextBlock(index=0, text=json.dumps(plan))).splitlines()[1:] == [
+        "**Plan: Tidy up**",
+        "",
+        "- [x] Read",
+        "- [ ] Write",
+    ]
+    assert said(TextBlock(index=0, text='{"wind": 3}')).splitlines()[1:] == ['{"wind": 3}']
 
 
 def test_failure_and_stop_stay_to_be_seen() -> None:

@@ -1,5 +1,7 @@
 """Rows as lines: nothing hostile leaves, nothing is wider than its column, what was opened shows what is there."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,8 @@ from palaver.schema.view import (
     ToolError,
     TurnSummary,
 )
-from palaver.tui.drawing import Drawing
+from palaver.tui.drawing import PULSE, TEXT_CURSOR, Drawing
+from palaver.tui.markdown import Line
 from palaver.tui.people import People
 from palaver.tui.rows import (
     AttemptRow,
@@ -33,12 +36,21 @@ from palaver.tui.rows import (
     ThinkingRow,
     ToolRow,
     UserRow,
+    WorkRow,
 )
-from palaver.tui.theme import DARK, LIGHT
+from palaver.tui.theme import DARK, LIGHT, Palette
 
 NOW_MS = 1_760_000_000_000
 PLACED = {"key": "k", "seq": 1, "ts": NOW_MS}
-OF_AGENT = {**PLACED, "message_id": "m", "is_first": True, "agent": "a", "model": "b", "message_status": "done"}
+OF_AGENT = {
+    **PLACED,
+    "message_id": "m",
+    "turn": "t",
+    "is_first": True,
+    "agent": "a",
+    "model": "b",
+    "message_status": "done",
+}
 HOSTILE = (
     "\x1b[2J\x1b]0;gone\x07\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \u202egnp.exe\u202c \x9b31m \x08\x00 [red]markup[/] "
     "![pixel](http://evil/x.png) <script>alert(1)</script> [ok](javascript:alert(1)) \u200b\u2066x\u2069\r\n"
@@ -58,6 +70,17 @@ def tool(**fields: object) -> ToolBlock:
 def ended(text: str, data: object) -> NoteRow:
     told = replace(message(text), role="event", event_kind="process_completed", data=data)
     return NoteRow(**PLACED, role="event", event_kind="process_completed", message=told, text=text)  # type: ignore[arg-type]
+
+
+def structured(text: str) -> list[dict[str, object]]:
+    """Answers that are drawn as widgets, where the text is one that such a field may hold."""
+    named = text if text.strip() else "x"
+    return [
+        {"type": "plan", "summary": text, "items": [{"title": named, "description": text}]},
+        {"type": "finalize_task", "title": named, "summary": text, "notes": [text]},
+        {"type": "change_report", "files": [{"path": named, "summary": text, "diff": f"@@ -1 +1 @@\n+{text}"}]},
+        {"type": "ask_user", "header": text, "question": named, "options": [{"label": named, "description": text}]},
+    ]
 
 
 def every_row(text: str) -> list[Row]:
@@ -84,6 +107,7 @@ def every_row(text: str) -> list[Row]:
         *(ToolRow(**OF_AGENT, block=block) for block in calls),  # type: ignore[arg-type]
         ToolRow(**OF_AGENT, block=tool(name="task", output=text), child=child),  # type: ignore[arg-type]
         ToolRow(**OF_AGENT, block=tool(name="agents_message", output=text), exchange=exchange),  # type: ignore[arg-type]
+        *(answered(**fields) for fields in structured(text)),
         NoteRow(**PLACED, role="event", event_kind=text, message=message(text), text=text),  # type: ignore[arg-type]
         ended(text, {"command": text, "exit_code": 1}),
         AttemptRow(**PLACED, text=text),  # type: ignore[arg-type]
@@ -126,6 +150,14 @@ def test_nothing_hostile_leaves_and_nothing_is_too_wide(width: int, is_open: boo
                 assert cell_len(text) <= width, f"{type(row).__name__}: {text!r}"
 
 
+def without_cursor(lines: list[Line]) -> list[str]:
+    """The cursor stands at the end of the last line, or below one that is full."""
+    shown = ["".join(segment.text for segment in line) for line in lines]
+    assert shown[-1].endswith(TEXT_CURSOR)
+    last = shown[-1].removesuffix(TEXT_CURSOR)
+    return [*shown[:-1], last] if last else shown[:-1]
+
+
 def test_hostile_text_split_at_every_point_is_drawn_as_the_whole() -> None:
     for end in range(1, len(HOSTILE) + 1):
         part = HOSTILE[:end]
@@ -133,9 +165,8 @@ def test_hostile_text_split_at_every_point_is_drawn_as_the_whole() -> None:
         growing.draw(streaming(part[: end // 2]), is_open=False, heads=False)
         lines = growing.draw(streaming(part), is_open=False, heads=False)
         whole = TextRow(**OF_AGENT, block=TextBlock(index=0, text=part), finish_reason=None)  # type: ignore[arg-type]
-        shown = ["".join(segment.text for segment in line) for line in lines]
         wanted = Drawing(60, DARK, NOW_MS).draw(whole, is_open=False, heads=False)
-        assert shown == ["".join(segment.text for segment in line) for line in wanted]
+        assert without_cursor(lines) == ["".join(segment.text for segment in line) for line in wanted]
 
 
 def test_link_says_where_it_leads_and_an_image_is_only_named() -> None:
@@ -218,3 +249,130 @@ def test_end_of_a_process_names_its_command_and_not_its_id(data: object, said: s
 
     assert said in drawn_lines(is_open=False)
     assert any("Its last lines: none" in line for line in drawn_lines(is_open=True))
+
+
+# -- how a call stands
+
+
+def spoken(row: Row, palette: Palette = DARK, *, is_open: bool = False) -> list[str]:
+    lines = Drawing(80, palette, NOW_MS).draw(row, is_open=is_open, heads=False)
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+
+def colour_of(row: Row, words: str, palette: Palette) -> str:
+    """The colour of the part of its first line that begins so."""
+    line = Drawing(80, palette, NOW_MS).draw(row, is_open=False, heads=False)[0]
+    part = next(segment for segment in line if segment.text.strip(" ·").startswith(words))
+    assert part.style is not None
+    assert part.style.color is not None
+    return part.style.color.name
+
+
+@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+def test_state_of_a_call_is_a_sign_a_word_and_a_colour(palette: Palette) -> None:
+    pending = call(status="running", finished_at=None)
+    assert spoken(pending, palette) == [f"{PULSE[0]} Running make"]
+    assert colour_of(pending, PULSE[0], palette) == palette.ink_faint
+    called = call(status="called", started_at=None, finished_at=None)
+    assert spoken(called, palette) == [f"{PULSE[0]} Run make · about to start"]
+    done = call()
+    assert spoken(done, palette) == ["✓ Ran make"]
+    assert colour_of(done, "✓", palette) == palette.good
+    failed = call(status="error", exit_code=2)
+    assert spoken(failed, palette) == ["✗ Ran make · exit 2"]
+    assert colour_of(failed, "✗", palette) == palette.bad
+    cut = call(status="interrupted")
+    assert spoken(cut, palette) == ["◇ Ran make · ⚠ Interrupted"]
+    assert colour_of(cut, "⚠", palette) == colour_of(cut, "◇", palette) == palette.wait
+    truncated = call(output="a\nb", truncated=True, total_lines=90_000)
+    assert spoken(truncated, palette) == ["✓ Ran make · ⚠ Output truncated"]
+    assert colour_of(truncated, "⚠", palette) == palette.wait
+
+
+@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+def test_words_between_agents_are_golden(palette: Palette) -> None:
+    answer = replace(message("It is **high** tide."), role="event", event_kind="agent_callback")
+    told = {"role": "event", "event_kind": "agent_callback", "text": "It is high.", "agent": "pilot"}
+    note = NoteRow(**PLACED, **told, message=answer)  # type: ignore[arg-type]
+    assert spoken(note, palette) == ["↩ Answer of pilot · It is high."]
+    assert colour_of(note, "↩", palette) == palette.gold
+    exchange = Exchange(id="e", agent="pilot", conversation="k", status="complete", call="c")
+    sent = ToolRow(**OF_AGENT, block=tool(name="agents_message"), exchange=exchange)  # type: ignore[arg-type]
+    assert spoken(sent, palette) == ["✓ Wrote to pilot · answered"]
+    assert colour_of(sent, "pilot", palette) == palette.gold
+
+
+def test_long_object_gives_way_to_the_warning_that_its_output_is_cut() -> None:
+    row = call(input={"command": "make " * 40}, truncated=True)
+    (line,) = spoken(row)
+    assert line.endswith("… · ⚠ Output truncated")
+    assert cell_len(line) <= 80
+
+
+def test_summary_of_a_finished_task_stands_in_the_transcript() -> None:
+    row = call(name="finish_task", input={"summary": "All **tests** pass.\n\n- one\n- two"}, output="Recorded.")
+    assert spoken(row) == ["✓ Finished the task", "│ All tests pass.", "│", "│ • one", "│ • two"]
+    running = call(name="finish_task", status="running", input={"summary": "All."}, finished_at=None)
+    assert spoken(running) == [f"{PULSE[0]} Finishing the task"]
+
+
+def test_cursor_stands_at_the_end_of_a_text_only_while_it_is_written() -> None:
+    assert spoken(streaming("Half a sen")) == [f"Half a sen{TEXT_CURSOR}"]
+    cut = TextRow(**OF_AGENT, block=TextBlock(index=0, text="Half a sen", status="interrupted"), finish_reason=None)  # type: ignore[arg-type]
+    assert spoken(cut) == ["Half a sen", "cut off here"]
+    full = spoken(streaming("x" * 80))
+    assert full == ["x" * 80, TEXT_CURSOR]
+
+
+def test_work_of_a_turn_in_one_line_keeps_its_numbers_in_a_narrow_terminal() -> None:
+    calls = tuple(
+        tool(call=f"c{at}", status="error" if at else "ok", name=name) for at, name in enumerate(("read", "shell"))
+    )
+    row = WorkRow(**OF_AGENT, calls=calls, members=(), hidden=(), is_live=False, duration_ms=12_000)  # type: ignore[arg-type]
+    assert spoken(row) == ["▸ Read 1 file, ran 1 command · 1 failed · 2 tool calls · 12 s"]
+    assert spoken(row, is_open=True) == ["▾ Read 1 file, ran 1 command · 1 failed · 2 tool calls · 12 s"]
+    (narrow,) = Drawing(48, DARK, NOW_MS).draw(row, is_open=False, heads=False)
+    assert "".join(part.text for part in narrow) == "▸ Read 1 file,… · 1 failed · 2 tool calls · 12 s"
+
+
+# -- structured answers
+
+
+def answered(**fields: object) -> TextRow:
+    block = TextBlock(index=0, text=json.dumps(fields))
+    return TextRow(**OF_AGENT, block=block, finish_reason=None)  # type: ignore[arg-type]
+
+
+def test_plan_in_an_answer_is_a_list_of_steps() -> None:
+    items = [{"title": "Read", "status": "done"}, {"title": "Write", "description": "one file"}]
+    assert spoken(answered(type="plan", summary="Tidy up", items=items)) == [
+        "≡ Plan: Tidy up",
+        "│ ● Read",
+        "│ ○ Write",
+        "│   one file",
+    ]
+
+
+def test_task_summary_and_change_report_in_an_answer_are_drawn_as_such() -> None:
+    task = answered(
+        type="finalize_task", packet={"title": "Export", "summary": "Writes **HTML**.", "user_stories": ["A"]}
+    )
+    assert spoken(task) == ["✓ Task summary: Export", "│ Writes HTML.", "│ User stories", "│ • A"]
+    files = [{"path": "a.py", "summary": "new", "diff": "@@ -0,0 +1 @@\n+x = 1"}, {"path": "b.py"}]
+    report = answered(type="change_report", files=files, truncated_count=3)
+    assert spoken(report) == ["± Change report", "│ a.py", "│ new", "│ b.py", "│ and 3 more files"]
+    assert "│ + x = 1" in spoken(report, is_open=True)
+
+
+def test_question_in_an_answer_shows_its_options() -> None:
+    options = [{"label": "Red", "description": "port"}, "Green"]
+    assert spoken(answered(type="ask_user", question="Which light?", options=options)) == [
+        "? Which light?",
+        "│ 1 Red  port",
+        "│ 2 Green",
+    ]
+
+
+def test_other_json_and_json_that_is_still_written_stay_text() -> None:
+    assert spoken(answered(type="weather", wind=3)) == ['{"type": "weather", "wind": 3}']
+    assert spoken(streaming('{"type": "plan", "summary": "S"}')) == [f'{{"type": "plan", "summary": "S"}}{TEXT_CURSOR}']

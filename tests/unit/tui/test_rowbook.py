@@ -1,5 +1,7 @@
 """Rows of a state: what is grouped, what surfaces, what stands between messages, and that only what changed is made anew."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from palaver.schema.errors import WireError
@@ -34,7 +36,9 @@ from palaver.tui.rows import (
     TextRow,
     ToolRow,
     UserRow,
+    WorkRow,
 )
+from palaver.tui.work import unfolded
 
 DAY_MS = 86_400_000
 
@@ -61,38 +65,44 @@ def state(*messages: Message, **fields: object) -> State:
     return State(**{"conversation": "c", "seq": 99, "messages": messages, **fields})  # type: ignore[arg-type]
 
 
-def kinds(rows: tuple[Row, ...]) -> list[str]:
+def flat(rows: tuple[Row, ...]) -> list[Row]:
+    """With all that the summaries of turns hide, and without them."""
+    shown, _ = unfolded(rows, lambda fold: isinstance(fold, WorkRow))
+    return [row for row in shown if not isinstance(row, WorkRow)]
+
+
+def kinds(rows: Sequence[Row]) -> list[str]:
     return [type(row).__name__.removesuffix("Row") for row in rows]
 
 
 def test_runs_of_looking_around_become_one_row() -> None:
     message = said("m2", tool(0), ThinkingBlock(index=1, text="hm"), tool(2, "grep"), tool(3, "list"))
     rows = book().rows(state(asked("m1"), message))
-    assert kinds(rows) == ["Day", "User", "Group"]
-    group = rows[-1]
+    assert kinds(flat(rows)) == ["Day", "User", "Group"]
+    group = flat(rows)[-1]
     assert isinstance(group, GroupRow)
     assert [row.block.name for row in group.tools] == ["read", "grep", "list"]
 
 
 def test_looking_around_by_other_programs_is_one_row_too() -> None:
     message = said("m2", tool(0, "read_many_files"), tool(1, "mcp__files__search_files"), tool(2, "Grep"))
-    assert kinds(book().rows(state(asked("m1"), message))) == ["Day", "User", "Group"]
+    assert kinds(flat(book().rows(state(asked("m1"), message)))) == ["Day", "User", "Group"]
 
 
 def test_group_is_ended_by_an_edit_a_text_or_a_person() -> None:
     message = said("m2", tool(0), tool(1), tool(2, "edit"), tool(3), TextBlock(index=4, text="so"), tool(5))
     rows = book().rows(state(asked("m1"), message, asked("m3")))
-    assert kinds(rows) == ["Day", "User", "Group", "Tool", "Tool", "Text", "Tool", "User"]
+    assert kinds(flat(rows)) == ["Day", "User", "Group", "Tool", "Tool", "Text", "Tool", "User"]
 
 
 def test_group_goes_on_over_several_answers_of_a_turn() -> None:
     rows = book().rows(state(asked("m1"), said("m2", tool(0)), said("m3", tool(1)), said("m4", tool(2))))
-    assert kinds(rows) == ["Day", "User", "Group"]
+    assert kinds(flat(rows)) == ["Day", "User", "Group"]
 
 
 def test_thinking_after_the_last_call_is_no_part_of_the_group() -> None:
     message = said("m2", tool(0), tool(1), ThinkingBlock(index=2, text="hm"))
-    assert kinds(book().rows(state(asked("m1"), message))) == ["Day", "User", "Group", "Thinking"]
+    assert kinds(flat(book().rows(state(asked("m1"), message)))) == ["Day", "User", "Group", "Thinking"]
 
 
 def test_hidden_messages_are_not_shown_unless_they_tell_of_a_process_or_a_plan() -> None:
@@ -181,20 +191,22 @@ def test_what_came_while_nobody_looked_is_divided_off() -> None:
     assert "New" not in kinds(book().rows(state(asked("m1"), asked("m2"))))
 
 
-def test_turn_that_changed_several_files_sums_them_up() -> None:
+def test_turn_that_changed_files_sums_them_up() -> None:
     changes = (FileChange(path="a", kind="modified", additions=1), FileChange(path="b", kind="created", additions=2))
     message = said("m2", tool(0, "shell", changes=changes))
     rows = book().rows(state(asked("m1"), message))
     assert isinstance(rows[-1], ChangesRow)
     one = said("m2", tool(0, "edit", changes=changes[:1]))
-    assert "Changes" not in kinds(book().rows(state(asked("m1"), one)))
+    assert kinds(book().rows(state(asked("m1"), one))) == ["Day", "User", "Work", "Changes"]
+    none = said("m2", tool(0, "edit"))
+    assert "Changes" not in kinds(book().rows(state(asked("m1"), none)))
 
 
 def test_changes_of_a_copy_stand_with_the_words_they_were_made_for() -> None:
     changes = (FileChange(path="a", kind="modified"), FileChange(path="b", kind="created"))
     copied = said("m2", tool(0, "shell", changes=changes), turn=None)
     rows = book().rows(state(asked("m1"), copied, asked("m3"), said("m4", TextBlock(index=0, text="ok"), turn=None)))
-    assert kinds(rows) == ["Day", "User", "Tool", "Changes", "User", "Text"]
+    assert kinds(flat(rows)) == ["Day", "User", "Tool", "Changes", "User", "Text"]
 
 
 def test_subagent_that_ends_changes_the_row_of_its_call_alone() -> None:
@@ -203,7 +215,7 @@ def test_subagent_that_ends_changes_the_row_of_its_call_alone() -> None:
     before_state = state(asked("m1"), said("m2", tool(0, "task", "running")), asked("m3"), subagents=(child,))
     before = known.rows(before_state)
     after = known.rows(replace(before_state, subagents=(replace(child, status="completed"),)))
-    changed = [row for row, other in zip(after, before, strict=True) if row is not other]
+    changed = [row for row, other in zip(flat(after), flat(before), strict=True) if row is not other]
     assert [type(row) for row in changed] == [ToolRow]
     assert isinstance(changed[0], ToolRow)
     assert changed[0].child is not None
@@ -216,7 +228,7 @@ def test_request_that_was_answered_is_on_the_row_of_its_call() -> None:
     first = state(asked("m1"), said("m2", tool(0, "shell", "waiting")), requests=(request,))
     known.rows(first)
     answered = replace(request, status="answered", resolution=Resolution(status="answered", ts=2, verdict="allow"))
-    row = known.rows(replace(first, requests=(answered,)))[-1]
+    row = flat(known.rows(replace(first, requests=(answered,))))[-1]
     assert isinstance(row, ToolRow)
     assert row.request is answered
 

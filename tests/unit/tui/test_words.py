@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tui import words, words_docks, words_screens
+from palaver.tui import row_words, words, words_docks, words_screens
 
 PAGE = "".join(
     path.read_text()
@@ -18,6 +18,7 @@ OWN: dict[type, set[str]] = {
     words.Status: set(),
     words.Modes: set(),
     words.Tool: {"UNKNOWN"},
+    row_words.Work: set(),
     words_docks.Answered: {"SKIPPED"},
     words_docks.Approval: {
         "EDIT",

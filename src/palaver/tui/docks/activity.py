@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from palaver.clock import Clock
-from palaver.core.state import find_call, messages_of_turn, open_requests, open_tools
+from palaver.core.state import messages_of_turn, open_requests, open_tools
 from palaver.schema.view import COMPRESSING, State, TextBlock, ThinkingBlock, ToolBlock, Turn
 from palaver.tui import words, words_docks
 from palaver.tui.calls import doing
@@ -129,9 +129,10 @@ class ActivityLine(Static):
 
 
 def running_tool(state: State) -> ToolBlock | None:
-    """The call that was made last and has no result yet."""
+    """The call that runs; of several the one that started last, and while none runs the next one."""
     tools = [tool for _, tool in open_tools(state)]
-    return find_call(state, tools[-1].call) if tools else None
+    running = [tool for tool in tools if tool.status == "running"]
+    return max(running, key=lambda tool: tool.started_at or 0) if running else next(iter(tools), None)
 
 
 def _said_doing(state: State, turn: Turn) -> tuple[str, int | None]:

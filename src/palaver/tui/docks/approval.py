@@ -194,7 +194,7 @@ class ApprovalCard(RequestCard):
     def _decide_all(self, *, accepted: bool) -> None:
         calls = [one.request.call for one in self.together if one.request.call]
         decisions = tuple(ToolDecision(call=call, accepted=accepted) for call in calls)
-        self.order(DecideTools(decisions=decisions, accepted=accepted, then="continue"))
+        self.order(DecideTools(decisions=decisions, accepted=accepted))
 
     def stage_keys(self) -> list[Key]:
         said, back = words_docks.Approval, super().stage_keys()

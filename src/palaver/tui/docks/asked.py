@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from palaver.client.client import WaitingRequest
+from palaver.core.special_blocks import AskUserBlock
 from palaver.core.state import open_requests
 from palaver.schema.base import Scope
-from palaver.schema.view import Request, State
+from palaver.schema.view import Request, State, TextBlock
 from palaver.tui import words, words_docks
 from palaver.tui.calls import argument, kind_of, object_of
 from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
+from palaver.tui.rows import special_of
 from palaver.tui.safe import visible
 
 _ORDER: Final = {"approval": 0, "question": 1, "plan": 2}
@@ -35,6 +37,8 @@ class Asked:
     """A yes may come with other arguments."""
     is_resting: bool = True
     """No turn runs there: an approved plan begins one, in a mode that can be chosen."""
+    is_written: bool = False
+    """A question that the agent wrote as its answer: it is answered with a message."""
 
 
 def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[str, str] | None = None) -> list[Asked]:
@@ -60,7 +64,23 @@ def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[
         for item in below
         if item.conversation != state.conversation
     ]
+    written = question_in_answer(state)
+    own += [Asked(state.conversation, written, visible(named(state.agent, names)), is_written=True)] if written else []
     return sorted([*own, *theirs], key=lambda asked: (_ORDER[asked.request.kind], asked.request.ts))
+
+
+def question_in_answer(state: State) -> Request | None:
+    """The questions of an `ask_user` block that is the last word of a conversation at rest, as a request of its own."""
+    if state.turn is not None or state.queue:
+        return None
+    said = next((message for message in reversed(state.messages) if not message.hidden), None)
+    if said is None or said.role != "assistant":
+        return None
+    texts = [block for block in said.blocks if isinstance(block, TextBlock) and block.text]
+    special = special_of(texts[-1]) if texts else None
+    if not isinstance(special, AskUserBlock):
+        return None
+    return Request(id=f"written:{said.id}", kind="question", ts=said.ts, questions=special.questions, agent=said.agent)
 
 
 def named(agent: str, names: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from palaver.schema.commands import Command, ResolveRequest
 from palaver.tui import words, words_docks
 from palaver.tui.docks.asked import Asked, heading_of, meta_of
 from palaver.tui.docks.keyline import Key, KeyLine
-from palaver.tui.intents import Order
+from palaver.tui.intents import Order, Send
 from palaver.tui.keys import ALTERNATIVES, Digit
 from palaver.tui.safe import visible
 
@@ -201,15 +201,18 @@ class RequestCard(Vertical, can_focus=True):
         self.order(answer)
 
     def order(self, command: Command) -> None:
+        self.post(Order(self.asked.conversation, command, refused=self.refused))
+
+    def post(self, answer: Order | Send) -> None:
         """Send the one answer, if it is heard."""
         if not self.is_heard:
             return
         self._is_sending, self.failed = True, ""
-        self.post_message(Order(self.asked.conversation, command, refused=self._refused))
+        self.post_message(answer)
         self.post_message(self.Sent(self))
         self.retell()
 
-    def _refused(self, sentence: str) -> None:
+    def refused(self, sentence: str) -> None:
         self._is_sending = False
         self.failed = words.said(sentence) or words_docks.Approval.FAILED
         self.retell()

@@ -84,7 +84,8 @@ class Docks(Vertical):
         if self.is_past:
             # An earlier moment is looked at: what waited or ran then can neither be answered nor stopped now.
             state, below = replace(state, requests=(), queue=(), processes=(), turn=None), ()
-        self.query_one(RequestDock).show(state, below)
+        # Nor is a question of that moment, in the words of the agent, the last word any more.
+        self.query_one(RequestDock).show(replace(state, messages=()) if self.is_past else state, below)
         self.query_one(ProcessStrip).show(state)
         self.query_one(QueueStrip).show(state, self.composer.edited_item)
         self.tell_way()

@@ -10,14 +10,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Input, Static
 
+from palaver.core.special_blocks import answer_text
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Question
 from palaver.tui import words_docks
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
+from palaver.tui.intents import Send
 from palaver.tui.keys import Digit
 from palaver.tui.safe import visible
 
@@ -151,7 +154,10 @@ class QuestionCard(RequestCard):
             self._focus_question()
             self.retell()
             return
-        self.reply(ResolveRequest(request=self.asked.request.id, answers=given))
+        self.send(given)
+
+    def send(self, answers: tuple[Answer, ...]) -> None:
+        self.reply(ResolveRequest(request=self.asked.request.id, answers=answers))
 
     def action_skip(self) -> None:
         self.reply(ResolveRequest(request=self.asked.request.id, verdict="deny"))
@@ -161,3 +167,23 @@ class QuestionCard(RequestCard):
         parent = choices.parent
         assert isinstance(parent, OneQuestion)
         return parent
+
+
+class WrittenQuestionCard(QuestionCard):
+    """Questions that an agent wrote as its answer. The choice goes to it as the person's next message."""
+
+    class Dismissed(Message):
+        """Nobody wants to answer it here; it stays in the transcript."""
+
+        def __init__(self, request: str) -> None:
+            super().__init__()
+            self.request = request
+
+    def send(self, answers: tuple[Answer, ...]) -> None:
+        chosen = [(*answer.selected, *((answer.custom_text,) if answer.custom_text else ())) for answer in answers]
+        text = answer_text(self.asked.request.questions, chosen)
+        self.post(Send(self.asked.conversation, text, refused=self.refused))
+
+    def action_skip(self) -> None:
+        if self.is_heard:
+            self.post_message(self.Dismissed(self.asked.request.id))

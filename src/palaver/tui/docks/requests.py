@@ -5,6 +5,7 @@ by nobody says so for a moment; the transcript says it for ever.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -17,10 +18,13 @@ from palaver.core.state import find_request
 from palaver.schema.view import Request, State
 from palaver.tui import words_docks
 from palaver.tui.answers import say_resolution
-from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of
+from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of, question_in_answer
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.keys import Digit, tell_alt_from_letters
 from palaver.tui.people import People
+
+if TYPE_CHECKING:
+    from palaver.tui.docks.question import WrittenQuestionCard
 
 FAREWELL_S = 6.0
 """How an answer ended is read in passing."""
@@ -34,9 +38,9 @@ def card_for(asked: Asked, clock: Clock) -> RequestCard:
 
             return MoneyCard(asked, clock) if asked.request.tool is None else ApprovalCard(asked, clock)
         case "question":
-            from palaver.tui.docks.question import QuestionCard
+            from palaver.tui.docks.question import QuestionCard, WrittenQuestionCard
 
-            return QuestionCard(asked, clock)
+            return WrittenQuestionCard(asked, clock) if asked.is_written else QuestionCard(asked, clock)
         case "plan":
             from palaver.tui.docks.plan import PlanCard
 
@@ -58,6 +62,7 @@ class RequestDock(Vertical):
         self._asked: list[Asked] = []
         self._cards: dict[str, RequestCard] = {}
         self._shown: str | None = None
+        self._dismissed: set[str] = set()
         self._over_until_s = 0.0
         self.people = People()
         self.display = False
@@ -77,7 +82,8 @@ class RequestDock(Vertical):
 
     def show(self, state: State, below: Sequence[WaitingRequest] = ()) -> None:
         turn = (state.turn.id, state.turn.backend) if state.turn else None
-        told = (state.conversation, state.agent, turn, tuple(below), self.people)
+        written = question_in_answer(state)
+        told = (state.conversation, state.agent, turn, tuple(below), self.people, written and written.id)
         # Told with every token; drawn only when something of it changed.
         if told == self._told and state.requests is self._requests:
             return
@@ -85,7 +91,8 @@ class RequestDock(Vertical):
         if state.conversation != self._conversation:
             self._leave()
             self._conversation = state.conversation
-        self._asked = asked_of(state, below, self.people.names)
+        asked = asked_of(state, below, self.people.names)
+        self._asked = [one for one in asked if one.request.id not in self._dismissed]
         self._tell_ends(state)
         self._draw()
 
@@ -115,7 +122,7 @@ class RequestDock(Vertical):
         if request != self._shown:
             self._shown = request
             card.listen_anew()
-        card.may_answer = self.people.may_decide
+        card.may_answer = self.people.may_write if asked.is_written else self.people.may_decide
         card.update(asked, place)
 
     def _tell_ends(self, state: State) -> None:
@@ -151,6 +158,17 @@ class RequestDock(Vertical):
         self._cards.clear()
         self._shown = None
         self.query_one(".over").display = False
+
+    def on_written_question_card_dismissed(self, event: "WrittenQuestionCard.Dismissed") -> None:
+        event.stop()
+        self._dismissed.add(event.request)
+        card = self._cards.pop(event.request, None)
+        if card is not None:
+            if card.has_focus_within:
+                card.post_message(RequestCard.Left())
+            _dismiss(card)
+        self._asked = [one for one in self._asked if one.request.id != event.request]
+        self._draw()
 
     def on_request_card_turned(self, event: RequestCard.Turned) -> None:
         event.stop()

@@ -67,7 +67,7 @@ def _sheet(action: ActionName, where: Where) -> Sheet | None:
         case "waiting":
             from palaver.tui.screens.waiting import WaitingInbox
 
-            return WaitingInbox(client, clock, people.names, may_answer=people.may_decide)
+            return WaitingInbox(client, clock, people)
         case "backends":
             from palaver.tui.screens.agents import BackendsScreen
 

@@ -1,10 +1,11 @@
 """The inbox: everything that waits for a person, in all conversations and at all depths, the oldest first, answered here.
+Below it the requests that came to an end last, with what became of each: who missed one sees that it expired.
 
 Reads what waits every two seconds while it is open. The card that is shown is the one the keys mean; it is deaf whenever it
 comes into sight, as in the dock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -19,19 +20,24 @@ from palaver.client.client import Client, WaitingRequest
 from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.tui import words
+from palaver.tui.answers import say_resolution
 from palaver.tui.docks.asked import Asked, asked_of, line_of, named
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.requests import card_for
 from palaver.tui.intents import OpenConversation
 from palaver.tui.keys import ANSWER_BINDINGS, Digit, tell_alt_from_letters
+from palaver.tui.people import People
 from palaver.tui.safe import one_line, visible
-from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
 from palaver.tui.words_screens import Listed, Waiting
 
 AGAIN_S = 2.0
-KEPT_ANSWERED = 6
+RECENT = 20
 """Those that are over and still shown: enough to see what became of the last ones."""
+_OVER = "over:"
+"""Before the id of a row whose request is over."""
+_SIGNS = {"answered": "✓", "expired": "⚠", "cancelled": "○", "superseded": "○", "open": "◆"}
 
 
 class WaitingInbox(Sheet):
@@ -47,16 +53,13 @@ class WaitingInbox(Sheet):
         Binding("o", "open", show=False),
     ]
 
-    def __init__(
-        self, client: Client, clock: Clock, names: Mapping[str, str] | None = None, *, may_answer: bool = True
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, people: People | None = None) -> None:
         super().__init__()
         self._client = client
         self._clock = clock
-        self._names = names or {}
-        self._may_answer = may_answer
-        self._items: dict[str, WaitingRequest] = {}
-        self._over: list[WaitingRequest] = []
+        self._people = people or People()
+        self._items: dict[str, WaitingRequest] | None = None
+        self._over: dict[str, WaitingRequest] = {}
         self._card: RequestCard | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -76,30 +79,41 @@ class WaitingInbox(Sheet):
     async def _load(self) -> None:
         try:
             items = await self._client.requests()
+            # One that came to an end is no longer among those that wait.
+            recent = (
+                None
+                if self._items is not None and self._items.keys() == {item.request.id for item in items}
+                else (await self._client.recent_requests(RECENT))
+            )
         except PalaverError:
             self.say(Waiting.FAILED, is_bad=True)
             return
-        self.show(items)
+        self.show(items, recent)
 
-    def show(self, items: Sequence[WaitingRequest]) -> None:
-        waiting = {item.request.id: item for item in items}
-        gone = [item for request, item in self._items.items() if request not in waiting]
-        self._over = [*self._over, *gone][-KEPT_ANSWERED:]
-        self._items = waiting
+    def show(self, items: Sequence[WaitingRequest], recent: Sequence[WaitingRequest] | None = None) -> None:
+        """`recent`: those that came to an end, the latest first; None: as they were."""
+        self._items = {item.request.id: item for item in items}
+        if recent is not None:
+            self._over = {f"{_OVER}{item.request.id}": item for item in recent}
         self._draw()
 
     def _draw(self) -> None:
-        options = [Option(self._row(item), id=request) for request, item in self._items.items()]
-        options += [Option(self._over_row(item), disabled=True) for item in self._over]
+        waiting = self._items or {}
+        options = [Option(self._row(item), id=request) for request, item in waiting.items()]
+        if self._over:
+            options += [
+                heading(Waiting.RECENT),
+                *(Option(self._over_row(item), id=id) for id, item in self._over.items()),
+            ]
         fill(self.query_one(OptionList), options)
-        self.say("" if self._items else Waiting.EMPTY)
-        count = len(self._items)
+        self.say("" if waiting else Waiting.EMPTY)
+        count = len(waiting)
         self.title_is(f"{Waiting.LABEL}: {count}" if count else Waiting.LABEL)
         self.read(self._show_card, group="card")
         self.retell()
 
     def _row(self, item: WaitingRequest) -> Content:
-        agent = visible(named(item.agent, self._names))
+        agent = visible(named(item.agent, self._people.names))
         since = words.ago(item.request.ts, self._clock.now_ms())
         return Content.assemble(
             (one_line(line_of(item.request, agent)), "bold"),
@@ -109,12 +123,28 @@ class WaitingInbox(Sheet):
         )
 
     def _over_row(self, item: WaitingRequest) -> Content:
-        agent = visible(named(item.agent, self._names))
-        return Content.styled(f"✓ {one_line(line_of(item.request, agent))} · {Waiting.ANSWERED}", "$ink-faint")
+        request, agent = item.request, visible(named(item.agent, self._people.names))
+        ended = request.resolution.ts if request.resolution else request.ts
+        missed = request.status == "expired"
+        became = words.join(Waiting.MISSED if missed else None, say_resolution(request, self._people))
+        return Content.assemble(
+            (f"{_SIGNS[request.status]} ", "$wait" if missed else "$ink-faint"),
+            (one_line(line_of(request, agent)), "$ink-soft"),
+            (f"\n  {became}", "$wait" if missed else "$ink-soft"),
+            (
+                f" · {words.join(one_line(item.title) or Listed.UNTITLED, words.ago(ended, self._clock.now_ms()))}",
+                "$ink-faint",
+            ),
+        )
 
     @property
     def chosen(self) -> WaitingRequest | None:
-        return self._items.get(chosen_id(self.query_one(OptionList)) or "")
+        """The one that waits, to be answered."""
+        return (self._items or {}).get(chosen_id(self.query_one(OptionList)) or "")
+
+    @property
+    def _looked_at(self) -> WaitingRequest | None:
+        return self.chosen or self._over.get(chosen_id(self.query_one(OptionList)) or "")
 
     async def _show_card(self) -> None:
         chosen, card = self.chosen, self._card
@@ -126,19 +156,19 @@ class WaitingInbox(Sheet):
             await card.remove()
         if chosen is not None:
             self._card = card_for(await self._asked(chosen), self._clock)
-            self._card.may_answer = self._may_answer
+            self._card.may_answer = self._people.may_decide
             await self.query_one("#card").mount(self._card)
         if had_focus:
             self.query_one(OptionList).focus()
 
     async def _asked(self, item: WaitingRequest) -> Asked:
         """With what its conversation tells of it: whether a turn runs there, and whether that takes other arguments."""
-        agent = visible(named(item.agent, self._names))
+        agent = visible(named(item.agent, self._people.names))
         try:
             state = await self._client.snapshot(item.conversation, 1)
         except PalaverError:
             return Asked(item.conversation, item.request, agent, is_resting=False)
-        known = (one for one in asked_of(state, names=self._names) if one.request.id == item.request.id)
+        known = (one for one in asked_of(state, names=self._people.names) if one.request.id == item.request.id)
         return next(known, Asked(item.conversation, item.request, agent, is_resting=False))
 
     @on(OptionList.OptionHighlighted)
@@ -153,7 +183,7 @@ class WaitingInbox(Sheet):
         self.action_region()
 
     def keys(self) -> list[Key]:
-        if self.chosen is None:
+        if self._looked_at is None:
             return []
         return [Key("↑↓", Waiting.CHOOSE), Key("O", Waiting.OPEN, self.action_open)]
 
@@ -169,8 +199,8 @@ class WaitingInbox(Sheet):
             self.query_one(OptionList).focus()
 
     def action_open(self) -> None:
-        if self.chosen is not None:
-            self.post_message(OpenConversation(self.chosen.conversation))
+        if (item := self._looked_at) is not None:
+            self.post_message(OpenConversation(item.conversation))
             self.action_close()
 
     @on(RequestCard.Left)
