@@ -26,6 +26,7 @@ from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
+from palaver.conversation.sessions_files import SessionsFiles
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.trajectories import Trajectories
 from palaver.errors import ConfigurationError
@@ -130,6 +131,8 @@ async def open_app(
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
         if written is not None:
             await stack.enter_async_context(written.running())
+        if config.sessions_file:
+            await stack.enter_async_context(SessionsFiles(log, feed, clock, never_in).running())
         await stack.enter_async_context(directory.running())
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())

@@ -58,6 +58,8 @@ class Config:
     """Mode `full` may be chosen: agents then run anything without asking."""
     trajectories: bool = True
     """Each conversation is also written down beside its project, for other programs."""
+    sessions_file: bool = False
+    """Each project gets a list of its conversations, `chat-sessions.jsonl`, for other programs."""
 
     @property
     def is_loopback(self) -> bool:

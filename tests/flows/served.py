@@ -191,6 +191,7 @@ async def serving(
     full_enabled: bool = False,
     agents_folder: Path | None = None,
     send_buffer_bytes: int | None = None,
+    sessions_file: bool = False,
 ) -> AsyncIterator[Served]:
     """With an `environment` the agents are those it describes; without one, the scripted agent alone, and with an
     `agents_folder` whatever is made there: records of any kind, of which only the scripted ones can be run."""
@@ -212,6 +213,7 @@ async def serving(
             model=model,
             providers=providers,
             full_enabled=full_enabled,
+            sessions_file=sessions_file,
         )
         book = Book(records, agents_folder, Trust(data / "trusted.json"), "scripted", ("scripted",))
         roster = None if environment is not None else Roster(book, {"scripted": Source(lambda: agent)})

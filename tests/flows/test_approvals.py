@@ -49,7 +49,7 @@ async def test_every_request_says_what_holds_the_command(tmp_path: Path) -> None
     assert [request["scopes"] for request in requests] == [["once", "conversation", "agent", "project"]] * 2
 
 
-async def test_partial_decisions_run_the_accepted_and_end_the_turn(tmp_path: Path) -> None:
+async def test_partial_decisions_run_the_accepted_and_a_stop_with_one_of_them_ends_the_turn(tmp_path: Path) -> None:
     async with at_work(tmp_path, Answer.of(run("touch a"), run("touch b"), run("touch c"))) as work:
         conversation = await work.begin("go")
         requests = {request["input"]["command"]: request for request in await work.opened(conversation, 3)}
@@ -59,7 +59,7 @@ async def test_partial_decisions_run_the_accepted_and_end_the_turn(tmp_path: Pat
                 {"call": requests[f"touch {name}"]["call"], "accepted": accepted}
                 for name, accepted in decisions.items()
             ]
-            return await work.server.command(conversation, type="decide_tools", decisions=listed)
+            return await work.server.command(conversation, type="decide_tools", decisions=listed, then="stop")
 
         assert (await decide(b=False)).status_code == 202
         state = await work.server.state(conversation)

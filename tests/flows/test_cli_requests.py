@@ -61,6 +61,26 @@ async def test_send_in_a_pipe_says_how_to_answer_and_leaves_with_its_own_code(tm
         assert (code, "Done." in out) == (0, True)
 
 
+async def test_requests_that_are_over_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(data, BUILD) as server:
+        where = ("--url", server.url)
+        missed = await server.create(title="Slept", message="go", params={"request_timeout_s": 0.05})
+        await server.settled(missed)
+        code, _, err = await palaver(data, "send", "build it", *where)
+        assert code == 9
+        code, _, _ = await palaver(data, "requests", "answer", "last", "deny", *where)
+        assert code == 0
+        await resolved(server, err.split()[-1])
+        code, out, _ = await palaver(data, "requests", *where)
+        assert (code, out) == (0, "")
+        code, out, err = await palaver(data, "requests", "--recent", *where)
+        assert (code, "Nothing waits for you." in err) == (0, True)
+        denied, expired = out.strip().removeprefix("recent:\n").splitlines()
+        assert "Run make · denied by owner · " in denied
+        assert "Run make · missed: it expired without an answer · “Slept”" in expired
+
+
 async def test_approval_is_asked_for_in_the_terminal_and_what_was_typed_before_does_not_count(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with serving(data, BUILD) as server:

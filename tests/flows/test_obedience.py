@@ -45,7 +45,7 @@ async def test_orders_in_a_file_run_nothing_without_a_grant(tmp_path: Path) -> N
     async with at_work(tmp_path) as work:
         conversation = await work.begin(READ_AND_OBEY)
         requests = await work.opened(conversation, len(orders))
-        await work.server.command(conversation, type="decide_tools", accepted=False)
+        await work.server.command(conversation, type="decide_tools", accepted=False, then="stop")
         events = await work.events(conversation)
     assert len(requests) == len(orders)
     assert [event["grant"] for event in of(events, "tool.started")] == ["reads_only"]

@@ -228,8 +228,9 @@ def _params(caller: Caller, record: AgentRecord) -> dict[str, Any]:
     """What the parent is kept from, its child is kept from too; what the parent was allowed, it was allowed alone."""
     given = caller.state.params
     params: dict[str, Any] = {"mode": _mode(caller.mode, record)}
-    if "request_timeout_s" in given:
-        params["request_timeout_s"] = given["request_timeout_s"]
+    for limit in ("request_timeout_s", "tool_calls_per_minute"):
+        if limit in given:
+            params[limit] = given[limit]
     if record.id == caller.agent_id and "model" in given:
         params["model"] = given["model"]
     rules = given.get("policy")

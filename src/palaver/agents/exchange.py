@@ -229,6 +229,7 @@ class Exchanges:
             response=answer.response or "",
             duration_ms=answer.duration_ms,
             tool_call_count=answer.tool_call_count,
+            run=answer.turn,
         )
         while True:
             try:
@@ -332,6 +333,7 @@ def _passed_on(answer: ExchangeReturned) -> ExchangeReturned:
         response=answer.response,
         duration_ms=answer.duration_ms,
         tool_call_count=answer.tool_call_count,
+        run=answer.turn,
     )
 
 

@@ -44,6 +44,7 @@ class WaitingRequest(Struct):
 
 class _Requests(Struct):
     items: list[WaitingRequest]
+    recent: list[WaitingRequest] = []
 
 
 class Hit(Struct):
@@ -166,6 +167,10 @@ class Conversations(Connection):
     async def requests(self, root: str | None = None) -> list[WaitingRequest]:
         """All that waits for a person, oldest first; with `root`, in one conversation and its subagents."""
         return (await self._get("/api/requests", _Requests, {"root": root})).items
+
+    async def recent_requests(self, limit: int = 20, root: str | None = None) -> list[WaitingRequest]:
+        """Those that were answered, expired or withdrawn last, newest first, with their `resolution`; 100 at most."""
+        return (await self._get("/api/requests", _Requests, {"root": root, "recent": limit})).recent
 
     async def search(self, query: str, limit: int = 20, conversation: str | None = None) -> list[Hit]:
         """The newest first; with `conversation` in that one alone."""

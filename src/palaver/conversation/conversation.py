@@ -37,6 +37,7 @@ from palaver.conversation.requests import (
     STIRRED,
     Results,
     Waiting,
+    face_of,
     recorded_answer,
     too_many,
     with_expiry,
@@ -181,7 +182,8 @@ class Conversation:
         answered = self._waiting.enter(request.request)
         try:
             if known is None:
-                await self.record(turn, with_expiry(request, self._params_of(turn), self._now()))
+                face = face_of(self._state, turn)
+                await self.record(turn, with_expiry(request, self._params_of(turn), self._now(), face))
             return await answered
         finally:
             self._waiting.leave(request.request, answered)

@@ -29,6 +29,7 @@ AS_PARAMS = {
     "default_mode": "mode",
     "default_model": "model",
     "request_timeout_s": "request_timeout_s",
+    "tool_calls_per_minute": "tool_calls_per_minute",
     "knowledge": "knowledge",
 }
 """Settings that are what a parameter of a conversation is where that has none."""
@@ -36,10 +37,13 @@ UNSAID: Mapping[str, Any] = {
     "default_agent": "default",
     "default_mode": "ask",
     "default_model": None,
-    "request_timeout_s": 300,
+    "request_timeout_s": 0,
+    "tool_calls_per_minute": 0,
     "knowledge": True,
 }
 """What counts where a setting says nothing either."""
+LIMITS = frozenset({"request_timeout_s", "tool_calls_per_minute"})
+"""Settings that are looked up when they are needed, so that a change counts for every conversation at once."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -76,8 +80,12 @@ class Defaults:
         own: set[str] = set(record.params) if record else set()
         own |= {"mode"} if record and record.mode else set()
         own |= {"model"} if record and record.model else set()
-        # How long a request waits is looked up when it opens, so that a change counts at once.
-        return {name: value for name, value in self.params.items() if name not in own | {"request_timeout_s"}}
+        return {name: value for name, value in self.params.items() if name not in own | LIMITS}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """As parameters that a turn runs under where neither its conversation nor its agent says otherwise."""
+        return {name: value for name, value in self.params.items() if name in LIMITS}
 
     async def merge(self, patch: Mapping[str, Any]) -> list[str]:
         """Changes what is given; null clears. On disk when it returns; answers the names that were not kept."""

@@ -7,7 +7,7 @@ conversations cost a server nothing but their rows.
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import assert_never
@@ -53,6 +53,9 @@ OWNER_END_S = 10.0
 """An owner ends its turn within five seconds; one that takes longer is stuck."""
 RECOVER_AT_ONCE = 16
 """Conversations settled side by side at start: enough to share commits, few enough to keep the start smooth."""
+RESOLVED_KEPT_MS = 7 * 86_400_000
+"""For how long a request that is over is shown among those of all conversations: a week's absence."""
+ROWS_A_LOOK = 500
 REOPENED_AT_MOST = 3
 """How often somebody who waits for a conversation sees its owner fail before he gives up."""
 
@@ -186,8 +189,11 @@ class Directory:
 
     # -- commands
 
-    async def create(self, body: CreateConversation, origin: Origin | None) -> Accepted:
-        """A conversation of its own. Repeated with the same id or client request id it answers the same."""
+    async def create(self, body: CreateConversation, origin: Origin | None, *, created_at: int = 0) -> Accepted:
+        """A conversation of its own. Repeated with the same id or client request id it answers the same.
+
+        `created_at` is the time at which it began elsewhere; 0: now.
+        """
         around = self._around
         conversation = self._id_of(body.id, body.client_request_id)
         claim = Claim(body.client_request_id or conversation, _digest(replace(body, message=None)))
@@ -196,7 +202,7 @@ class Directory:
         if used is not None:  # The source may have gone on, or be gone, since the branch was made.
             seq = _same_again(used, claim, conversation)
         else:
-            seq = await self.begin(await self._beginning(body, maker), claim)
+            seq = await self.begin(await self._beginning(body, maker, created_at), claim)
         answer = Accepted(conversation=conversation, seq=seq, id=conversation)
         if body.message is not None:
             # Derived from the conversation's id, so that a repeated creation never sends its message twice.
@@ -205,7 +211,7 @@ class Directory:
             answer = replace(answer, seq=sent.seq, turn=sent.turn)
         return answer
 
-    async def _beginning(self, body: CreateConversation, maker: Maker) -> Beginning:
+    async def _beginning(self, body: CreateConversation, maker: Maker, created_at: int) -> Beginning:
         if body.branch is not None:
             source = await self.whole(body.branch.conversation)
             self._check_agent(body.agent or source.agent, source.project)
@@ -216,7 +222,7 @@ class Directory:
         self._check_agent(agent, project)
         params = {**defaults.params_for(self._around.roster.agent(agent, project)), **body.params}
         created = ConversationCreated(agent=agent, title=body.title or "", project=project, params=params)
-        return begun(maker.numbered([(maker.claimed(created), 0)]))
+        return begun(maker.numbered([(maker.claimed(created), created_at)]))
 
     async def bring(
         self, file: Told | Recorded, wishes: Wishes, claim: Claim, origin: Origin | None, *, dry: bool = False
@@ -393,6 +399,37 @@ class Directory:
             state = await self.state(listing.id)
             found.extend((listing, request) for request in state.requests if request.status == "open")
         return sorted(found, key=lambda pair: pair[1].ts)
+
+    async def resolved(
+        self, limit: int, wanted: Callable[[Listing], bool] = lambda _: True
+    ) -> Sequence[tuple[Listing, Request]]:
+        """The requests that were answered, expired or withdrawn last, newest first; of the wanted conversations alone.
+
+        Only rows that say so are looked into, and no row that changed last before the oldest one that counts.
+        """
+        found: list[tuple[Listing, Request]] = []
+        oldest = self._around.clock.now_ms() - RESOLVED_KEPT_MS
+        cursor: str | None = None
+        while limit:
+            page = await self._around.log.list(limit=ROWS_A_LOOK, cursor=cursor, archived=None, children=True)
+            for row in page.items:
+                if row.updated_at < oldest:
+                    return found
+                if row.resolved_at is None or row.resolved_at < oldest or not wanted(row):
+                    continue
+                with suppress(Gone):  # Deleted a moment ago.
+                    known = (await self.state(row.id, tail=0)).requests
+                    found += [(row, one) for one in known if one.resolution and one.resolution.ts >= oldest]
+                found = sorted(found, key=lambda pair: _resolved_at(pair[1]), reverse=True)[:limit]
+                oldest = max(oldest, _resolved_at(found[-1][1])) if len(found) == limit else oldest
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+
+def _resolved_at(request: Request) -> int:
+    return request.resolution.ts if request.resolution else 0
 
 
 def _brought(file: Told | Recorded, wishes: Wishes, maker: Maker) -> Beginning:

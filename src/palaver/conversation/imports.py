@@ -18,10 +18,15 @@ from palaver.conversation.fitting import fitted
 from palaver.conversation.loading import load_state
 from palaver.conversation.taking import Taken
 from palaver.feed.feed import Feed
-from palaver.history.programs.foreign import ForeignConversation
+from palaver.history.programs.foreign import ForeignConversation, Program
 from palaver.log.base import Claim, EventLog, Used
 from palaver.schema.base import Origin
 from palaver.schema.view import Message
+
+
+def imported_id(program: Program, session: str) -> str:
+    """The conversation that a session of another program becomes when it is imported, whenever that is."""
+    return id_for(taking.session_claim(program, session))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Imports:
         self, foreign: ForeignConversation, wishes: Wishes, origin: Origin | None, *, dry: bool = False
     ) -> Taken:
         """`dry` only says what would become of it. Repeating it is safe at any time."""
-        conversation = id_for(taking.claim_id(foreign))
+        conversation = imported_id(foreign.program, foreign.session)
         taken = taking.announced(foreign, conversation)
         if taken.outcome != "made":
             return taken

@@ -14,8 +14,9 @@ from palaver.clock import Clock
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Request, State
 
-TIMEOUT_S = 300.0
-"""An unanswered request is a denial after five minutes, unless the conversation says otherwise (0: never)."""
+PERMISSION_TIMEOUT_S = 300.0
+"""How long a client of the stream face may leave a permission unanswered, as its contract says. All else waits."""
+PERMISSION_FACE = "stream"
 
 OPEN_REQUESTS = 32
 """More than a person can keep an overview of; they travel in every snapshot."""
@@ -105,12 +106,32 @@ def too_many(request: RequestOpened) -> RequestResolved:
     )
 
 
-def with_expiry(request: RequestOpened, params: Mapping[str, Any], now_ms: int) -> RequestOpened:
-    """`params` of the agent, overruled by those of the conversation."""
-    timeout_s = params.get("request_timeout_s", TIMEOUT_S)
+def with_expiry(
+    request: RequestOpened, params: Mapping[str, Any], now_ms: int, face: str | None = None
+) -> RequestOpened:
+    """The request with the time at which it expires, if it does: the one place that decides this.
+
+    `params` are those of the settings, overruled by the agent's and the conversation's; 0 is never, and so is silence, but
+    for a permission of a turn that the stream face began. `face` is where that turn came from.
+    """
+    is_streams = face == PERMISSION_FACE and request.kind == "approval"
+    timeout_s = params.get("request_timeout_s", PERMISSION_TIMEOUT_S if is_streams else 0)
     if request.expires_at is not None or not isinstance(timeout_s, int | float) or timeout_s <= 0:
         return request
     return replace(request, expires_at=now_ms + int(timeout_s * 1000))
+
+
+def face_of(state: State, turn: str) -> str | None:
+    """The face that began the active turn: where the message came from that it answers.
+
+    A turn that goes on after a restart answers no message of its own; the latest of a person counts for it.
+    """
+    active = state.turn
+    if active is None or active.id != turn:
+        return None
+    said = [message for message in state.messages if message.role == "user" and message.origin is not None]
+    answered = [message for message in said if message.id in active.trigger.messages] or said[-1:]
+    return next((message.origin.face for message in answered if message.origin is not None), None)
 
 
 def recorded_answer(request: Request) -> RequestResolved | None:

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from palaver.backends.base import Backend
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.turn import CLEANUP_S, Owner, RunningTurn, run_turn
@@ -58,10 +60,11 @@ class Running:
 
     async def _run(self, turn: str, agent: str, folder: str, after: asyncio.Task[None] | None) -> None:
         record = self._around.roster.agent(agent, folder)
+        known = record or AgentRecord(id=agent, name=agent, backend="none")
         running = RunningTurn(
             id=turn,
             owner=self._owner,
-            agent=record or AgentRecord(id=agent, name=agent, backend="none"),
+            agent=replace(known, params={**self._around.defaults.limits, **known.params}),
             project=Path(folder),
             clock=self._around.clock,
             ids=self._around.ids,

@@ -24,7 +24,7 @@ from palaver.core.restoring import restored
 from palaver.core.state import message_count
 from palaver.errors import Invalid
 from palaver.history.parts import DEPTH
-from palaver.history.programs.foreign import END_MS, ForeignConversation
+from palaver.history.programs.foreign import END_MS, ForeignConversation, Program
 from palaver.log.base import Append, Used
 from palaver.schema.base import Shown
 from palaver.schema.events import (
@@ -60,10 +60,14 @@ class Taken(Shown):
 
 
 def claim_id(foreign: ForeignConversation, growth: int = 0) -> str:
-    session = foreign.session
+    return session_claim(foreign.program, foreign.session) + (f"-{growth}" if growth else "")
+
+
+def session_claim(program: Program, session: str) -> str:
+    """Under which a session of a program is imported, whoever asks."""
     if not _PLAIN_ID.fullmatch(session):
         session = blake2b(session.encode(errors="replace"), digest_size=16).hexdigest()
-    return f"import-{foreign.program}-{session}" + (f"-{growth}" if growth else "")
+    return f"import-{program}-{session}"
 
 
 def announced(foreign: ForeignConversation, conversation: str) -> Taken:
@@ -138,6 +142,9 @@ def beginning(foreign: ForeignConversation, wishes: Wishes, maker: Maker) -> Beg
     if title := foreign.title[:TITLE_LIMIT_CHARS]:
         events.append((ConversationUpdated(title=title, title_source="auto"), began))
     events += restored(foreign.messages, maker.new_id)
+    if foreign.updated_at > max(ts for _, ts in events):
+        # It was changed after its last message, as its program's list says.
+        events.append((ConversationUpdated(), foreign.updated_at))
     return begun(maker.numbered(events))
 
 

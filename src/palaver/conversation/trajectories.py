@@ -164,6 +164,9 @@ class ForeignFile(Exception):
     """What lies there is not this conversation's."""
 
 
+_OF_ANOTHER = "{} is not the trajectory of this conversation; it is left as it is."
+
+
 def is_a_place(project: Path, never_in: Sequence[Path]) -> bool:
     """A folder of its own: neither a person's home nor the server's data, and nothing that holds one of them."""
     resolved = project.resolve()
@@ -180,7 +183,7 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
         known = _read(folder, name)
         before = _document(known, name) or {}
         if known is not None and before.get("id") != state.conversation:
-            raise ForeignFile(f"{name} is not the trajectory of this conversation; it is left as it is.")
+            raise ForeignFile(_OF_ANOTHER.format(name))
         document = document_of(state, unknown_keys(before))
         keep_message_keys(document, before)
         body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
@@ -195,7 +198,7 @@ def _check(project: Path, conversation: str) -> None:
     with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
         before = _document(_read(folder, name), name)
         if before is not None and before.get("id") != conversation:
-            raise ForeignFile(f"{name} is not the trajectory of this conversation; it is left as it is.")
+            raise ForeignFile(_OF_ANOTHER.format(name))
 
 
 def remove_file(project: Path, conversation: str) -> None:
@@ -302,10 +305,19 @@ def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
 
 def trajectory_in(project: Path, trajectory: str, place: Sequence[str] = PLACE) -> dict[str, Any] | None:
     """The document of that id, if there is one that says so itself."""
+    with suppress(ForeignFile):
+        return read_trajectory(project, trajectory, place)
+    return None
+
+
+def read_trajectory(project: Path, trajectory: str, place: Sequence[str] = PLACE) -> dict[str, Any] | None:
+    """The document of that id, if there is one. Raises ForeignFile for a file of its name that is something else."""
     if "/" in trajectory or trajectory.startswith("."):
         return None
-    with suppress(OSError, ForeignFile), _opened(project, place) as folder:
+    with suppress(OSError), _opened(project, place) as folder:
         name = f"{trajectory}.json"
         document = _document(_read(folder, name), name)
-        return document if document is not None and document.get("id") == trajectory else None
+        if document is not None and document.get("id") != trajectory:
+            raise ForeignFile(_OF_ANOTHER.format(name))
+        return document
     return None

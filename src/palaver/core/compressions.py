@@ -4,8 +4,10 @@ Called by evolve. Pure. Of each stage the furthest horizon says how a history is
 furthest counts besides. Those always stay; of the others the latest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import get_args
 
+from palaver.schema.base import Strength
 from palaver.schema.events import ContextCompressed, MessageTruncated
 from palaver.schema.view import Compression, State
 
@@ -24,6 +26,11 @@ def compressed(event: ContextCompressed) -> Compression:
         after_tokens=event.after_tokens,
         summary=event.summary,
     )
+
+
+def strongest(compressions: Iterable[Compression]) -> Strength:
+    """Strength of the strongest compression; `absent` without any."""
+    return max((one.strength for one in compressions), key=get_args(Strength).index, default="absent")
 
 
 def bounded(compressions: Sequence[Compression]) -> tuple[Compression, ...]:

@@ -1,16 +1,18 @@
 """A transcript as OpenAI-shaped clients count it: flat, each result of a tool a message of its own. Pure.
 
-An answer that was stopped is not counted, though the log and the model keep it; one that failed is. While its turn lasts, an
-answer that broke off is still the draft: only the turn's end tells which of the two it is.
+An answer that broke off is counted, whatever ended it, unless nothing was said in it. While its turn lasts it is still the
+draft: another attempt may replace it.
 
 Used by the face that shows it so, and by commands whose index is meant so: both must count alike.
 """
 
 from collections.abc import Sequence
 
-from palaver.schema.view import Message, State, ToolBlock
+from palaver.core.state import says_something
+from palaver.schema.view import Block, Message, State, ToolBlock
 
-_RESULTS = frozenset({"ok", "error", "denied", "interrupted"})
+_RAN = frozenset({"ok", "error", "denied"})
+_RESULTS = _RAN | {"interrupted"}
 
 
 def is_draft(message: Message, state: State) -> bool:
@@ -26,17 +28,22 @@ def is_shown(message: Message, state: State) -> bool:
         return False
     if message.role != "assistant" or message.status != "interrupted" or is_draft(message, state):
         return True
-    return message.ended is not None and message.ended.outcome == "failed"
+    return any(_is_shown(block) for block in message.blocks)
+
+
+def _is_shown(block: Block) -> bool:
+    return _was_made(block) if isinstance(block, ToolBlock) else says_something(block)
 
 
 def results(message: Message, state: State) -> Sequence[str]:
-    """The ids of the results, in the order of their calls. What broke off shows none: it may go as a whole."""
-    if message.role != "assistant" or (message.status == "interrupted" and is_draft(message, state)):
+    """The ids of the results, in the order of their calls. Calls that broke off with a draft have theirs when its turn ends."""
+    if message.role != "assistant":
         return ()
+    shown = _RAN if message.status == "interrupted" and is_draft(message, state) else _RESULTS
     return [
         f"{message.id}-{block.index}"
         for block in message.blocks
-        if isinstance(block, ToolBlock) and block.status in _RESULTS and _was_made(block)
+        if isinstance(block, ToolBlock) and block.status in shown and _was_made(block)
     ]
 
 

@@ -14,13 +14,11 @@ from palaver.core.facts import Facts
 from palaver.core.history import rewrite
 from palaver.core.next import next_items, next_turn
 from palaver.core.queue import removed, words_of
+from palaver.core.state import NOTICE
 from palaver.schema.commands import Rewriting
 from palaver.schema.content import as_content
 from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved
 from palaver.schema.view import QueueItem, State
-
-NOTICE = "notice"
-"""The kind of a word that is for people alone."""
 
 
 def going_on(state: State, facts: Facts) -> list[KnownEvent]:

@@ -12,7 +12,7 @@ from palaver.core.flat import index_of, place_at
 from palaver.core.next import started
 from palaver.core.restoring import restored, said_again
 from palaver.core.settle import supersede
-from palaver.core.state import OPEN_TOOL, find_message, message_count
+from palaver.core.state import OPEN_TOOL, find_message, is_empty, message_count
 from palaver.schema.commands import (
     EditMessage,
     Fill,
@@ -154,14 +154,14 @@ def cut(state: State, index: int) -> list[KnownEvent]:
 
 
 def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
-    if message_count(state):
+    if not is_empty(state):
         return NOT_EMPTY
     events = restored(command.messages, facts.new_id)
     return [event for event, _ in events] if events else Already("There was nothing to restore.")
 
 
 def _fill(state: State, command: Fill, facts: Facts) -> Decision:
-    if message_count(state):
+    if not is_empty(state):
         return NOT_EMPTY
     say = restored if command.new_ids else said_again
     said = [replace(event, ts=ts) for event, ts in say(command.messages, facts.new_id)]

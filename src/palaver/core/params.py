@@ -113,6 +113,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "context_tokens_cap": _whole(1_000, 10_000_000),
     "request_timeout_s": _number(0, 30 * 86_400),
     "spend_limit_usd": _number(0, 1_000_000),
+    "tool_calls_per_minute": _whole(0, 100_000),
     "model": _text,
     "reasoning_effort": _text,
     "fallbacks": _texts,

@@ -21,6 +21,7 @@ from palaver.core.state import (
     messages_of_turn,
     open_requests,
     open_tools,
+    says_something,
 )
 from palaver.schema.base import Origin, Usage
 from palaver.schema.content import as_content
@@ -41,7 +42,6 @@ from palaver.schema.events import (
     TurnInterrupted,
 )
 from palaver.schema.view import (
-    Block,
     Message,
     Process,
     ProcessEnd,
@@ -55,6 +55,9 @@ from palaver.schema.view import (
     Turn,
 )
 
+CANCELS: tuple[Stopped, ...] = ("user", "parent", "deleted")
+"""Stops that a person or a parent asked for; every other one is a failure of the server, a program or a limit."""
+
 
 def settle(
     state: State, reason: Stopped, *, now: int, origin: Origin | None = None, audio_end_ms: int | None = None
@@ -67,8 +70,9 @@ def settle(
     keeps = reason in ("restart", "shutdown") and turn.resumable and not works_for_another(state)
     answerable = _answerable(state) if keeps else set[str]()
     own = [process for process in state.processes if process.running and process.turn == turn.id]
+    closed = _closed(state, turn, answerable)
     return [
-        *_closed(state, turn, answerable),
+        *(map(_cancelled, closed) if reason in CANCELS else closed),
         # Its background processes end with it: a stop stops everything that the turn began.
         *(ProcessFinished(turn=turn.id, process=process.id, end="stopped") for process in own),
         *_plan_put_down(state),
@@ -214,6 +218,13 @@ def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
     ]
 
 
+def _cancelled(event: KnownEvent) -> KnownEvent:
+    """Marked, so that a reader of the log in order knows a cancel from a failure before it reads the turn's end."""
+    return (
+        replace(event, cancelled=True) if isinstance(event, TextFinished | ThinkingFinished | ToolFinished) else event
+    )
+
+
 def works_for_another(state: State) -> bool:
     """A subagent: nobody would be there to take what it says later."""
     return state.parent is not None and state.parent.kind == "subagent"
@@ -240,7 +251,7 @@ def _close_answers(state: State, turn: str) -> list[KnownEvent]:
         events.extend(_close_blocks(message, turn))
         if message.status == "streaming":
             events.append(AnswerFinished(turn=turn, message=message.id, finish_reason="interrupted", interrupted=True))
-            if not any(_says_something(block) for block in message.blocks):
+            if not any(says_something(block) for block in message.blocks):
                 empty.append(message)
     # From the end, so that no removal moves the index of the next.
     places = {message.id: state.offset + place for place, message in enumerate(state.messages)} if empty else {}
@@ -265,16 +276,6 @@ def _close_blocks(message: Message, turn: str) -> list[KnownEvent]:
             case _:
                 pass
     return events
-
-
-def _says_something(block: Block) -> bool:
-    match block:
-        case TextBlock():
-            return bool(block.text or block.citations)
-        case ThinkingBlock():
-            return bool(block.text or block.redacted or block.provider)
-        case _:
-            return True
 
 
 # -- calls and requests

@@ -7,10 +7,24 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from palaver.schema.view import Message, Request, State, Status, ToolBlock, ToolStatus, Turn
+from palaver.schema.view import (
+    Block,
+    Message,
+    Request,
+    State,
+    Status,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+    ToolStatus,
+    Turn,
+)
 
 EDITOR_GRANT = "ide"
 """The grant of a call that the client itself executes; its result comes in as a command."""
+
+NOTICE = "notice"
+"""The event kind of a message that is for people alone."""
 
 OPEN_TOOL: frozenset[ToolStatus] = frozenset({"input", "called", "waiting", "running"})
 """A tool call in one of these has no result yet."""
@@ -59,6 +73,17 @@ def messages_of_turn(state: State, turn: str) -> list[Message]:
         elif message.role in ("user", "assistant"):
             break
     return found[::-1]
+
+
+def says_something(block: Block) -> bool:
+    """Whether a block holds any content; a text or thought that was only begun does not."""
+    match block:
+        case TextBlock():
+            return bool(block.text or block.citations)
+        case ThinkingBlock():
+            return bool(block.text or block.redacted or block.provider)
+        case _:
+            return True
 
 
 def open_tools(state: State) -> list[tuple[Message, ToolBlock]]:
@@ -122,6 +147,11 @@ def find_call(state: State, call: str) -> ToolBlock | None:
 
 def message_count(state: State) -> int:
     return state.offset + len(state.messages)
+
+
+def is_empty(state: State) -> bool:
+    """Whether nothing was said yet: notices to people do not count."""
+    return not state.offset and all(message.event_kind == NOTICE for message in state.messages)
 
 
 def find_message(state: State, message: str) -> tuple[int, Message] | None:

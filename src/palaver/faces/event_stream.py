@@ -5,7 +5,7 @@ with the key it came with, or when a write hangs.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
@@ -45,9 +45,16 @@ class EventStream(Generic[T]):
     """The ASGI response. `first` was taken from `items` already, so that a refusal could still be a status."""
 
     def __init__(
-        self, name: str, first: bytes, items: AsyncGenerator[T, None], encode: Callable[[T], bytes], streams: Streams
+        self,
+        name: str,
+        first: bytes,
+        items: AsyncGenerator[T, None],
+        encode: Callable[[T], bytes],
+        streams: Streams,
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self._name = name
+        self._headers = [*HEADERS, *headers]
         self._first = first
         self._items = items
         self._encode = encode
@@ -57,7 +64,7 @@ class EventStream(Generic[T]):
         async with aclosing(self._items):
             try:
                 async with self._streams.open(scope["auth"]) as stream:
-                    start: Any = {"type": "http.response.start", "status": 200, "headers": HEADERS}
+                    start: Any = {"type": "http.response.start", "status": 200, "headers": self._headers}
                     await send(start)
                     await self._until_gone(receive, Hanging(send, stream))
             except StreamEnded:

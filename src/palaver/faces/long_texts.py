@@ -9,7 +9,7 @@ from palaver.log.base import Blobs
 from palaver.schema.base import BlobRef
 from palaver.schema.content import Content, TextPart
 from palaver.schema.events import Event, MessageAdded, MessageEdited, TextFinished
-from palaver.schema.view import TextBlock
+from palaver.schema.view import Block, TextBlock
 
 
 def is_cut(event: Event) -> bool:
@@ -34,15 +34,16 @@ async def with_whole_text(event: Event, blobs: Blobs) -> Event:
             return replace(event, text=await _text(blob, blobs) or event.text)
         case MessageAdded() if is_cut(event):
             content = await _content(event.content, blobs)
-            blocks = [
-                replace(block, text=await _text(block.blob, blobs) or block.text)
-                if isinstance(block, TextBlock) and block.blob
-                else block
-                for block in event.blocks or ()
-            ]
+            blocks = [await with_whole_block(block, blobs) for block in event.blocks or ()]
             return replace(event, content=content, blocks=None if event.blocks is None else tuple(blocks))
         case _:
             return event
+
+
+async def with_whole_block(block: Block, blobs: Blobs) -> Block:
+    if isinstance(block, TextBlock) and block.blob:
+        return replace(block, text=await _text(block.blob, blobs) or block.text)
+    return block
 
 
 async def _content(content: Content, blobs: Blobs) -> Content:

@@ -46,9 +46,12 @@ def headers_of(error: PalaverError) -> dict[str, str]:
     return {} if wait_s is None else {"Retry-After": str(wait_s)}
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send, error: PalaverError) -> None:
-    """Answer in place of the application: an HTTP response, also to a WebSocket that was not accepted yet."""
-    body = body_of(error)
+async def refuse(scope: Scope, receive: Receive, send: Send, error: PalaverError, body: bytes | None = None) -> None:
+    """Answer in place of the application: an HTTP response, also to a WebSocket that was not accepted yet.
+
+    `body` is the error in the words of another protocol.
+    """
+    body = body_of(error) if body is None else body
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers_of(error)}
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     # Only an HTTP request has a method.

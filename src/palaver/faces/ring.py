@@ -19,6 +19,9 @@ from palaver.errors import PalaverError
 PIECE_BYTES = 256 << 10
 """What is written at once: all that waits, as a rule; small enough that a stalled reader holds little and a slow one moves."""
 
+EMPTY_BYTES = 256
+"""What a frame without a body counts as: it holds a place, and memory."""
+
 R = TypeVar("R")
 
 
@@ -86,10 +89,10 @@ class Ring(Generic[F]):
         """The newest of those that had to go, if any. Readers are woken by `wake`: many things said wake them once."""
         self._frames += frames
         self.end += len(frames)
-        self.size_bytes += sum([len(frame.body) for frame in frames])
+        self.size_bytes += sum([len(frame.body) or EMPTY_BYTES for frame in frames])
         gone = 0
         while self.size_bytes > self._limit_bytes and gone < len(self._frames) - 1:
-            self.size_bytes -= len(self._frames[gone].body)
+            self.size_bytes -= len(self._frames[gone].body) or EMPTY_BYTES
             gone += 1
         if not gone:
             return None
@@ -97,6 +100,12 @@ class Ring(Generic[F]):
         del self._frames[:gone]
         self.begin += gone
         return newest
+
+    def rewrite(self, change: Callable[[F], F]) -> None:
+        """Replaces frames that are kept by others in the same places. What readers have taken stays as it was."""
+        self._frames = [change(frame) for frame in self._frames]
+        self.size_bytes = sum([len(frame.body) or EMPTY_BYTES for frame in self._frames])
+        self._piece = None
 
     def forget(self) -> None:
         """Nothing that was said counts any more: whoever had not read all of it is behind."""

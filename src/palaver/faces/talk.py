@@ -1,7 +1,6 @@
-"""`POST /api/chat`: two contracts share the address, and what is asked for says which one is meant.
+"""`POST /api/chat`, the address that two contracts share: answered by a stream of events, or by JSON that it has begun.
 
-Whoever accepts an event stream, or speaks of `sessionId` or `agentId` and of no project, gets the answer as a stream;
-everybody else is told that it has begun.
+A body with a snake_case key of the bus gets JSON, unless its sender accepts an event stream; every other one is the stream's.
 """
 
 from collections.abc import Mapping
@@ -36,10 +35,11 @@ BEGUN = Schema(
 """`faces/bus/chat.py: Begun`, where one of two answers has to be described by hand."""
 
 
+BUS_KEYS = frozenset({"project_root", "agent_id", "session_id", "mode"})
+
+
 def wants_stream(accept: str, body: Mapping[str, Any]) -> bool:
-    if "text/event-stream" in accept.lower():
-        return True
-    return ("sessionId" in body or "agentId" in body) and "project_root" not in body
+    return "text/event-stream" in accept.lower() or BUS_KEYS.isdisjoint(body)
 
 
 def checked(body: Mapping[str, Any], kind: Any) -> Any:
@@ -74,7 +74,7 @@ async def chat(
     """Send a message: answered by a stream of events, or told that its run has started or waits."""
     if wants_stream(accept, data):
         return await ask(checked(data, Query), request, server, live)
-    told = await begin(checked(data, Sent), request, server)
+    told = await begin(checked(data, Sent), request, server, live.bus.choosing)
     return ASGIResponse(body=msgspec.json.encode(told), media_type=MediaType.JSON)
 
 

@@ -15,6 +15,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core import special_blocks
 from palaver.errors import Invalid
 from palaver.history import transcript
 from palaver.history.parts import Json, as_json, integer, own, text_of
@@ -73,7 +74,13 @@ def written_message(message: Message, agent: str) -> Iterator[str]:
     words = [transcript.speaker(message, agent), message.model or "", transcript.when(message.ts) if message.ts else ""]
     yield f"\n{_mark(mark)}\n## {transcript.MODEL_SEPARATOR.join(word for word in words if word)}\n"
     for block in message.blocks:
-        yield from _written_block(block)
+        special = transcript.special_of(message, block)
+        if special is not None and isinstance(block, TextBlock):
+            # The text itself goes into the mark, so that it comes back letter by letter.
+            kept = _mark({"block": "text", "raw": block.text})
+            yield f"\n{kept}\n{_escaped(special_blocks.markdown(special))}\n"
+        else:
+            yield from _written_block(block)
 
 
 def _written_block(block: Block) -> Iterator[str]:
@@ -206,7 +213,9 @@ def _take(blocks: list[Block], mark: Json, body: str) -> None:
     match mark.get("block"):
         case "text":
             cut = mark.get("status") == "interrupted"
-            blocks.append(TextBlock(index=index, text=_unescaped(body), status="interrupted" if cut else "done"))
+            raw = mark.get("raw")
+            text = raw if isinstance(raw, str) else _unescaped(body)
+            blocks.append(TextBlock(index=index, text=text, status="interrupted" if cut else "done"))
         case "thinking":
             inner = body.partition("</summary>")[2].rpartition("</details>")[0].strip("\n")
             blocks.append(ThinkingBlock(index=index, text=_unescaped(inner)))

@@ -18,11 +18,30 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.special_blocks import (
+    AskUserBlock,
+    ChangeReportBlock,
+    FinalizeTaskBlock,
+    PlanBlock,
+    ReportedFile,
+    SpecialBlock,
+)
 from palaver.errors import Invalid, TooLarge
 from palaver.history import transcript
 from palaver.history.parts import as_json, decoded
 from palaver.history.trajectory import document_of
-from palaver.schema.view import Block, FileChange, ImageBlock, Message, State, TextBlock, ThinkingBlock, ToolBlock
+from palaver.schema.view import (
+    Block,
+    FileChange,
+    ImageBlock,
+    Message,
+    PlanItem,
+    Question,
+    State,
+    TextBlock,
+    ThinkingBlock,
+    ToolBlock,
+)
 
 EMBEDDED = "palaver-trajectory:"
 EMBEDDED_BYTES = 64 << 20
@@ -53,6 +72,9 @@ summary code { color: var(--ink) } .failed { color: var(--gone) } .added { color
 table { border-collapse: collapse; display: block; overflow-x: auto }
 td, th { border: 1px solid var(--line); padding: 0.25rem 0.6rem; text-align: left }
 blockquote { border-left: 3px solid var(--line); margin: 0.5rem 0; padding-left: 1rem; color: var(--faint) }
+.card { border: 1px solid var(--line); border-left-width: 3px; border-radius: 0.6rem; margin: 0.6rem 0; padding: 0.75rem 1rem }
+.card > * { margin: 0 0 0.4rem } .card > :last-child { margin-bottom: 0 } .card > h3 { font-size: 0.95rem }
+.card :is(ul, ol) { padding-left: 1.4rem } .card small { color: var(--faint) } .card s { color: var(--faint) }
 img { max-width: 100%; border-radius: 0.4rem } a { color: inherit }
 @media print { :root { color-scheme: light } body { max-width: none; padding: 0; font-size: 10pt }
   section { break-inside: avoid-page } section.user { border: 1px solid var(--line) } h2 { break-after: avoid } }
@@ -109,11 +131,16 @@ def _section(message: Message, agent: str) -> str:
     words = [message.model or "", transcript.when(message.ts) if message.ts else ""]
     small = transcript.MODEL_SEPARATOR.join(_plain(word) for word in words if word)
     name = _plain(transcript.speaker(message, agent))
-    body = "".join(_shown_block(block, typed=message.role != "assistant") for block in message.blocks)
+    body = "".join(_shown_part(message, block) for block in message.blocks)
     ended = message.ended
     if ended is not None and ended.error is not None:
         body += f'<p class="note failed">{_plain(ended.error.message)}</p>\n'
     return f'<section class="{message.role}">\n<h2>{name} <small>{small}</small></h2>\n{body}</section>\n'
+
+
+def _shown_part(message: Message, block: Block) -> str:
+    special = transcript.special_of(message, block)
+    return _shown_block(block, typed=message.role != "assistant") if special is None else _card(special)
 
 
 def _shown_block(block: Block, *, typed: bool) -> str:
@@ -169,6 +196,63 @@ def _shown_diff(change: FileChange) -> str:
 def _shown_line(line: str) -> str:
     kind = {"+": "added", "-": "gone"}.get(line[:1])
     return f'<span class="{kind}">{_visible(line)}</span>' if kind else _visible(line)
+
+
+# -- structured answers
+
+
+def _card(block: SpecialBlock) -> str:
+    heading, body = _card_parts(block)
+    return f'<div class="card"><h3>{heading}</h3>{"".join(body)}</div>\n'
+
+
+def _card_parts(block: SpecialBlock) -> tuple[str, list[str]]:
+    match block:
+        case PlanBlock(plan=plan):
+            return "Plan", [_paragraph(plan.summary), _list("ol", [_step(item) for item in plan.items])]
+        case FinalizeTaskBlock():
+            summary = _rendered(block.summary) if block.summary.strip() else ""
+            sections = [
+                _paragraph(section.title, "strong") + _list("ul", [_plain(item) for item in section.items])
+                for section in block.sections
+            ]
+            return "Task summary", [_paragraph(block.title, "strong"), summary, *sections]
+        case ChangeReportBlock():
+            more = f"…and {block.truncated_count} more" if block.truncated_count else ""
+            return "Change report", [_list("ul", [_reported(file) for file in block.files]), _paragraph(more)]
+        case AskUserBlock():
+            return "Questions", [_question(question) for question in block.questions]
+
+
+def _paragraph(text: str, tag: str = "span") -> str:
+    return f"<p><{tag}>{_plain(text)}</{tag}></p>" if text.strip() else ""
+
+
+def _list(tag: str, items: Sequence[str]) -> str:
+    return f"<{tag}>{''.join(f'<li>{item}</li>' for item in items)}</{tag}>" if items else ""
+
+
+def _step(item: PlanItem) -> str:
+    title = f"<s>{_plain(item.title)}</s>" if item.status == "skipped" else _plain(item.title)
+    status = {"pending": "", "in_progress": "in progress", "done": "done", "skipped": "skipped"}[item.status]
+    notes = [f" <small>({status})</small>" if status else ""]
+    notes.append(f"<br><small>{_plain(item.description)}</small>" if item.description else "")
+    return title + "".join(notes)
+
+
+def _reported(file: ReportedFile) -> str:
+    summary = f": {_plain(file.summary)}" if file.summary else ""
+    lines = "\n".join(_shown_line(line) for line in file.diff.rstrip("\n").split("\n")) if file.diff else ""
+    return f"<code>{_visible(file.path)}</code>{summary}" + (f"<pre>{lines}</pre>" if lines else "")
+
+
+def _question(question: Question) -> str:
+    header = f"<small>{_plain(question.header)}</small><br>" if question.header.strip() else ""
+    options = [
+        _plain(option.label) + (f" <small>{_plain(option.description)}</small>" if option.description else "")
+        for option in question.options
+    ]
+    return f"<p>{header}{_plain(question.question)}</p>{_list('ul', options)}"
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,8 @@ Shared by markdown and HTML, so that both tell the same story. Pure.
 
 from datetime import UTC, datetime
 
-from palaver.schema.view import Message, State, ToolBlock
+from palaver.core import special_blocks
+from palaver.schema.view import Block, Message, State, TextBlock, ToolBlock
 
 MODEL_SEPARATOR = " · "
 
@@ -45,6 +46,13 @@ def outcome(tool: ToolBlock) -> str:
             return "interrupted"
         case _:
             return "under way"
+
+
+def special_of(message: Message, block: Block) -> special_blocks.SpecialBlock | None:
+    """The structured answer a block holds: only an agent's finished text is one."""
+    if message.role != "assistant" or not isinstance(block, TextBlock) or block.status != "done":
+        return None
+    return special_blocks.parse(block.text)
 
 
 def result(tool: ToolBlock) -> str:

@@ -92,12 +92,13 @@ class ToolDecision(Wire):
 class DecideTools(_Command, tag="decide_tools"):
     """Decide calls that wait for a person, together. Those not named stay open; an empty list means all of them, `accepted`.
 
-    `then` says what follows a no: `stop` lets the accepted ones run and ends the turn.
+    `then` says what follows a no: by default the agent goes on with the denial; `stop` lets the accepted ones run and ends
+    the turn.
     """
 
     decisions: tuple[ToolDecision, ...] = ()
     accepted: bool = True
-    then: Then = "stop"
+    then: Then = "continue"
     text: str | None = None
 
 
@@ -245,6 +246,8 @@ class ReturnExchange(_Command, tag="return_exchange"):
     response: str = ""
     duration_ms: int | None = None
     tool_call_count: int | None = None
+    run: Id | None = None
+    """The turn that answered."""
 
 
 class Fill(_Rewriting, tag="fill"):

@@ -224,6 +224,8 @@ class TextFinished(EventBase, tag="text.finished"):
     blob: BlobRef | None = None
     unposted: bool = False
     """Plain words of an agent that speaks through its tools alone: an error, in no inbox."""
+    cancelled: bool = False
+    """Cut off because the turn was cancelled, not because it failed."""
 
 
 class ThinkingDelta(EventBase, tag="thinking.delta"):
@@ -241,6 +243,8 @@ class ThinkingFinished(EventBase, tag="thinking.finished"):
     signature: str | None = None
     provider: Any = None
     duration_ms: int | None = None
+    cancelled: bool = False
+    """As of `text.finished`."""
 
 
 class AnswerFinished(EventBase, tag="answer.finished"):
@@ -311,6 +315,8 @@ class ToolFinished(EventBase, tag="tool.finished"):
     total_bytes: int | None = None
     exit_code: int | None = None
     duration_ms: int | None = None
+    cancelled: bool = False
+    """As of `text.finished`."""
 
 
 # -- requests
@@ -391,6 +397,8 @@ class ExchangeReturned(EventBase, tag="exchange.returned"):
     response: str | None = None
     duration_ms: int | None = None
     tool_call_count: int | None = None
+    run: str | None = None
+    """The turn of the other conversation that answered."""
 
 
 # -- context

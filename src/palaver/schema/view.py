@@ -468,5 +468,7 @@ class Listing(Shown):
     open_exchanges: int = 0
     """Words to other agents whose answer is still to come."""
     cost_usd: float = 0.0
+    resolved_at: int | None = None
+    """When a request of it last came to an end: how the latest of all conversations are found."""
     pos: int = 0
     """The store-wide position of its latest change: the cursor of a list that follows."""

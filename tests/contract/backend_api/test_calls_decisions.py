@@ -8,7 +8,7 @@ import pytest
 
 from palaver.core.decide import decide
 from palaver.core.facts import Facts, Runner
-from palaver.schema.base import Scope
+from palaver.schema.base import Scope, Then
 from palaver.schema.commands import DecideTools, ToolDecision
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved, ToolFinished, ToolStarted
 from palaver.schema.records import AgentRecord, PolicyRule
@@ -56,21 +56,24 @@ async def test_partial_decisions_keep_it_paused_with_the_rest() -> None:
 
 
 @pytest.mark.parametrize("rejected", [0, 1, 2])
-async def test_any_rejection_lets_the_accepted_run_and_ends_the_turn(rejected: int) -> None:
+@pytest.mark.parametrize("then", ["continue", "stop"])
+async def test_any_rejection_lets_the_accepted_run_and_goes_on_unless_it_is_to_stop(rejected: int, then: Then) -> None:
     shell = CountingTool("shell")
     turn = MemoryTurn("hi")
     async with (
-        serve(Answer.of(*CALLS)) as service,
+        serve(Answer.of(*CALLS), Answer.of("ok")) as service,
         agent(WIRE, service, tools=toolbox(shell)) as backend,
         asyncio.TaskGroup() as tasks,
     ):
         tasks.create_task(drive(backend, turn))
         requests = await turn.opened(3)
         decisions = [ToolDecision(call=str(one.call), accepted=at != rejected) for at, one in enumerate(requests)]
-        decided(turn, DecideTools(decisions=tuple(decisions)))
+        decided(turn, DecideTools(decisions=tuple(decisions), then=then))
     assert shell.runs == [{"n": n} for n in range(3) if n != rejected]
     assert sorted(result.ok for result in turn.of(ToolFinished)) == [False, True, True]
-    assert (turn.finished.outcome, turn.state.status) == ("interrupted", "idle")
+    outcome = "completed" if then == "continue" else "interrupted"
+    assert (turn.finished.outcome, turn.state.status) == (outcome, "idle")
+    assert len(service.bodies) == (2 if then == "continue" else 1)
 
 
 async def test_denial_by_policy_writes_a_failed_result_and_goes_on() -> None:

@@ -190,7 +190,7 @@ async def test_request_that_nobody_answers_after_a_restart_expires_and_is_told_t
 
     async def asks(turn: Turn) -> AsyncIterator[KnownEvent]:
         asked.set()
-        await turn.request(RequestOpened(request="q", kind="question"))
+        await turn.request(RequestOpened(request="q", kind="question", expires_at=turn.now_ms() + 300_000))
         yield TurnFinished(outcome="completed")
 
     caller, _ = await stopped_while_asking(log, asks, asked)

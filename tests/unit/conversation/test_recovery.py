@@ -10,7 +10,15 @@ from palaver.conversation.derived import claims_of
 from palaver.core.evolve import fold
 from palaver.log.base import Append, Appended
 from palaver.log.memory import MemoryLog
-from palaver.schema.commands import PostAnswer, ResolveRequest, RetryFrom, SendMessage, SetDraft, TruncateMessages
+from palaver.schema.commands import (
+    PostAnswer,
+    ResolveRequest,
+    RetryFrom,
+    SendMessage,
+    SetDraft,
+    SetParams,
+    TruncateMessages,
+)
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -240,6 +248,7 @@ async def test_expired_request_is_a_denial() -> None:
     ran: list[str] = []
     async with open_house(puppet=asks_then_runs(ran)) as house:
         conversation = await house.begin()
+        await house.do(conversation, SetParams(patch={"request_timeout_s": 300}))
         await house.do(conversation, SendMessage(content="build it"))
         await house.until(conversation, lambda state: bool(state.requests))
         await advance(house, 301)

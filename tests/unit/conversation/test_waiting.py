@@ -8,7 +8,7 @@ import pytest
 
 from palaver.backends.base import Turn
 from palaver.clock import ManualClock
-from palaver.conversation.requests import OPEN_REQUESTS, TIMEOUT_S
+from palaver.conversation.requests import OPEN_REQUESTS, PERMISSION_TIMEOUT_S, with_expiry
 from palaver.schema.commands import Interrupt, ResolveRequest, ReturnToolResult, SendMessage, SetParams
 from palaver.schema.events import (
     AnswerFinished,
@@ -20,6 +20,7 @@ from palaver.schema.events import (
     ToolStarted,
     TurnFinished,
 )
+from palaver.schema.view import RequestKind
 from tests.unit.conversation.house import Script, open_house, soon
 
 
@@ -91,7 +92,7 @@ async def test_request_that_a_person_answered_is_not_ended_again_by_the_agent() 
 @pytest.mark.parametrize(
     ("agents", "conversations", "waits_s"),
     [
-        ({}, {}, TIMEOUT_S),
+        ({}, {}, None),
         ({"request_timeout_s": 60}, {}, 60),
         ({"request_timeout_s": 60}, {"request_timeout_s": 20}, 20),
         ({}, {"request_timeout_s": 20}, 20),
@@ -114,6 +115,26 @@ async def test_request_expires_as_conversation_then_agent_then_server_say(
         expires_at = state.requests[0].expires_at
         assert expires_at == (None if waits_s is None else clock.now_ms() + int(waits_s * 1000))
         await house.do(conversation, Interrupt())
+
+
+@pytest.mark.parametrize(
+    ("kind", "face", "params", "waits_s"),
+    [
+        ("approval", "stream", {}, PERMISSION_TIMEOUT_S),
+        ("approval", "native", {}, None),
+        ("approval", None, {}, None),
+        ("question", "stream", {}, None),
+        ("plan", "stream", {}, None),
+        ("approval", "stream", {"request_timeout_s": 0}, None),
+        ("approval", "stream", {"request_timeout_s": 7}, 7),
+        ("question", "native", {"request_timeout_s": 7}, 7),
+    ],
+)
+def test_only_permissions_of_the_stream_face_expire_unless_somebody_said_so(
+    kind: RequestKind, face: str | None, params: dict[str, Any], waits_s: float | None
+) -> None:
+    request = with_expiry(RequestOpened(request="q", kind=kind), params, 1_000, face)
+    assert request.expires_at == (None if waits_s is None else 1_000 + int(waits_s * 1000))
 
 
 def edits(*calls: str) -> Script:

@@ -36,14 +36,17 @@ def test_all_waiting_calls_are_accepted_together() -> None:
     ]
 
 
-def test_all_waiting_calls_are_rejected_together_and_the_turn_stops_after_them() -> None:
-    assert {verdict[1:] for verdict in _verdicts(events(_paused(), DecideTools(accepted=False)))} == {("deny", "stop")}
+def test_all_waiting_calls_are_rejected_together_and_the_turn_goes_on_unless_it_is_to_stop() -> None:
+    denied = _verdicts(events(_paused(), DecideTools(accepted=False)))
+    stopped = _verdicts(events(_paused(), DecideTools(accepted=False, then="stop")))
+    assert {verdict[1:] for verdict in denied} == {("deny", "continue")}
+    assert {verdict[1:] for verdict in stopped} == {("deny", "stop")}
 
 
 def test_partial_decision_leaves_the_rest_waiting() -> None:
     state = _paused()
     some = (ToolDecision(call="a", accepted=True), ToolDecision(call="b", accepted=False))
-    decided = events(state, DecideTools(decisions=some))
+    decided = events(state, DecideTools(decisions=some, then="stop"))
     assert _verdicts(decided) == [("qa", "allow", "continue"), ("qb", "deny", "stop")]
     left = after(*decided, state=state)
     assert left.status == "paused"
@@ -58,7 +61,7 @@ def test_decision_on_a_call_that_does_not_wait_changes_nothing() -> None:
 def test_decisions_after_a_restart_begin_the_turn_that_goes_on_with_the_rest_waiting() -> None:
     state = after(*settle(_resumable(), "restart", now=NOW_MS), state=_resumable())
     some = (ToolDecision(call="a", accepted=True), ToolDecision(call="b", accepted=False))
-    *resolved, began = events(state, DecideTools(decisions=some), facts(resumable=True))
+    *resolved, began = events(state, DecideTools(decisions=some, then="stop"), facts(resumable=True))
     assert _verdicts(resolved) == [("qa", "allow", "continue"), ("qb", "deny", "stop")]
     assert isinstance(began, TurnStarted)
     assert (began.trigger.kind, began.trigger.request) == ("request", "qa")

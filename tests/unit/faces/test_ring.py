@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from palaver.errors import Gone
-from palaver.faces.ring import PIECE_BYTES, Beat, Behind, Piece, Reader, Ring
+from palaver.faces.ring import EMPTY_BYTES, PIECE_BYTES, Beat, Behind, Piece, Reader, Ring
 
 pytestmark = pytest.mark.anyio
 
@@ -180,3 +180,25 @@ async def test_reader_that_is_cancelled_takes_nobody_with_it() -> None:
     ring.say(numbered(1))
     ring.wake()
     assert await staying == [1]
+
+
+async def test_frames_are_rewritten_in_their_places_for_whoever_has_not_read_them() -> None:
+    ring = Ring[Numbered](100_000)
+    quick, slow = Reader(ring), Reader(ring)
+    ring.say(numbered(1, 2, 3, size=1_000))
+    assert await numbers(quick) == [1, 2, 3]
+    ring.rewrite(lambda frame: replace(frame, body=b"") if frame.number == 2 else frame)
+    assert ring.size_bytes == 2_000 + EMPTY_BYTES
+    item = await asyncio.wait_for(slow.next(), WAIT_S)
+    assert isinstance(item, Piece)
+    assert [(frame.number, len(frame.body)) for frame in item.frames] == [(1, 1_000), (2, 0), (3, 1_000)]
+    assert len(item.body) == 2_000
+    ring.say(numbered(4))
+    assert await numbers(quick) == await numbers(slow) == [4]
+
+
+def test_frames_without_a_body_are_bounded_too() -> None:
+    ring = Ring[Numbered](100 * EMPTY_BYTES)
+    for number in range(1_000):
+        ring.say([Numbered(number, b"")])
+    assert ring.end - ring.begin == 100

@@ -73,6 +73,15 @@ def test_any_text_comes_back(said_texts: list[str]) -> None:
     assert texts(back) == said_texts
 
 
+def test_structured_answer_reads_as_markdown_and_comes_back_as_it_was_said() -> None:
+    text = ' {"type": "plan", "summary": "Move -->", "items": [{"title": "First", "status": "done"}, "Second"]}\n'
+    state = conversation(asked("go"), said(text))
+    document = "".join(written(state))
+
+    assert "**Plan: Move -->**\n\n- [x] First\n- [ ] Second\n" in document
+    assert texts(read(document).messages) == ["go", text]
+
+
 def test_output_with_fences_comes_back_whole() -> None:
     state = everything()
     call = state.messages[1].blocks[3]

@@ -1,6 +1,7 @@
 """The HTML page: everything anybody said is text, nothing runs, nothing is fetched, and the page can be read back."""
 
 import base64
+import json
 import re
 import zlib
 from hashlib import sha256
@@ -64,6 +65,34 @@ def html(state: State) -> str:
     return "".join(written(state))
 
 
+def specials(text: str) -> list[str]:
+    """Structured answers with a text in every field."""
+    file = {"path": text, "summary": text, "diff": text}
+    option = {"label": text, "description": text, "preview": text}
+    blocks = [
+        {"type": "plan", "summary": text, "items": [{"title": text, "description": text, "status": "skipped"}]},
+        {"type": "finalize_task", "packet": {"title": text, "summary": text, text: [text]}},
+        {"type": "change_report", "files": [file], "truncated_count": 2},
+        {"type": "ask_user", "questions": [{"question": text, "header": text, "options": [option]}]},
+    ]
+    return [json.dumps(block) for block in blocks]
+
+
+def test_structured_answers_are_cards_and_other_json_is_text() -> None:
+    cards = html(conversation(*(said(special, f"a{at}") for at, special in enumerate(specials("word")))))
+    assert cards.count('<div class="card">') == 4
+    for heading in ("Plan", "Task summary", "Change report", "Questions"):
+        assert f"<h3>{heading}</h3>" in cards
+    assert "<s>word</s> <small>(skipped)</small>" in cards
+    assert "…and 2 more" in cards
+    assert '"type"' not in Seen(cards).text
+    unfinished = TextBlock(index=0, text=specials("word")[0], status="interrupted")
+    others = html(
+        conversation(said('{"type": "poem"}'), asked(specials("word")[0]), message("a2", "assistant", unfinished))
+    )
+    assert '<div class="card">' not in others
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_only_text_wherever_it_stands(text: str) -> None:
     change = FileChange(path=text, kind="modified", diff=text)
@@ -76,6 +105,7 @@ def test_hostile_text_is_only_text_wherever_it_stands(text: str) -> None:
             TextBlock(index=1, text=text),
             tool("c", 2, name=text, input={"command": text, text: text}, output=text, changes=(change,)),
             ImageBlock(index=3, url=text),
+            *(TextBlock(index=4 + at, text=special) for at, special in enumerate(specials(text))),
             model=text,
             agent=text,
         ),

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from palaver.backends.api.grants import Grants
 from palaver.backends.api.judging import Allowed, Approved, Asked, Entry, Judging, Question, denied
 from palaver.backends.api.running import CLEANUP_S, Granted, finished, run_together
+from palaver.backends.api.tool_rate import ToolRate, limit_of, tool_rate
 from palaver.backends.base import Turn
 from palaver.core.state import open_tools
 from palaver.schema.events import (
@@ -75,7 +76,12 @@ class Calls:
             return
         yield TurnStatus(status="calling_tool", detail=", ".join(dict.fromkeys(tool.name for tool in tools)))
         entries: list[Entry] = []
+        rate = self._tool_rate()
         for tool in tools:
+            # A call that was begun, or that a person was asked about, was let through before.
+            if rate is not None and tool.status == "called" and tool.request is None and len(entries) >= rate.left:
+                yield denied(tool.call, rate.refusal, "rate_limit_tools")
+                continue
             judged = await self._judging.first_look(tool, self._round)
             if isinstance(judged, ToolFinished):
                 yield judged
@@ -91,6 +97,10 @@ class Calls:
             await self._stop_waiting()
         for entry in entries:
             yield denied(entry.tool.call, "Not run: a rule ended this turn.")
+
+    def _tool_rate(self) -> ToolRate | None:
+        limit = limit_of({**self._turn.agent.params, **self._turn.params})
+        return tool_rate(self._turn.state, limit, self._turn.now_ms()) if limit else None
 
     def _is_second_proposal(self, name: str, entries: list[Entry]) -> bool:
         """Proposing a plan ends the turn to wait for an answer to it; to two at once nobody could give one."""

@@ -69,6 +69,7 @@ def return_exchange(state: State, command: ReturnExchange, facts: Facts) -> Deci
         response=command.response,
         duration_ms=command.duration_ms,
         tool_call_count=command.tool_call_count,
+        run=command.run,
     )
     if not known.callback:
         return [returned]

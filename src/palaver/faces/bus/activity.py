@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from palaver.core.state import messages_of_turn, open_requests
 from palaver.faces.bus.frames import Json, Told
-from palaver.schema.view import Message, State, TextBlock, ThinkingBlock, ToolBlock, Turn
+from palaver.schema.view import Message, State, ThinkingBlock, ToolBlock, Turn
 
 Word = Literal["idle", "model_loading", "thinking", "calling_tool", "working"]
 
+IDLE_PROMPT = "idle_prompt_triggered"
 DETAIL_CHARS = 200
 """A line of a status bar."""
 
@@ -31,12 +32,13 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "agents_message": ("Writing to", "agentId"),
 }
 USUAL: Mapping[Word, str] = {
-    "idle": "Idle",
-    "model_loading": "Loading the model…",
-    "thinking": "Thinking…",
-    "calling_tool": "Calling a tool…",
-    "working": "Working…",
+    "model_loading": "Model loading...",
+    "thinking": "Thinking...",
+    "calling_tool": "Calling a tool",
+    "working": "Running",
 }
+"""Details of a status that has none of its own. The contract's clients know three of them, to the letter, as passing: they
+show no activity for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +47,82 @@ class Doing:
 
     id: str
     word: Word
-    detail: str
+    detail: str | None
+    message: str | None = None
+    """The message whose content the detail shows."""
 
 
 def doing(state: State) -> Doing | None:
-    """None: it rests, or has nothing to show yet. The first sign of an answer is the answer's own."""
+    """The one status of a running turn. None: it rests, or is between two steps."""
     turn = state.turn
     if turn is None:
         return None
-    messages = [message for message in messages_of_turn(state, turn.id) if message.role == "assistant"]
-    if (tool := _running(state, messages)) is not None:
-        return Doing(f"status-{tool.call}", "calling_tool", tool_detail(tool))
+    said = messages_of_turn(state, turn.id)
+    answers = [message for message in said if message.role == "assistant"]
+    if (running := _running(state, answers)) is not None:
+        message, tool = running
+        return Doing(f"status-{tool.call}", "calling_tool", tool_detail(tool), message.id)
     if asked := open_requests(state):
         return Doing(f"status-{asked[-1].id}", "working", "Waiting for an answer")
-    if turn.retry is not None or turn.activity == "model_loading" or (turn.detail and turn.activity != "calling_tool"):
-        return _said(turn)
-    if messages and messages[-1].status == "streaming" and messages[-1].blocks:
-        return _streaming(messages, turn)
-    answered = [message for message in messages if message.blocks]
-    # Results go back to the model; an answer without calls was the last.
-    if answered and turn.activity == "thinking" and isinstance(answered[-1].blocks[-1], ToolBlock):
-        return Doing(f"status-{answered[-1].id}-next", "thinking", USUAL["thinking"])
+    answered = [message for message in answers if message.blocks]
+    if not answered:
+        return Doing(f"status-{turn.id}-loading", "model_loading", _detail(turn) or USUAL["model_loading"])
+    is_streaming = answers[-1].status == "streaming" and answers[-1] is answered[-1]
+    is_loading = turn.activity == "model_loading" and not is_streaming
+    if turn.retry is not None or is_loading or (turn.detail and turn.activity not in ("calling_tool", "model_loading")):
+        return _reported(turn)
+    if is_streaming:
+        return _streaming(answered)
+    # Results, or what was delivered meanwhile, go back to the model; an answer without calls was the last.
+    goes_on = said[-1].role != "assistant" or any(isinstance(block, ToolBlock) for block in answered[-1].blocks)
+    if goes_on and turn.activity == "thinking":
+        return _next_step(answered[-1])
     return None
 
 
-def _running(state: State, messages: Sequence[Message]) -> ToolBlock | None:
-    """The one that started last. A turn that goes on may run calls of the turn before it."""
-    whose = messages or [message for message in state.messages[-4:] if message.role == "assistant"]
-    tools = [block for message in whose for block in message.blocks if isinstance(block, ToolBlock)]
-    running = [tool for tool in tools if tool.status == "running"]
-    return max(running, key=lambda tool: tool.started_at or 0) if running else None
+def _running(state: State, answers: Sequence[Message]) -> tuple[Message, ToolBlock] | None:
+    """The call that started last. A turn that goes on may run calls of the turn before it."""
+    whose = answers or [message for message in state.messages[-4:] if message.role == "assistant"]
+    running = [
+        (message, block)
+        for message in whose
+        for block in message.blocks
+        if isinstance(block, ToolBlock) and block.status == "running"
+    ]
+    return max(running, key=lambda pair: pair[1].started_at or 0) if running else None
 
 
-def _said(turn: Turn) -> Doing:
+def _reported(turn: Turn) -> Doing:
+    """What the backend itself says that it does."""
     word: Word = "working" if turn.activity == "idle" else turn.activity
-    detail = turn.detail or (
-        f"{turn.retry.reason} (attempt {turn.retry.attempt} of {turn.retry.of})" if turn.retry else ""
-    )
-    told = detail[:DETAIL_CHARS] or USUAL[word]
-    return Doing(f"status-{turn.id}-{word}-{zlib.crc32(detail.encode()):08x}", word, told)
+    detail = _detail(turn)
+    return Doing(f"status-{turn.id}-{word}-{zlib.crc32(detail.encode()):08x}", word, detail or USUAL[word])
 
 
-def _streaming(messages: Sequence[Message], turn: Turn) -> Doing:
-    message = messages[-1]
+def _detail(turn: Turn) -> str:
+    retry = turn.retry
+    retrying = f"{retry.reason} (attempt {retry.attempt} of {retry.of})" if retry else ""
+    return (turn.detail or retrying)[:DETAIL_CHARS]
+
+
+def _next_step(message: Message) -> Doing:
+    """Waiting for what the model says to the results of this message."""
+    return Doing(f"status-{message.id}-next", "thinking", USUAL["thinking"], message.id)
+
+
+def _streaming(answered: Sequence[Message]) -> Doing:
+    message = answered[-1]
     block = message.blocks[-1]
     match block:
+        case ThinkingBlock() if len(answered) > 1 and block.index == 0:
+            # Goes on from the waiting for it, under the same id.
+            return _next_step(answered[-2])
         case ThinkingBlock():
-            before = [known for known in messages[:-1] if known.blocks]
-            if before and block.index == 0:
-                # Goes on from the waiting for it, under the same id.
-                return Doing(f"status-{before[-1].id}-next", "thinking", USUAL["thinking"])
-            return Doing(f"status-{message.id}-{block.index}", "thinking", USUAL["thinking"])
+            return Doing(f"status-{message.id}-{block.index}", "thinking", USUAL["thinking"], message.id)
         case ToolBlock():
-            return Doing(f"status-{message.id}-calls", "calling_tool", f"Calling {block.name}")
-        case TextBlock():
-            return Doing(f"status-{message.id}-{block.index}", "working", USUAL["working"])
+            return Doing(f"status-{message.id}-calls", "calling_tool", f"Calling {block.name}", message.id)
         case _:
-            return Doing(f"status-{message.id}-{block.index}", "working", USUAL["working"])
+            return Doing(f"status-{message.id}-{block.index}", "working", USUAL["working"], message.id)
 
 
 def tool_detail(tool: ToolBlock) -> str:
@@ -125,12 +146,27 @@ def changed(before: Doing | None, after: Doing | None, state: State) -> list[Tol
     return told
 
 
-def at_rest(state: State) -> Told:
-    return _told(Doing(f"status-{state.conversation}-idle", "idle", USUAL["idle"]), "done", state)
+def at_rest(state: State) -> list[Told]:
+    """The agent came to rest. Closed as soon as it is opened: nothing is being done, and what is listed as open is."""
+    idle = Doing(f"status-{state.conversation}-idle", "idle", None)
+    return [_told(idle, "doing", state), _told(idle, "done", state)]
+
+
+def woken(prompt: str | None, agent: str, target: str | None) -> Told:
+    """An agent is about to be given its idle prompt, in its session of the mission."""
+    return Told(
+        "activity", "doing", prompt, {"status": IDLE_PROMPT}, f"{IDLE_PROMPT}-{target}", agent=agent, session=target
+    )
+
+
+def awake(state: State) -> Told:
+    """The turn that an idle prompt asked for begins, or the prompt was taken back."""
+    return Told("activity", "done", None, {"status": IDLE_PROMPT}, f"{IDLE_PROMPT}-{state.conversation}")
 
 
 def _told(status: Doing, phase: Literal["doing", "done"], state: State) -> Told:
     data: Json = {"status": status.word}
     if state.parent is not None and state.parent.kind == "subagent":
         data["parent_id"] = state.parent.conversation
-    return Told("activity", phase, status.detail, data, status.id)
+    messages = (status.message,) if status.message else ()
+    return Told("activity", phase, status.detail, data, status.id, messages=messages)

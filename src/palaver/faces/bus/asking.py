@@ -51,9 +51,17 @@ class Status(Shown):
     status: Literal["ok", "approved", "rejected", "edited"]
 
 
+class GivenAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to one question. Free words alone may leave `selected` out; that and nothing else is no answer."""
+
+    question_index: int
+    selected: tuple[str, ...] | None = None
+    custom_text: str | None = None
+
+
 class Response(Struct, frozen=True, kw_only=True):
     question_id: str
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[GivenAnswer, ...] | None = None
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
@@ -112,7 +120,8 @@ def _item(row: Listing, request: Request) -> Waiting:
 
 @json_post("/api/ask-user-response", "decide", "bus_answer", "bus")
 async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Status:
-    """Answer a question or a permission. Anything but one of its own options denies a permission, no answer declines."""
+    """Answer a question or a permission. Anything but one of its own options denies a permission and is refused for a
+    question; an empty list of answers declines."""
     found = next((pair for pair in await server.directory.waiting() if pair[1].id == data.question_id), None)
     if found is None:
         raise await _not_waiting(server, data.question_id)
@@ -121,11 +130,17 @@ async def answer(data: JSONBody[Response], request: BusRequest, server: Server) 
         raise Invalid("A plan is answered with /api/plan/approve, /reject or /edit.")
     if asked.kind == "question" and data.answers is None:
         raise Invalid("`answers`: one for each question, or an empty list to leave it unanswered.")
-    command = answer_to(asked, data.answers or ())
+    command = answer_to(asked, [_answer(place, one) for place, one in enumerate(data.answers or ())])
     accepted = await server.directory.command(row.id, command, origin_of(request, FACE))
     if not accepted.applied:
         raise Gone("It was answered before, has expired or was called off.", question_id=asked.id)
     return Status(status="ok")
+
+
+def _answer(place: int, given: GivenAnswer) -> Answer:
+    if given.selected is None and given.custom_text is None:
+        raise Invalid(f"`answers[{place}]`: give `selected`, a list of the labels chosen, or `custom_text`.")
+    return Answer(question_index=given.question_index, selected=given.selected or (), custom_text=given.custom_text)
 
 
 async def _not_waiting(server: ServerParts, request: str) -> CallerError:

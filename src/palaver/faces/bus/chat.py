@@ -3,6 +3,7 @@
 `begin` is called by `faces/talk.py` for `POST /api/chat`; the routes here clear a session and take a queued message back.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any, Literal
@@ -12,22 +13,26 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 from msgspec.structs import replace
 
+from palaver.conversation.beginnings import DEFAULT_AGENT
 from palaver.core import params
 from palaver.core.decision import Refusal
 from palaver.core.state import message_count
 from palaver.errors import Conflict, Gone, Invalid, NotFound
+from palaver.faces.bus.views import names_of
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import role_for
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
 from palaver.faces.stream.uploads import image_url
-from palaver.schema.base import Id, Shown
+from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import CreateConversation, RemoveQueued, SendMessage, TruncateMessages
 from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
 from palaver.schema.view import Listing
 
 FACE = "bus"
 PAGE = 500
+REPEATED = 100
+"""Sessions that are looked through for a request that was sent before: it is repeated soon, or not at all."""
 
 BusRequest = Request[Principal, Principal, Any]
 
@@ -70,10 +75,10 @@ class TakenBack(Shown):
 # -- sending
 
 
-async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Begun:
-    """On disk, and running or in the queue."""
-    session = await _row(server, body.session_id) if body.session_id else None
-    project = session.project if session else await _project(server, body.project_root)
+async def begin(body: Sent, request: BusRequest, server: ServerParts, choosing: asyncio.Lock) -> Begun:
+    """On disk, and running or in the queue. `choosing`: one for all requests, while they look for their session."""
+    named = await _row(server, body.session_id) if body.session_id else None
+    project = (named.project if named else None) or await _project(server, body.project_root)
     addressed, text = _addressed(body.message, server, project)
     planned = _PLAN.match(text)
     text = text[planned.end() :] if planned else text
@@ -87,29 +92,50 @@ async def begin(body: Sent, request: BusRequest, server: ServerParts) -> Begun:
         client_request_id=body.client_request_id,
     )
     require(request.auth, role_for(message))
-    return await _sent(message, agent, project, session, request, server)
-
-
-async def _sent(
-    message: SendMessage,
-    agent: str | None,
-    project: str | None,
-    session: Listing | None,
-    request: BusRequest,
-    server: ServerParts,
-) -> Begun:
     origin = origin_of(request, FACE)
-    if session is None:
-        made = CreateConversation(agent=agent, project=project, client_request_id=message.client_request_id)
-        conversation = (await server.directory.create(made, origin)).conversation
-    else:
-        conversation = session.id
-        if agent is not None and agent != session.agent:
-            message = replace(message, agent=agent)
-    accepted = await server.directory.command(conversation, message, origin)
+    if named is None:
+        # Two first messages at once must not make two sessions.
+        async with choosing:
+            named = await _found(body, agent, project, server) or await _made(body, agent, project, origin, server)
+    if agent is not None and agent != named.agent:
+        message = replace(message, agent=agent)
+    accepted = await server.directory.command(named.id, message, origin)
     if accepted.queued:
-        return Begun(status="queued", session_id=conversation)
-    return Begun(status="started", session_id=conversation, run_id=accepted.turn)
+        return Begun(status="queued", session_id=named.id)
+    return Begun(status="started", session_id=named.id, run_id=accepted.turn)
+
+
+async def _found(body: Sent, agent: str | None, project: str, server: ServerParts) -> Listing | None:
+    """The session that is named, else the latest of the agent in the project."""
+    if body.session_id:
+        return await _row(server, body.session_id)
+    wanted = agent or server.defaults.agent or DEFAULT_AGENT
+    latest: list[Listing] = []
+    for name in await names_of(body.project_root or project):
+        own = [row async for row in _own_sessions(server, wanted, name, REPEATED if body.client_request_id else 1)]
+        for row in own:
+            if body.client_request_id and await server.log.used(row.id, body.client_request_id) is not None:
+                return row  # Where it went when it was first sent.
+        latest += own[:1]
+    return max(latest, key=lambda row: row.pos, default=None)
+
+
+async def _own_sessions(server: ServerParts, agent: str, project: str, limit: int) -> AsyncIterator[Listing]:
+    """The latest sessions in which people talk to an agent."""
+    async for row in sessions_of(server, project, archived=False):
+        if row.agent == agent and row.parent_kind != "exchange":
+            yield row
+            limit -= 1
+            if not limit:
+                return
+
+
+async def _made(body: Sent, agent: str | None, project: str, origin: Origin, server: ServerParts) -> Listing:
+    made = CreateConversation(id=body.session_id, agent=agent, project=project)
+    session = (await server.directory.create(made, origin)).conversation
+    row = await _row(server, session)
+    assert row is not None
+    return row
 
 
 async def _project(server: ServerParts, name: str | None) -> str:
@@ -141,11 +167,9 @@ def _mode(word: str | None) -> str | None:
     return str(fitted["mode"])
 
 
-async def _row(server: ServerParts, session: str) -> Listing:
+async def _row(server: ServerParts, session: str) -> Listing | None:
     row = await server.log.listing(session)
-    if row is None:
-        raise NotFound("No such session.", session_id=session)
-    if row.deleted:
+    if row is not None and row.deleted:
         raise Gone("This session was deleted.", session_id=session)
     return row
 
@@ -157,7 +181,10 @@ async def _row(server: ServerParts, session: str) -> Listing:
 async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Cleared:
     """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
     if data.session_id is not None:
-        rows = [await _row(server, data.session_id)]
+        row = await _row(server, data.session_id)
+        if row is None:
+            raise NotFound("No such session.", session_id=data.session_id)
+        rows = [row]
     elif data.project_root:
         rows = [row async for row in sessions_of(server, await _project(server, data.project_root))]
     else:
@@ -174,10 +201,11 @@ async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -
     return Cleared(removed=removed)
 
 
-async def sessions_of(server: ServerParts, project: str) -> AsyncIterator[Listing]:
+async def sessions_of(server: ServerParts, project: str, archived: bool | None = None) -> AsyncIterator[Listing]:
+    """Newest first."""
     cursor: str | None = None
     while True:
-        page = await server.log.list(limit=PAGE, cursor=cursor, project=project, archived=None)
+        page = await server.log.list(limit=PAGE, cursor=cursor, project=project, archived=archived)
         for row in page.items:
             yield row
         cursor = page.next_cursor

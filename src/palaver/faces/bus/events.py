@@ -25,7 +25,7 @@ _NEVER = (1 << 62) - 1
     "/api/events",
     guards=[needs("read")],
     media_type="text/event-stream",
-    responses={200: described("`event:` the kind, `id:` the number, `data:` the event")},
+    responses={200: described("`id:` the number, `data:` the event; no `event:` line")},
     operation_id="bus_events",
     tags=["bus"],
 )

@@ -6,7 +6,7 @@ reader that was cut off between two frames of one event is given the second when
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -37,6 +37,8 @@ class Told:
     """Where it differs from the conversation of its event: a project's event about one of its conversations."""
     place: int = 0
     """At least so far behind the beginning: what may or may not come before it must not change its number."""
+    messages: tuple[str, ...] = ()
+    """Ids of the messages whose content it carries: it goes with them when they are removed."""
 
 
 class BusMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +65,8 @@ class Frame:
     projects: tuple[str, ...]
     is_beside: bool = False
     """Of no event of the log: told to whoever listens at that moment."""
+    messages: tuple[str, ...] = ()
+    """As in `Told`."""
 
 
 def number_of(position: int, place: int = 0) -> int:
@@ -76,8 +80,24 @@ def position_of(number: int) -> int:
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
+_decoder = msgspec.json.Decoder(BusMessage)
+
+
 def encoded(message: BusMessage) -> bytes:
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (message.kind.encode(), message.seq, _encoder.encode(message))
+    # Without an `event:` line: `EventSource.onmessage` hears unnamed events only.
+    return b"id: %d\ndata: %s\n\n" % (message.seq, _encoder.encode(message))
+
+
+def redacted(frame: Frame) -> Frame:
+    """The frame once a message whose content it carries was removed.
+
+    What opens or closes something stays, without its words: a client that heard the one must hear the other. The rest
+    becomes empty and keeps its place.
+    """
+    message = _decoder.decode(frame.body.partition(b"\ndata: ")[2])
+    stays = message.kind == "activity" or (message.kind, message.phase) == ("run", "outcome")
+    body = encoded(msgspec.structs.replace(message, text=None)) if stays else b""
+    return replace(frame, body=body, messages=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +133,7 @@ def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
             project_root=source.projects[0] if source.projects else None,
             data=one.data,
         )
-        frames.append(Frame(seq, encoded(message), session, source.projects))
+        frames.append(Frame(seq, encoded(message), session, source.projects, messages=one.messages))
     return frames
 
 

@@ -11,12 +11,13 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from palaver.core.queue import words_of
-from palaver.core.state import find_call, find_request, tools_of_turn
-from palaver.faces.bus.activity import at_rest, changed, doing
+from palaver.core.state import find_call, find_request, messages_of_turn, tools_of_turn
+from palaver.faces.bus.activity import at_rest, awake, changed, doing, woken
 from palaver.faces.bus.frames import FRAMES, Json, Told
 from palaver.faces.bus.meter import measured, meter, texts, used
 from palaver.faces.bus.questions import asked, plan_data
 from palaver.schema import events
+from palaver.schema.base import Origin
 from palaver.schema.content import Content, plain_text
 from palaver.schema.view import (
     Block,
@@ -28,6 +29,7 @@ from palaver.schema.view import (
     State,
     TextBlock,
     ThinkingBlock,
+    ToolBlock,
 )
 
 CHANGED_FILES = 20
@@ -40,6 +42,7 @@ LINES_AT_ONCE = FRAMES - 24
 """The newest lines of one burst; the frames of an event must fit its numbers."""
 
 USER = "user"
+MISSION = "mission"
 SYNC = Told("run", "sync")
 ROLES: dict[Role, str] = {"user": "user", "assistant": "agent"}
 ENDS = {"completed": "task", "failed": "error", "cancelled": "cancelled"}
@@ -47,6 +50,7 @@ ENDS = {"completed": "task", "failed": "error", "cancelled": "cancelled"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 Deltas = events.TextDelta | events.ThinkingDelta | events.ToolInputDelta | events.ToolOutputDelta
+Streamed = events.TextDelta | events.ThinkingDelta | events.TextFinished | events.ThinkingFinished
 
 
 def project(event: events.Event, before: State, after: State, agent: str | None = None) -> list[Told]:
@@ -56,9 +60,11 @@ def project(event: events.Event, before: State, after: State, agent: str | None 
         return said  # Nine events of ten: what is being done only changes where a block begins.
     status = changed(doing(before), doing(after), after)
     match event:
-        case events.TurnFinished() | events.TurnInterrupted() if before.turn is not None:
+        case events.TurnStarted() if event.trigger.kind == "idle":
+            return [awake(after), *status, *said]
+        case events.TurnFinished() | events.TurnInterrupted() if before.turn is not None and after.turn is None:
             # Its outcome is the last word of a turn.
-            return [*status, at_rest(after), *said]
+            return [*status, *at_rest(after), *said]
         case (
             events.ThinkingDelta()
             | events.ThinkingFinished()
@@ -101,11 +107,11 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
         case events.QueueEdited():
             return [*_edited(event, after), _queue(after)]
         case events.QueueRemoved():
-            # One that was taken back had been announced.
-            return [_queue(after), SYNC] if event.reason == "cancelled" else [_queue(after)]
+            return [_queue(after), *_taken_back(event, before, after)]
 
         case events.TextFinished():
-            return [*_rest_of(event, before), Told("text_segment", text=event.text, data=_cut(event), place=1)]
+            segment = Told("text_segment", text=event.text, data=_cut(event), place=1, messages=(event.message,))
+            return [*_rest_of(event, before), segment]
         case events.ThinkingFinished():
             return _rest_of(event, before)
         case events.AnswerFinished():
@@ -117,26 +123,34 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
         case events.ToolFinished():
             return _last_line(event, before)
         case events.FilesChanged():
-            return [_report(event)]
+            return [_report(event, after)]
 
         case events.RequestOpened() | events.RequestResolved():
             return _request(event, before, after)
         case events.PlanUpdated():
             return [_plan(event.plan, after)] if event.plan is not None else [SYNC]
 
+        case events.TurnStarted():
+            return [SYNC]
         case events.TurnFinished() | events.TurnInterrupted():
             return _outcome(event, before)
 
         case events.SubagentStarted():
             data: Json = {
+                "parent_id": _speaker(after),
                 "subagent_id": event.subagent,
                 "agent_id": event.agent,
                 "run_id": event.run or "",
                 "task": event.task,
             }
-            return [Told("run", "subagent_spawned", data=data)]
+            return [Told("run", "subagent_spawned", data=data, messages=_holder(after, event.call))]
         case events.SubagentFinished():
-            ended: Json = {"subagent_id": event.subagent, "run_id": event.run or "", "outcome": ENDS[event.outcome]}
+            ended: Json = {
+                "parent_id": _speaker(after),
+                "subagent_id": event.subagent,
+                "run_id": event.run or "",
+                "outcome": ENDS[event.outcome],
+            }
             return [Told("run", "subagent_result", data=ended)]
 
         case events.ContextMeasured():
@@ -144,17 +158,18 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
         case events.ContextCompressed():
             return [meter(after, event.stage, event.after_tokens)]
         case events.ModelSwitched():
+            preferred, actual = event.from_model or "", event.to_model
             switched: Json = {
-                "preferred_model": event.from_model or "",
-                "actual_model": event.to_model,
+                "preferred": preferred,
+                "actual": actual,
                 "reason": event.reason,
+                "preferred_model": preferred,
+                "actual_model": actual,
             }
             return [Told("model_fallback", data=switched)]
 
         case events.MissionTriggered():
-            woken: Json = {"status": "idle_prompt_triggered"}
-            prompt = event.prompt[:PREVIEW_CHARS] if event.prompt else None
-            return [Told("activity", "doing", prompt, woken, agent=event.agent, session=event.target)]
+            return [woken(event.prompt[:PREVIEW_CHARS] if event.prompt else None, event.agent, event.target)]
         case events.MissionSet() | events.MissionCleared() | events.AgentOverridden():
             return [SYNC]
 
@@ -175,7 +190,6 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
             | events.MessageEdited()
             | events.MessageRemoved()
             | events.MessageTruncated()
-            | events.TurnStarted()
             | events.CitationAdded()
             | events.ExchangeSent()
             | events.ExchangeReturned()
@@ -192,7 +206,11 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
 
 
 def said_of_fragment(event: events.TextDelta | events.ThinkingDelta) -> list[Told]:
-    return [_thought(event.text) if isinstance(event, events.ThinkingDelta) else Told("token", text=event.text)]
+    return [_token(event, event.text)]
+
+
+def _speaker(state: State) -> str:
+    return state.turn.agent if state.turn else state.agent
 
 
 # -- words
@@ -216,11 +234,26 @@ def _announced(
     role: Role = "user",
     text: str | None = None,
 ) -> Told:
-    sender = event.origin.agent if event.origin and event.origin.agent else USER
-    data: Json = {"from": sender, "to": agent, "role": ROLES.get(role, "system")}
+    data: Json = {"from": sender_of(event.origin), "to": agent, "role": ROLES.get(role, "system")}
     if role == "assistant":
         data |= {"from": agent, "to": USER}
-    return Told("message", None, plain_text(content) if text is None else text, data, message)
+    words = plain_text(content) if text is None else text
+    return Told("message", None, words, data, message, messages=(message,))
+
+
+def sender_of(origin: Origin | None) -> str:
+    """From whom a message to an agent is: another agent, the mission that wakes it, else a person."""
+    if origin is None:
+        return USER
+    return origin.agent or (MISSION if origin.face == MISSION else USER)
+
+
+def _taken_back(event: events.QueueRemoved, before: State, after: State) -> list[Told]:
+    if event.reason != "cancelled":
+        return []
+    item = next((known for known in before.queue if known.id == event.item), None)
+    # It had been announced.
+    return [*([awake(after)] if item is not None and item.trigger == "idle" else []), SYNC]
 
 
 def _edited(event: events.QueueEdited, after: State) -> list[Told]:
@@ -232,9 +265,9 @@ def _edited(event: events.QueueEdited, after: State) -> list[Told]:
 
 
 def _queue(after: State) -> Told:
-    return Told(
-        "queue", data={"items": [_queued(item, after) for item in after.queue]}, id=f"queue-{after.conversation}"
-    )
+    items = [_queued(item, after) for item in after.queue]
+    waiting = tuple(item.id for item in after.queue)
+    return Told("queue", data={"items": items}, id=f"queue-{after.conversation}", messages=waiting)
 
 
 def _queued(item: QueueItem, after: State) -> Json:
@@ -247,8 +280,9 @@ def _queued(item: QueueItem, after: State) -> Json:
     }
 
 
-def _thought(text: str) -> Told:
-    return Told("token", text=text, data={"thinking": True})
+def _token(event: Streamed, text: str) -> Told:
+    is_thought = isinstance(event, events.ThinkingDelta | events.ThinkingFinished)
+    return Told("token", text=text, data={"thinking": True} if is_thought else None, messages=(event.message,))
 
 
 def _rest_of(event: events.TextFinished | events.ThinkingFinished, before: State) -> list[Told]:
@@ -256,9 +290,7 @@ def _rest_of(event: events.TextFinished | events.ThinkingFinished, before: State
     known = _block(before, event.message, event.block)
     streamed = known.text if isinstance(known, TextBlock | ThinkingBlock) else ""
     rest = event.text[len(streamed) :] if event.text.startswith(streamed) else ""
-    if not rest:
-        return []
-    return [_thought(rest) if isinstance(event, events.ThinkingFinished) else Told("token", text=rest)]
+    return [_token(event, rest)] if rest else []
 
 
 def _cut(event: events.TextFinished) -> Json | None:
@@ -276,7 +308,7 @@ def _progress(event: events.ToolOutputDelta, before: State) -> list[Told]:
     *lines, _ = _LINE_END.split(_unended(tool.output) + event.text)
     if len(lines) > LINES_AT_ONCE:
         lines = [f"[… {len(lines) - LINES_AT_ONCE:,} lines …]", *lines[-LINES_AT_ONCE:]]
-    return [_line(tool.name, line, event.stream) for line in lines]
+    return [_line(tool.name, line, event.stream, _holder(before, event.call)) for line in lines]
 
 
 def _unended(output: str) -> str:
@@ -284,21 +316,30 @@ def _unended(output: str) -> str:
     return _LINE_END.split(output[-LINE_CHARS:])[-1]
 
 
-def _line(tool: str, line: str, stream: str) -> Told:
-    return Told("tool_progress", data={"tool": tool, "line": line[:LINE_CHARS], "stream": stream})
+def _line(tool: str, line: str, stream: str, messages: tuple[str, ...]) -> Told:
+    return Told("tool_progress", data={"tool": tool, "line": line[:LINE_CHARS], "stream": stream}, messages=messages)
+
+
+def _holder(state: State, call: str | None) -> tuple[str, ...]:
+    """The message that made a call."""
+    for message in reversed(state.messages):
+        if any(isinstance(block, ToolBlock) and block.call == call for block in message.blocks):
+            return (message.id,)
+    return ()
 
 
 def _last_line(event: events.ToolFinished, before: State) -> list[Told]:
     tool = find_call(before, event.call)
     rest = _unended(tool.output) if tool is not None and tool.status == "running" else ""
-    return [_line(tool.name, rest, "stdout")] if tool is not None and rest else []
+    return [_line(tool.name, rest, "stdout", _holder(before, event.call))] if tool is not None and rest else []
 
 
-def _report(event: events.FilesChanged) -> Told:
+def _report(event: events.FilesChanged, after: State) -> Told:
     shown = event.files[:CHANGED_FILES]
     left_out = event.truncated_count + len(event.files) - len(shown)
     files = [{"path": one.path, "summary": _summary(one), "diff": (one.diff or "")[:DIFF_CHARS]} for one in shown]
-    return Told("run", "change_report", data={"files": files, "truncated_count": left_out})
+    data: Json = {"files": files, "truncated_count": left_out}
+    return Told("run", "change_report", data=data, messages=_holder(after, event.call))
 
 
 def _summary(change: FileChange) -> str:
@@ -319,7 +360,7 @@ def _request(event: events.RequestOpened | events.RequestResolved, before: State
     if request.kind == "plan":
         return _proposed(event, request.plan, after)
     if isinstance(event, events.RequestOpened):
-        return [Told("ask_user", data=asked(request), id=request.id)]
+        return [Told("ask_user", data=asked(request), id=request.id, messages=_holder(after, request.call))]
     status = event.status if event.status in ("answered", "expired") else "cancelled"
     return [Told("ask_user", "resolved", data={"question_id": request.id, "status": status}, id=request.id)]
 
@@ -347,7 +388,8 @@ def _outcome(event: events.TurnFinished | events.TurnInterrupted, before: State)
     if isinstance(event, events.TurnFinished):
         why = event.error.message if event.error else event.summary
         word = _word(event, before)
-    return [Told("run", "outcome", why, {"outcome": word}, agent=before.turn.agent)]
+    last = [message.id for message in messages_of_turn(before, before.turn.id) if message.role == "assistant"][-1:]
+    return [Told("run", "outcome", why, {"outcome": word}, agent=before.turn.agent, messages=tuple(last))]
 
 
 def _word(event: events.TurnFinished, before: State) -> str:

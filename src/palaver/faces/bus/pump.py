@@ -5,8 +5,8 @@ it told in a ring, counted in bytes; a reader is a place in that ring and a choi
 stops costs nothing and changes nothing for the others: when the ring has moved on he is told once to look again, and goes
 on live. When nobody listens the ring stays, so that one who comes back soon is given exactly what he missed.
 
-Called by the route of the bus; reads log and feed. Must never: tell an event twice or out of order, or one that is not
-committed.
+Called by the route of the bus; reads log and feed. Must never: tell an event twice or out of order, one that is not
+committed, or, to one who comes back, what was removed meanwhile.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import msgspec
 
 from palaver.clock import Clock
 from palaver.errors import LogError
-from palaver.faces.bus.frames import FRAMES, Frame, Source, beside, number_of, numbered, position_of, resync
+from palaver.faces.bus.frames import FRAMES, Frame, Source, beside, number_of, numbered, position_of, redacted, resync
 from palaver.faces.bus.project import project, said_of_fragment
 from palaver.faces.bus.views import View, names_of, view_at
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
@@ -31,12 +31,16 @@ from palaver.log.base import EventLog, Line, Segment
 from palaver.log.base import numbered as numbered_lines
 from palaver.schema.events import (
     AgentOverridden,
+    ConversationDeleted,
     Event,
     LogCompacted,
     MessageAdded,
+    MessageRemoved,
+    MessageTruncated,
     MissionCleared,
     MissionSet,
     MissionTriggered,
+    QueueRemoved,
     TextDelta,
     ThinkingDelta,
     TurnStarted,
@@ -101,6 +105,8 @@ class Bus:
         self._readers = 0
         self._starting = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
+        self.choosing = asyncio.Lock()
+        """Held by a message that looks for its session (`chat.py`)."""
 
     @property
     def readers(self) -> int:
@@ -277,6 +283,7 @@ class Bus:
             return numbered(told, Source(position, event.id, event.ts, conversation, view.agent, view.projects))
         before = view.state
         after = view.folded(event)
+        self._erase(conversation, event, before)
         if after.project != before.project:
             view.projects = await names_of(after.project)
         answers = agents.get(event.turn) if isinstance(event, MessageAdded) else None
@@ -295,6 +302,34 @@ class Bus:
     ) -> list[Frame]:
         folder = (event.project,) if event.project else ()
         return numbered(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
+
+    def _erase(self, conversation: str, event: Event, before: State) -> None:
+        """What is removed from a conversation is gone from a replay too: nobody is told its words any more."""
+        removed: frozenset[str] | None = None
+        match event:
+            case MessageRemoved(message=message):
+                removed = frozenset({message})
+            case QueueRemoved(reason="cancelled", item=item):
+                removed = frozenset({item})
+            case MessageTruncated(index=index) if index >= before.offset:
+                removed = frozenset(message.id for message in before.messages[index - before.offset :])
+            case MessageTruncated():
+                # Which of the earlier messages go is not at hand: whoever has not heard everything begins anew.
+                self._ring.forget()
+                self._floor = self._last
+                return
+            case ConversationDeleted():
+                pass
+            case _:
+                return
+
+        def without(frame: Frame) -> Frame:
+            if frame.session != conversation or not frame.messages:
+                return frame
+            is_gone = removed is None or not removed.isdisjoint(frame.messages)
+            return redacted(frame) if is_gone else frame
+
+        self._ring.rewrite(without)
 
     def _keep(self, frames: list[Frame], position: int) -> None:
         if (gone := self._ring.say(frames)) is not None:

@@ -1,12 +1,13 @@
 """Whatever waits for a person, as the bus asks it: questions as they are, a permission as a question with fixed options.
 
-Pure, both ways: `asked` says it, `answer_to` reads what came back. A permission is only given by one of its own options;
-anything else denies.
+Pure, both ways: `asked` says it, `answer_to` reads what came back. A question takes its own options and free words, and
+refuses the rest. A permission is only given by one of its own options; anything else denies.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+from palaver.errors import Invalid
 from palaver.faces.bus.frames import Json
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer, ResolveRequest
@@ -80,7 +81,9 @@ def _scope(request: Request, chosen: str) -> Scope:
 
 
 def answer_to(request: Request, answers: Sequence[Answer]) -> ResolveRequest:
+    """Raises Invalid for what is no answer to a question: it decides nothing, and the question stays open."""
     if request.kind == "question":
+        _check(request.questions, answers)
         # This contract has no word for leaving a question alone but to answer none of it.
         return ResolveRequest(request=request.id, verdict=None if answers else "deny", answers=tuple(answers))
     chosen = answers[0].selected if len(answers) == 1 and answers[0].question_index == 0 else ()
@@ -92,6 +95,27 @@ def answer_to(request: Request, answers: Sequence[Answer]) -> ResolveRequest:
     # The whole of what may be covered, as the option's description said.
     offer = len(request.offers) - 1 if scope != "once" else 0
     return ResolveRequest(request=request.id, verdict="allow", scope=scope, offer=offer)
+
+
+def _check(questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+    seen: set[int] = set()
+    for place, answer in enumerate(answers):
+        name, index = f"`answers[{place}]", answer.question_index
+        if not 0 <= index < len(questions):
+            raise Invalid(f"{name}.question_index` lies between 0 and {len(questions) - 1}.")
+        if index in seen:
+            raise Invalid(f"{name}.question_index`: question {index} has an answer before this one.")
+        seen.add(index)
+        question = questions[index]
+        offered = [option.label for option in question.options]
+        if strange := [label for label in answer.selected if label not in offered]:
+            raise Invalid(f"{name}.selected`: “{strange[0][:80]}” was not offered, but {_listed(offered)}.")
+        if len(answer.selected) > 1 and not question.multi_select:
+            raise Invalid(f"{name}.selected`: only one option can be selected here.")
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(f"“{label}”" for label in labels) or "only free words (`custom_text`)"
 
 
 def _known(label: str) -> str | None:

@@ -9,8 +9,11 @@ from msgspec import Struct
 
 from palaver.agents.runs import ContextSummary, Runs
 from palaver.conversation.transcripts import with_whole_texts
+from palaver.faces.bus.activity import tool_detail
 from palaver.faces.bus.chat import FACE, BusRequest
+from palaver.faces.bus.project import USER, sender_of
 from palaver.faces.bus.views import names_of
+from palaver.faces.instants import iso
 from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.log.base import Run
@@ -46,13 +49,30 @@ class Piece(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
 
 
-class MessageTold(Shown, rename={"sender": "from"}):
+CONTRACT_NAMES = {
+    "sender": "from",
+    "receiver": "to",
+    "instant_ms": "timestampMs",
+    "activity": "activityEntries",
+    "tool_count": "toolCount",
+}
+
+
+class MessageTold(Shown, rename=CONTRACT_NAMES):
+    """`timestampMs` and `timestamp` are the contract's names for one moment; `timestamp_ms` is ours, and older."""
+
     id: str
     role: Literal["user", "agent", "system"]
     sender: str
+    receiver: str
     text: str
+    timestamp: str
+    instant_ms: int
     timestamp_ms: int
     content: list[Piece]
+    activity: list[str]
+    """A line for each tool call, in the words its status had."""
+    tool_count: int
     interrupted: bool
 
 
@@ -84,16 +104,22 @@ def told(run: Run) -> RunTold:
     )
 
 
-def _message(message: Message) -> MessageTold:
+def _message(message: Message, agent: str) -> MessageTold:
+    """`agent`: whose run it is."""
     by_agent = message.role == "assistant"
-    other = (message.origin and message.origin.agent) or "user"
+    tools = [block for block in message.blocks if isinstance(block, ToolBlock)]
     return MessageTold(
         id=message.id,
         role="agent" if by_agent else "user" if message.role == "user" else "system",
-        sender=message.agent or "agent" if by_agent else other,
+        sender=message.agent or agent if by_agent else sender_of(message.origin),
+        receiver=USER if by_agent else agent,
         text="\n".join(block.text for block in message.blocks if isinstance(block, TextBlock)),
+        timestamp=iso(message.ts),
+        instant_ms=message.ts,
         timestamp_ms=message.ts,
         content=[_piece(block) for block in message.blocks],
+        activity=[tool_detail(tool) for tool in tools],
+        tool_count=len(tools),
         interrupted=message.status == "interrupted",
     )
 
@@ -154,7 +180,7 @@ async def context(
     """What was said in a run, counted; with `view=raw` the messages too."""
     known = await _runs(server).context(run_id, raw=view == "raw")
     said = None if known.messages is None else [await with_whole_texts(one, server.log.blobs) for one in known.messages]
-    messages = None if said is None else [_message(message) for message in said]
+    messages = None if said is None else [_message(message, known.run.agent) for message in said]
     return ContextTold(run=told(known.run), summary=known.summary, messages=messages)
 
 

@@ -49,7 +49,8 @@ _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class _Asked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    client_request_id: Id
+    client_request_id: Id | None = None
+    """Made by the server where a client gives none: see `taking.py`."""
     priority: bool = False
 
 
@@ -170,7 +171,7 @@ Asked = Translated | Filled
 
 
 class Patience(TypedDict):
-    client_request_id: str
+    client_request_id: str | None
     when_busy: Literal["queue"]
     priority: bool
 
@@ -261,15 +262,15 @@ def meant_by(asked: Translated, state: State, *, decides: bool) -> Meant:
         case AskApproveTools() | AskRejectTools():
             accepted = isinstance(asked, AskApproveTools)
             named = tuple(ToolDecision(call=call, accepted=accepted) for call in asked.tool_call_ids or ())
-            return Meant(DecideTools(client_request_id=request_id, decisions=named, accepted=accepted, then="stop"))
+            return Meant(DecideTools(client_request_id=request_id, decisions=named, accepted=accepted))
         case AskToolDecision():
             one = ToolDecision(call=asked.tool_call_id, accepted=asked.accepted)
-            return Meant(DecideTools(client_request_id=request_id, decisions=(one,), then="stop"))
+            return Meant(DecideTools(client_request_id=request_id, decisions=(one,)))
         case AskToolDecisions():
             if not asked.decisions:
                 raise Invalid("`decisions`: decide at least one call.")
             decisions = tuple(ToolDecision(call=one.tool_call_id, accepted=one.accepted) for one in asked.decisions)
-            return Meant(DecideTools(client_request_id=request_id, decisions=decisions, then="stop"))
+            return Meant(DecideTools(client_request_id=request_id, decisions=decisions))
         case AskIdeToolResult():
             tool = find_call(state, asked.tool_call_id)
             if tool is not None and tool.status not in OPEN_TOOL:

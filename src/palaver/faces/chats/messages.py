@@ -13,6 +13,9 @@ from palaver.schema.view import Message, State, ThinkingBlock
 
 Json = dict[str, Any]
 
+_ABORTED = frozenset({"interrupted", "abort"})
+"""Finish reasons of an aborted answer where its turn's end is not known: our own, and that of an imported one."""
+
 
 def entries(message: Message, state: State) -> list[Json]:
     """The message and the results that its calls have so far; empty when it is not shown."""
@@ -29,6 +32,9 @@ def shown(state: State) -> list[Json]:
 
 
 def _as_answer(main: Json, message: Message, draft: bool) -> None:
+    if "tool_calls" in main:
+        # What a provider has of its own in a call is for the next request to it, and no part of this shape.
+        main["tool_calls"] = [{name: call[name] for name in ("id", "type", "function")} for call in main["tool_calls"]]
     thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
     # A thought is whole, with its signature, once it is finished; until then its words are in `reasoning_content`.
     whole = [one for one, block in zip(main.pop("thinking_blocks", ()), thinking, strict=False) if _is_whole(block)]
@@ -37,7 +43,14 @@ def _as_answer(main: Json, message: Message, draft: bool) -> None:
     if draft:
         main.pop("finish_reason", None)
     elif message.status == "interrupted":
-        main["finish_reason"] = "error"
+        main["finish_reason"] = _reason_cut(message)
+
+
+def _reason_cut(message: Message) -> str:
+    """Why an answer broke off: a stop and a restart of the server abort it, anything else is an error."""
+    if message.ended is not None:
+        return "error" if message.ended.outcome == "failed" else "abort"
+    return "abort" if message.finish_reason in _ABORTED else "error"
 
 
 def _is_whole(block: ThinkingBlock) -> bool:

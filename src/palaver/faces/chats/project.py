@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from palaver.core.flat import index_of, is_draft
 from palaver.faces.chats.messages import Json, entries
 from palaver.faces.chats.snapshot import (
-    CHATS_STRIDE,
     activity_of,
     first_seq,
     framed,
+    passing,
     patch_of,
     runtime_of,
     snapshot_frame,
@@ -44,13 +44,12 @@ from palaver.schema.view import Message, State, TextBlock, ThinkingBlock
 Frame = tuple[str, Json]
 """Its type and fields."""
 
-_ACTIVITY = ("state", "error", "is_compressing", "compression_phase", "compression_reason")
+_ACTIVITY = ("state", "error", "is_compressing", "compression_phase", "compression_reason", "compression_strength")
 
 
 class ChatsProjector:
     def __init__(self, state: State) -> None:
         self.seq = first_seq(state)
-        self._head = state.seq
         self._chat = state.conversation
         self._thread = thread_of(state)
         self._runtime = runtime_of(state)
@@ -62,9 +61,7 @@ class ChatsProjector:
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         told = [] if _asks(event) else self._pause()
-        told += [one for frame in self._frames(event, before, after) for one in self._said(*frame)]
-        self._head = after.seq
-        return told
+        return [*told, *(one for frame in self._frames(event, before, after) for one in self._said(*frame))]
 
     def gathered(self) -> Sequence[Told]:
         return [*self._pause(), *self._written()]
@@ -88,7 +85,6 @@ class ChatsProjector:
 
     def renewed(self, state: State) -> Sequence[Told]:
         self.seq = max(self.seq, first_seq(state))
-        self._head = state.seq
         self._thread, self._runtime, self._owes_runtime = thread_of(state), runtime_of(state), False
         self._delta = self._asked = None
         return [Told(snapshot_frame(state, self.seq))]
@@ -96,8 +92,8 @@ class ChatsProjector:
     def ack(self, client_request_id: str, accepted: bool, result: Json, *, takes_number: bool) -> Sequence[Told]:
         """The answer to a command, for all who follow."""
         fields: Json = {"client_request_id": client_request_id, "accepted": accepted, "result": result}
-        # Commands that change nothing may come without end; they must not use up what the next event needs.
-        if takes_number and self.seq + 1 < CHATS_STRIDE * (self._head + 1):
+        if takes_number:
+            # Every command that is taken leaves an event, whose numbers are more than enough for its frames and this one.
             return [self._numbered("ack", fields)]
         return [Told(framed(self._chat, self.seq, "ack", fields))]
 
@@ -142,7 +138,7 @@ class ChatsProjector:
             yield ("pause_required" if reasons else "pause_cleared"), {"reasons": reasons}
         if any(known.get(name) != now.get(name) for name in _ACTIVITY):
             for passed in between(known["state"], now["state"]):
-                yield "runtime_updated", {"state": passed, "error": None, "is_compressing": False}
+                yield "runtime_updated", passing(passed, after)
             yield "runtime_updated", activity_of(after)
 
 

@@ -31,6 +31,8 @@ class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     status: str
     error: str | None = None
+    client_request_id: str | None = None
+    """Made here, where the command had none."""
 
 
 class _CommandBody(JsonBody):
@@ -49,7 +51,7 @@ def _spec(description: str) -> ResponseSpec:
     guards=[needs("read")],
     media_type="text/event-stream",
     responses={
-        200: described("`event: type`, `id: seq`, `data: frame`; a snapshot first"),
+        200: described("`id: seq`, `data: frame`; a snapshot first"),
         **REFUSED,
         **UNKNOWN,
     },
@@ -91,7 +93,7 @@ async def commands(
     live: Live,
     data: JSONBody[Asked | None] = None,
 ) -> Response[dict[str, Any]]:
-    """Ask something of a chat: `{client_request_id, priority?, type, …}`. When this answers, it is on disk."""
+    """Ask something of a chat: `{client_request_id?, priority?, type, …}`. When this answers, it is on disk."""
     if ID.fullmatch(chat_id):
         read = asked_of(b"") if data is None else cast(Read, data)
         outcome = await take(chat_id, read, request, server, live.chats)

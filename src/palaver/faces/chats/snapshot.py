@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.core.compressions import strongest
 from palaver.core.queue import words_of
 from palaver.core.state import open_requests, open_tools
 from palaver.faces.chats.messages import Json, shown
@@ -30,9 +31,9 @@ def first_seq(state: State) -> int:
 
 
 def framed(chat: str, seq: int, type: str, fields: Json) -> bytes:
-    """A frame as it is written: the type is the event's name, the number its id."""
-    body = msgspec.json.encode({"chat_id": chat, "seq": str(seq), "type": type, **fields}, enc_hook=str)
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (type.encode(), seq, body)
+    """A frame as a server-sent event. It has no name, so that `EventSource.onmessage` hears it; its id is its number."""
+    body = msgspec.json.encode({"chat_id": chat, "seq": seq, "type": type, **fields}, enc_hook=str)
+    return b"id: %d\ndata: %s\n\n" % (seq, body)
 
 
 def snapshot_frame(state: State, seq: int) -> bytes:
@@ -90,10 +91,21 @@ def runtime_of(state: State) -> Json:
 def activity_of(state: State) -> Json:
     """What `runtime_updated` tells."""
     compressing = state.turn is not None and state.turn.detail == COMPRESSING
-    activity: Json = {"state": status_of(state), "error": _error(state), "is_compressing": compressing}
+    activity: Json = {
+        "state": status_of(state),
+        "error": _error(state),
+        "is_compressing": compressing,
+        "compression_strength": strongest(state.compressions),
+    }
     if compressing:
         activity |= {"compression_phase": COMPRESSING, "compression_reason": "context_window"}
     return activity
+
+
+def passing(status: Status, state: State) -> Json:
+    """What `runtime_updated` tells of a state on the way to this one."""
+    strength = strongest(state.compressions)
+    return {"state": status, "error": None, "is_compressing": False, "compression_strength": strength}
 
 
 def status_of(state: State) -> Status:

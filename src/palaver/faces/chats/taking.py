@@ -8,18 +8,20 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, assert_never
 
 from litestar import Request
+from msgspec import structs
 
 from palaver.conversation.filling import Filling
-from palaver.conversation.trajectories import FOREIGN_PLACE, PLACE, trajectory_in
+from palaver.conversation.trajectories import FOREIGN_PLACE, PLACE, ForeignFile, read_trajectory
 from palaver.core.decide import body_hash
 from palaver.core.evolve import fold
 from palaver.core.flat import owner_of
+from palaver.core.state import NOTICE
 from palaver.errors import Busy, CallerError, Conflict, Forbidden, Gone, Invalid, NotFound
 from palaver.faces.chats.commands import (
     AskBranchFromChat,
@@ -45,7 +47,7 @@ from palaver.log.base import Used
 from palaver.schema.base import ID_PATTERN, Origin
 from palaver.schema.commands import CreateConversation, Fill
 from palaver.schema.events import decode_event
-from palaver.schema.view import Message, State
+from palaver.schema.view import Message, State, TextBlock
 
 ID = re.compile(ID_PATTERN)
 
@@ -68,10 +70,13 @@ class Outcome:
 
     status: str
     error: str | None = None
+    made_id: str | None = None
+    """The request id that the server made, where the client gave none."""
 
     @property
     def body(self) -> Json:
-        return self.result if self.status == "invalid_content" else {"status": self.status}
+        said = self.result if self.status == "invalid_content" else {"status": self.status}
+        return said if self.made_id is None else {**said, "client_request_id": self.made_id}
 
     @property
     def result(self) -> Json:
@@ -85,35 +90,36 @@ class Outcome:
 
 async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts, rooms: Rooms) -> Outcome:
     """Raises Forbidden and Gone, which are acked too, or a failure of the log; all else is an outcome."""
-    asked = read.asked
-    if isinstance(asked, Invalid):
-        outcome = Outcome("invalid_content", asked.message)
-        if read.client_request_id is not None:
-            rooms.tell_ack(chat, read.client_request_id, False, outcome.result, takes_number=False)
+    request_id = read.client_request_id or server.ids.new()
+    made_id = None if read.client_request_id else request_id
+    if isinstance(read.asked, Invalid):
+        outcome = Outcome("invalid_content", read.asked.message, made_id)
+        rooms.tell_ack(chat, request_id, False, outcome.result, takes_number=False)
         return outcome
-    async with rooms.one_at_a_time(chat, asked.client_request_id):
+    asked = structs.replace(read.asked, client_request_id=request_id)
+    async with rooms.one_at_a_time(chat, request_id):
         try:
-            outcome = await _outcome(chat, asked, request, server)
+            outcome = await _outcome(chat, asked, request_id, request, server)
         except (Forbidden, Gone) as refused:
             result = {"status": refused.code, "error": refused.message}
-            rooms.tell_ack(chat, asked.client_request_id, False, result, takes_number=False)
+            rooms.tell_ack(chat, request_id, False, result, takes_number=False)
             raise
         rooms.tell_ack(
             chat,
-            asked.client_request_id,
+            request_id,
             outcome.accepted,
             outcome.result,
             takes_number=outcome.accepted and outcome.status != "duplicate",
         )
-    return outcome
+    return replace(outcome, made_id=made_id)
 
 
-async def _outcome(chat: str, asked: Asked, request: ChatsRequest, server: ServerParts) -> Outcome:
+async def _outcome(chat: str, asked: Asked, request_id: str, request: ChatsRequest, server: ServerParts) -> Outcome:
     require(request.auth, "send")  # Also to be told that an id was used.
     try:
         await make(chat, server, request)
         taking = _Taking(chat, asked, request, server)
-        used = await server.log.used(chat, asked.client_request_id)
+        used = await server.log.used(chat, request_id)
         if used is not None:
             return Outcome("duplicate") if await taking.is_same(used) else Outcome("invalid_content", REPEATED)
         await taking.do()
@@ -135,12 +141,24 @@ async def make(chat: str, server: ServerParts, request: ChatsRequest) -> None:
     origin = origin_of(request, "chats")
     with suppress(Conflict):  # Somebody else made it a moment ago, with other words.
         await server.directory.create(CreateConversation(id=chat), origin)
-    found = await asyncio.to_thread(kept_in, server.directory.home, chat)
-    if found is not None and (trajectory := trajectory_of(found)).messages:
+    messages, title = await _beginning(chat, server)
+    if messages:
         digest = blake2b(chat.encode(), digest_size=16).hexdigest()
         kept = Fill(client_request_id=f"kept-{chat}"[:128], messages=(), digest=digest)
         with suppress(Conflict):
-            await filling(server).restore(chat, trajectory.messages, trajectory.title, kept, origin)
+            await filling(server).restore(chat, messages, title, kept, origin)
+
+
+async def _beginning(chat: str, server: ServerParts) -> tuple[Sequence[Message], str]:
+    """Messages and title of the trajectory file of a new chat. A file that cannot be used is named in a notice."""
+    try:
+        found = await asyncio.to_thread(read_from, server.directory.home, chat)
+        trajectory = None if found is None else trajectory_of(found)
+    except (ForeignFile, Invalid) as unusable:
+        text = f"The trajectory file of this chat was not loaded: {unusable}"
+        block = TextBlock(index=0, text=text)
+        return (Message(id="", role="event", seq=1, updated_seq=1, ts=0, blocks=(block,), event_kind=NOTICE),), ""
+    return ((), "") if trajectory is None else (trajectory.messages, trajectory.title)
 
 
 def filling(server: ServerParts) -> Filling:
@@ -149,11 +167,26 @@ def filling(server: ServerParts) -> Filling:
 
 def kept_in(project: Path, trajectory: str) -> Json | None:
     """The document beside a project: ours, or another program's."""
+    with suppress(ForeignFile):
+        return read_from(project, trajectory)
+    return None
+
+
+def read_from(project: Path, trajectory: str) -> Json | None:
+    """As `kept_in`, but raises ForeignFile where a file of that name is neither."""
     if not ID.fullmatch(trajectory):
         return None
+    unusable: ForeignFile | None = None
     for place in (PLACE, FOREIGN_PLACE):
-        if (document := trajectory_in(project, trajectory, place)) is not None:
+        try:
+            document = read_trajectory(project, trajectory, place)
+        except ForeignFile as foreign:
+            unusable = unusable or foreign
+            continue
+        if document is not None:
             return document
+    if unusable is not None:
+        raise unusable
     return None
 
 
@@ -240,7 +273,10 @@ class _Taking:
             else:
                 return Trajectory(trajectory, source.title, source.agent, {}, source.messages)
         project = (await self._server.directory.state(self._chat, tail=0)).project
-        document = await asyncio.to_thread(kept_in, Path(project or self._server.directory.home), trajectory)
+        try:
+            document = await asyncio.to_thread(read_from, Path(project or self._server.directory.home), trajectory)
+        except ForeignFile as foreign:
+            raise Invalid(f"There is no such trajectory: {foreign}") from None
         if document is None:
             raise NotFound("There is no such trajectory.")
         return trajectory_of(document)

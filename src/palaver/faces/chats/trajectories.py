@@ -234,7 +234,7 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
     guards=[needs("read")],
     media_type="text/event-stream",
     responses={
-        200: described("`event: created`, `updated` or `deleted`, and the row"),
+        200: described("`id: position`, `data: {type: created, updated or deleted, …}` and the row"),
         **REFUSED,
     },
     operation_id="subscribe_trajectories",
@@ -291,7 +291,7 @@ def _change(listing: Listing, met: set[str], since_ms: int) -> bytes:
 
 def _told(kind: str, listing: Listing) -> bytes:
     body = msgspec.json.encode({"type": kind, **msgspec.to_builtins(row_of(listing))})
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (kind.encode(), listing.pos, body)
+    return b"id: %d\ndata: %s\n\n" % (listing.pos, body)
 
 
 ROUTES: list[Any] = [

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from palaver.errors import Forbidden, Invalid
-from palaver.faces.inbox.pages import Page, Pages
+from palaver.faces.inbox.default import begin
+from palaver.faces.inbox.pages import EMPTY, Page, Pages
 from palaver.faces.inbox.tools import (
     InboxTool,
     PostArguments,
@@ -19,7 +20,7 @@ from palaver.faces.inbox.tools import (
     checked_mime,
     decoded,
 )
-from palaver.faces.keys import Principal
+from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
 from palaver.schema.base import Origin
 from palaver.schema.commands import PostAnswer, SendMessage, YieldTurn
@@ -31,33 +32,39 @@ FACE = "inbox"
 class Acts:
     """On one conversation, by one caller."""
 
-    def __init__(
-        self, server: ServerParts, side: Side, conversation: str, caller: Principal, client: str | None
-    ) -> None:
+    def __init__(self, server: ServerParts, side: Side, visit: Visit) -> None:
         self._server = server
         self._side = side
-        self._conversation = conversation
-        self._caller = caller
-        self._client = client
+        self._begun = visit.begun
+        self._conversation = visit.conversation
+        self._caller = visit.caller
+        self._client = visit.client
         self._pages = Pages(server.log)
 
     async def newest(self) -> Page:
-        return await self._pages.newest(self._conversation)
+        return await self._pages.newest(self._conversation) if self._begun else EMPTY
 
     async def call(self, tool: InboxTool, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         match tool.act:
             case "read":
                 asked = decoded(arguments, ReadArguments)
                 self._subscriber(asked.subscriber)
-                page = await self._pages.since(self._conversation, asked.after_id, asked.limit)
-                return dict(msgspec.to_builtins(page))
+                return dict(msgspec.to_builtins(await self._since(asked)))
             case "post":
                 return await self._post(decoded(arguments, PostArguments))
             case "yield":
                 wanted = decoded(arguments, YieldArguments)
                 origin = self._origin(wanted.subscriber)
-                await self._server.directory.command(self._conversation, YieldTurn(), origin)
+                if self._begun:
+                    await self._server.directory.command(self._conversation, YieldTurn(), origin)
                 return {"ok": True}
+
+    async def _since(self, asked: ReadArguments) -> Page:
+        if self._begun:
+            return await self._pages.since(self._conversation, asked.after_id, asked.limit)
+        if asked.after_id is not None:
+            raise Invalid("`after_id` is of another inbox: nobody has posted to this one yet.")
+        return EMPTY
 
     async def _post(self, asked: PostArguments) -> dict[str, Any]:
         if not asked.content.strip():
@@ -69,6 +76,8 @@ class Acts:
             if self._side == "human"
             else PostAnswer(content=content, agent=origin.agent)
         )
+        if not self._begun:
+            await begin(self._server.directory, self._conversation, origin)
         accepted = await self._server.directory.command(self._conversation, command, origin)
         message = await self._pages.made_by(accepted)
         return {"id": message.id, "ts": message.ts}

@@ -23,19 +23,18 @@ from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions
 from palaver.faces.inbox.tools import Side
 
 CONNECT_S = 10.0
-CALL_S = 15 * 60.0
-"""A call may wait for a person; they have five minutes unless told otherwise."""
 AGAIN_S = 1.0
 """How long to wait before listening again to a server that went away."""
 
 REFUSALS: dict[int, type[PalaverError]] = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Gone}
 
 
-async def bridge(url: str, token: str, side: Side, conversation: str) -> None:
-    """Serves standard input and output until the client closes them."""
+async def bridge(url: str, token: str, side: Side, conversation: str | None) -> None:
+    """Serves standard input and output until the client closes them. Without a conversation: the server's default inbox."""
     headers = {"Authorization": f"Bearer {token}"}
-    timeout = httpx2.Timeout(CALL_S, connect=CONNECT_S)
-    address = f"{url.rstrip('/')}/mcp/{side}/{conversation}"
+    # A call may wait for a person, who may take as long as it takes; a server that ends closes the connection.
+    timeout = httpx2.Timeout(None, connect=CONNECT_S)
+    address = f"{url.rstrip('/')}/mcp/{side}" + (f"/{conversation}" if conversation else "")
     async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:
         await _reachable(http, address)
         async with (

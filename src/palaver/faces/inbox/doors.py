@@ -1,4 +1,5 @@
-"""The addresses `/mcp/human/{session_id}` and `/mcp/assistant/{session_id}`, behind the gate like every other.
+"""The addresses `/mcp/human/{session_id}` and `/mcp/assistant/{session_id}`, behind the gate like every other. Without an
+id they lead to the server's default inbox.
 
 Opened by the composition root. The gate has looked at Host, Origin and token; here the token's side is looked at, and
 whether there is such a conversation. Then MCP's own transport takes over. Whatever it holds open counts as a stream of its
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
+import msgspec
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Message, Receive, Scope, Send
@@ -18,10 +20,11 @@ from litestar.types import Message, Receive, Scope, Send
 from palaver.errors import Forbidden, Gone, LogUnavailable, NotFound, PalaverError
 from palaver.faces.event_stream import SEND_S
 from palaver.faces.hanging import Hanging
+from palaver.faces.inbox.default import default_inbox
 from palaver.faces.inbox.tools import MEMBERS, Side
 from palaver.faces.inbox.visit import VISIT, Visit
 from palaver.faces.keys import Principal
-from palaver.faces.refusals import refuse
+from palaver.faces.refusals import body_of, refuse
 from palaver.faces.server import CLIENT_CHARS, ServerParts
 from palaver.faces.streams import StreamEnded
 from palaver.journal import Journal
@@ -30,6 +33,8 @@ from palaver.schema.errors import ErrorCode
 logger = Journal(__name__)
 
 ASSISTANT, HUMAN = "/mcp/assistant", "/mcp/human"
+NOT_NOW = -32000
+"""JSON-RPC's code for errors of a server's own kind; `data` says which."""
 
 
 class NotOffered(PalaverError):
@@ -84,21 +89,24 @@ class InboxDoors:
         except TimeoutError:
             logger.info("an inbox's client hangs and was let go", conversation=scope["path"])
         except PalaverError as refusal:
-            await refuse(scope, receive, send, refusal)
+            await refuse(scope, receive, send, refusal, _told_in_both(refusal) if refusal.retryable else None)
 
     async def _visit(self, side: Side, scope: Scope) -> Visit:
         caller: Principal = scope["auth"]
         if caller.kind not in MEMBERS[side] and caller.kind != "observer":
             other = "people" if side == "human" else "agents"
             raise Forbidden(f"This server is for {other}; the token “{caller.name}” is not one of theirs.", side=side)
+        named = (value for name, value in scope["headers"] if name == b"palaver-client")
+        client = next(named, b"").decode("latin-1")[:CLIENT_CHARS] or None
         conversation = scope["path"].strip("/")
+        if not conversation:
+            conversation, begun = await default_inbox(self._server.log)
+            return Visit(conversation, caller, client, begun)
         listing = await self._server.log.listing(conversation)
         if listing is None:
             raise NotFound("No such conversation.", conversation=conversation)
         if listing.deleted:
             raise Gone("This conversation was deleted.", conversation=conversation)
-        named = (value for name, value in scope["headers"] if name == b"palaver-client")
-        client = next(named, b"").decode("latin-1")[:CLIENT_CHARS] or None
         return Visit(conversation, caller, client)
 
     # -- the servers behind it
@@ -132,6 +140,13 @@ class InboxDoors:
                 managers[side] = manager
             opened.set_result(managers)
             await asyncio.Event().wait()
+
+
+def _told_in_both(refusal: PalaverError) -> bytes:
+    """As every error of ours, and as JSON-RPC has it: a client of MCP reads nothing else, and should know to try again."""
+    own = msgspec.json.decode(body_of(refusal), type=dict[str, Any])
+    error = {"code": NOT_NOW, "message": refusal.message, "data": own}
+    return msgspec.json.encode({**own, "jsonrpc": "2.0", "id": None, "error": error})
 
 
 class _Answer:

@@ -1,25 +1,27 @@
 """Reading an inbox: its newest messages, or those after an id. Both read the log, so they agree at every moment.
 
 Called by the MCP servers. Keeps nothing between two reads. Lines that say nothing to an inbox are passed over undecoded.
+A read goes through the log twice, from where it begins: what was taken away later is left out.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from palaver.errors import Invalid, NotFound
 from palaver.faces.inbox.project import TELLING, InboxMessage, Posted, posted, seq_of
+from palaver.faces.inbox.removals import Removals, is_telling
 from palaver.log.base import EventLog, lines_after
 from palaver.schema.commands import Accepted
-from palaver.schema.events import AnswerStarted, Event, TextFinished, decode_event
+from palaver.schema.events import AnswerStarted, Event, QueueAdded, TextFinished, decode_event
 
 PAGE = 50
 PAGE_MOST = 200
 PAGE_BYTES = 1 << 20
 """Of text, in one answer: a client asks for the next page with the last id."""
-WINDOW = 100
-"""Messages of the resource: more than a screen, fewer than a client minds to receive on every read."""
+WINDOW = 1_000
+"""Messages of the resource; an inbox that holds more shows its newest, and says so."""
 LOOK_BACK = 2_000
 """Events that are looked through first for the newest messages; four times as many each time that was too few."""
 
@@ -27,9 +29,14 @@ COMMAND_EVENTS = 8
 """More than follow a message in what its own command did."""
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class Page(Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_id: str | None
     messages: list[InboxMessage]
+    truncated: bool = False
+    """Of the resource: there are older ones."""
+
+
+EMPTY = Page(last_id=None, messages=[])
 
 
 class Pages:
@@ -42,7 +49,7 @@ class Pages:
             head = await self._head(conversation)
             begin = max(0, head - span)
             found = [one async for one in self._after(conversation, begin)]
-            if begin == 0 or len(found) >= WINDOW:
+            if begin == 0 or len(found) > WINDOW:
                 break
             span *= 4
         kept: list[InboxMessage] = []
@@ -54,7 +61,7 @@ class Pages:
                 break
             kept.append(message)
         kept.reverse()
-        return Page(last_id=kept[-1].id if kept else None, messages=kept)
+        return Page(last_id=kept[-1].id if kept else None, messages=kept, truncated=len(kept) < len(found))
 
     async def since(self, conversation: str, after_id: str | None, limit: int | None) -> Page:
         """Strictly greater ids, oldest first."""
@@ -100,24 +107,34 @@ class Pages:
         return head.seq
 
     async def _after(self, conversation: str, after: int) -> AsyncIterator[Posted]:
+        removals = Removals()
+        async for event in self._events(conversation, after, is_telling):
+            removals.take(event)
         said = _Said(self, conversation)
         async for event in self._events(conversation, after):
             match event:
                 case AnswerStarted():
                     await said.begun(event)
+                    continue
                 case TextFinished():
-                    for one in posted(event, await said.before(event)):
-                        yield one
+                    messages = posted(event, await said.before(event))
+                    began: int | None = said.place(event)
                     said.finished(event)
+                case QueueAdded():
+                    messages, began = posted(event), None
                 case _:
-                    for one in posted(event):
-                        yield one
+                    messages, began = posted(event), event.seq
+            for one in messages:
+                if not removals.covers(one.source, began):
+                    yield one
 
-    async def _events(self, conversation: str, after: int) -> AsyncIterator[Event]:
+    async def _events(
+        self, conversation: str, after: int, wanted: Callable[[bytes], bool] = lambda line: line.startswith(TELLING)
+    ) -> AsyncIterator[Event]:
         while segments := await self._log.read(conversation, after):
             for segment in segments:
                 for line in lines_after(segment, after):
-                    if line.startswith(TELLING):
+                    if wanted(line):
                         yield decode_event(line)
                 after = segment.last
 
@@ -147,8 +164,14 @@ class _Said:
         self._conversation = conversation
         self._before: dict[str, frozenset[str]] = {}
         self._texts: dict[str, frozenset[str]] = {}
+        self._places: dict[str, int] = {}
+
+    def place(self, event: TextFinished) -> int:
+        """Where the answer of a text stands in the history."""
+        return self._places.get(event.message, event.seq)
 
     async def begun(self, event: AnswerStarted) -> None:
+        self._places[event.message] = event.seq
         before = frozenset[str]()
         if event.replaces is not None:
             if event.replaces not in self._before:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.faces.inbox.approvals import asked, folder_of, origin_of_agent
+from palaver.faces.inbox.default import begin
 from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
 from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
@@ -33,7 +34,9 @@ class Denied(Exception):
 
 async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: Mapping[str, Any]) -> None:
     """Returns when the call may run; raises Denied."""
-    state = await server.directory.state(visit.conversation)
+    # The default inbox may not have begun: the server's rules count for it already.
+    known = await server.directory.state(visit.conversation) if visit.begun else None
+    state = known or State(conversation=visit.conversation)
     project = folder_of(server, state)
     # Speaking is no effect on the world: without a rule it is let through like reading.
     spec = ToolSpec(ruled_as(tool), tool.description, {}, reads_only=True)
@@ -53,6 +56,8 @@ async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: 
         case "deny_continue":
             raise Denied(CONTINUE, verdict.why)
         case "ask":
+            if not visit.begun:
+                await begin(server.directory, visit.conversation, origin_of_agent(visit))
             answer = await asked(server, visit, state, spec.name, arguments, proposal)
             if answer.status == "answered" and answer.verdict == "deny" and answer.then == "stop":
                 await _abort(server, visit, await server.directory.state(visit.conversation, tail=0))

@@ -1,4 +1,4 @@
-"""What an inbox says of an event: the words of people and of agents, each posted once, never changed.
+"""What an inbox says of an event: the words of people and of agents, each posted once.
 
 Pure. The store is the log: a message of an inbox is one event of it, seen again the same way on every read. So its id is
 made of the event's number: strictly increasing whatever the clock does, within a millisecond and across restarts.
@@ -50,9 +50,13 @@ class InboxMessage(Struct, frozen=True, kw_only=True):
 
 
 class Posted(Struct, frozen=True):
-    """A message and, where its text outgrew its event, what holds the whole of it."""
+    """A message and, where its text outgrew its event, what holds the whole of it.
+
+    `source` is the message of the history, or the item of the queue, that it is a text of.
+    """
 
     message: InboxMessage
+    source: str
     blob: BlobRef | None = None
 
 
@@ -72,13 +76,13 @@ def posted(event: Event, said_before: AbstractSet[str] = frozenset()) -> Sequenc
     """The messages of one event, in order. `said_before` is what the attempts said that this one takes the place of."""
     match event:
         case QueueAdded(trigger="message" | "task", command=None):
-            return _of_person(event.seq, event.ts, event.content)
+            return _texts(event, event.item, "user", [_whole(event.content)])
         case MessageAdded(role="user", item=None, event_kind=None, hidden=False) if event.blocks is None:
-            return _of_person(event.seq, event.ts, event.content)
+            return _texts(event, event.message, "user", [_whole(event.content)])
         case MessageAdded(role="user" | "assistant", item=None, hidden=False):
             return _told(event)
         case TextFinished(interrupted=False, unposted=False) if event.text not in said_before:
-            return _texts(event.seq, event.ts, "assistant", [(event.text, MARKDOWN, event.blob)])
+            return _texts(event, event.message, "assistant", [(event.text, MARKDOWN, event.blob)])
         case _:
             return ()
 
@@ -88,19 +92,15 @@ def is_by_a_person(event: Event) -> bool:
     return any(one.message.author == "user" for one in posted(event))
 
 
-def _of_person(seq: int, ts: int, content: Content) -> Sequence[Posted]:
-    return _texts(seq, ts, "user", [_whole(content)])
-
-
 def _told(event: MessageAdded) -> Sequence[Posted]:
     """A message that nobody here generated: posted by an agent from elsewhere, brought from a file or another branch."""
     author: Author = "user" if event.role == "user" else "assistant"
     if event.event_kind is not None and author == "user":
         return ()
     if event.blocks is None:
-        return _texts(event.seq, event.ts, author, [_whole(event.content)])
+        return _texts(event, event.message, author, [_whole(event.content)])
     texts = [(block.text, MARKDOWN, block.blob) for block in event.blocks if isinstance(block, TextBlock)]
-    return _texts(event.seq, event.ts, author, texts)
+    return _texts(event, event.message, author, texts)
 
 
 def _whole(content: Content) -> tuple[str, str, BlobRef | None]:
@@ -113,9 +113,17 @@ def _whole(content: Content) -> tuple[str, str, BlobRef | None]:
     return "\n\n".join(words), mime or MARKDOWN, None
 
 
-def _texts(seq: int, ts: int, author: Author, texts: Sequence[tuple[str, str, BlobRef | None]]) -> Sequence[Posted]:
+def _texts(
+    event: QueueAdded | MessageAdded | TextFinished,
+    source: str,
+    author: Author,
+    texts: Sequence[tuple[str, str, BlobRef | None]],
+) -> Sequence[Posted]:
+    ts = iso(event.ts)
     return [
-        Posted(InboxMessage(id=message_id(seq, place), ts=iso(ts), author=author, mime=mime, content=text), blob)
+        Posted(
+            InboxMessage(id=message_id(event.seq, place), ts=ts, author=author, mime=mime, content=text), source, blob
+        )
         for place, (text, mime, blob) in enumerate(texts)
         if text.strip()
     ]

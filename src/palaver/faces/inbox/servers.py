@@ -49,7 +49,7 @@ BODY_BYTES = 4 << 20
 
 def inbox_server(side: Side, parts: ServerParts) -> Server[Any]:
     handlers = _Handlers(side, parts)
-    told = Subscriptions(lambda ctx, listening: updates(parts.feed, _visit(ctx).conversation, listening))
+    told = Subscriptions(lambda ctx, listening: updates(parts.feed, parts.log, _visit(ctx).conversation, listening))
     return Server(
         f"palaver-{side}",
         version=__version__,
@@ -107,7 +107,7 @@ class _Handlers:
             title="Inbox",
             uri=INBOX,
             mime_type=JSON,
-            description="The newest messages; older ones with chat_read_since.",
+            description="All messages; of a long inbox the newest, older ones with chat_read_since.",
         )
         return types.ListResourcesResult(resources=[inbox])
 
@@ -123,7 +123,7 @@ class _Handlers:
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=INBOX, mime_type=JSON, text=text)])
 
     def _acts(self, visit: Visit) -> Acts:
-        return Acts(self._parts, self._side, visit.conversation, visit.caller, visit.client)
+        return Acts(self._parts, self._side, visit)
 
 
 def _visit(ctx: Context) -> Visit:
@@ -139,7 +139,11 @@ async def _told(work: Awaitable[T]) -> T:
 
 
 def _failed(refusal: CallerError) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=refusal.message)], is_error=True)
+    """In words, and in the shape of all our errors: a client sees whether the same call may succeed later."""
+    error = msgspec.to_builtins(refusal.wire(), enc_hook=str)
+    return types.CallToolResult(
+        content=[types.TextContent(text=refusal.message)], structured_content={"error": error}, is_error=True
+    )
 
 
 def _shown(tool: InboxTool) -> types.Tool:

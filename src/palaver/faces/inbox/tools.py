@@ -122,6 +122,7 @@ YIELD_WORDS = "End your turn once the current calls have their results. The next
 TOOLS = (
     InboxTool("chat_read_since", "read", READ_WORDS),
     InboxTool("chat.read_since", "read", f"{READ_WORDS} The same as chat_read_since."),
+    InboxTool("ui.chat_read_since", "read", f"{READ_WORDS} The same as chat_read_since."),
     InboxTool("chat.human.post", "post", "Say something to the agent of this conversation.", ("human",)),
     InboxTool("chat.assistant.post", "post", POST_WORDS, ("assistant",)),
     InboxTool("loop.yield_turn", "yield", YIELD_WORDS, ("assistant",)),

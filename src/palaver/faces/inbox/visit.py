@@ -13,3 +13,5 @@ class Visit:
     conversation: str
     caller: Principal
     client: str | None
+    begun: bool = True
+    """False: the default inbox, to which nobody has posted yet."""

@@ -24,7 +24,7 @@ from palaver.conversation.taking import Taken, announced
 from palaver.errors import CallerError, Invalid, NotFound, TooLarge
 from palaver.faces.described import BYTES, TEXT, operation
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, needs, origin_of
+from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.history.programs.foreign import PROGRAMS, ForeignConversation, Program
 from palaver.history.programs.places import (
     Places,
@@ -126,7 +126,7 @@ async def import_conversations(
     """Take over conversations of other programs, one JSON object a line. Known ones are not made again."""
     conversations = await asyncio.to_thread(_decoded, await request.body())
     _check_agent(server, agent)
-    taken = await _taken(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
+    taken = await taken_over(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
     return TakenAll(items=tuple(taken))
 
 
@@ -184,7 +184,7 @@ async def _advanced(
     dry: bool,
 ) -> list[Advance]:
     wanted = [one for one in read if isinstance(one, ForeignConversation) and is_within(one, project)]
-    taken = iter(await _taken(server, wanted, agent, origin, dry=dry))
+    taken = iter(await taken_over(server, wanted, agent, origin, dry=dry))
     advances: list[Advance] = []
     for file, one in zip(batch, read, strict=True):
         advance = Advance(done=0, of=0, path=str(file.path))
@@ -214,8 +214,8 @@ def _decoded(body: bytes) -> list[ForeignConversation]:
     return found
 
 
-async def _taken(
-    server: Server, conversations: Iterable[ForeignConversation], agent: str | None, origin: Origin, *, dry: bool
+async def taken_over(
+    server: ServerParts, conversations: Iterable[ForeignConversation], agent: str | None, origin: Origin, *, dry: bool
 ) -> list[Taken]:
     """Side by side, so that they share commits."""
     imports = Imports(server.directory, server.log, server.feed, server.clock, server.ids)

@@ -30,7 +30,10 @@ class WaitingRequest(Shown):
 
 
 class Waiting(Shown):
+    """`recent`: those that were answered, expired or withdrawn last, newest first, each with its `resolution`."""
+
     items: tuple[WaitingRequest, ...]
+    recent: tuple[WaitingRequest, ...] = ()
 
 
 class Hit(Shown):
@@ -51,25 +54,36 @@ class Hits(Shown):
 
 
 @get("/api/requests", guards=[needs("read")], operation_id="list_requests", tags=["requests"])
-async def waiting(server: Server, root: FromQuery[str | None] = None) -> Waiting:
-    """Every open approval, question and plan, oldest first. `root`: those of one conversation and its subagents."""
-    found = await server.directory.waiting()
-    parents = {row.id: await _parents(server.log, row) for row in {row.id: row for row, _ in found}.values()}
-    return Waiting(
-        items=tuple(
-            WaitingRequest(
-                conversation=row.id,
-                title=row.title,
-                agent=request.agent or row.agent,
-                root=_root(row),
-                parent_kind=row.parent_kind,
-                parents=parents[row.id],
-                request=request,
-            )
-            for row, request in found
-            if root in (None, _root(row))
+async def waiting(
+    server: Server,
+    root: FromQuery[str | None] = None,
+    recent: Annotated[int, QueryParameter(ge=0, le=100)] = 0,
+) -> Waiting:
+    """Every open approval, question and plan, oldest first. `root`: those of one conversation and its subagents.
+    `recent`: so many of those that are over too, newest first, of the last seven days."""
+
+    def wanted(row: Listing) -> bool:
+        return root in (None, _root(row))
+
+    opened = [pair for pair in await server.directory.waiting() if wanted(pair[0])]
+    resolved = await server.directory.resolved(recent, wanted)
+    parents: dict[str, tuple[str, ...]] = {}
+    for row, _ in (*opened, *resolved):
+        if row.id not in parents:
+            parents[row.id] = await _parents(server.log, row)
+
+    def shown(row: Listing, request: Request) -> WaitingRequest:
+        return WaitingRequest(
+            conversation=row.id,
+            title=row.title,
+            agent=request.agent or row.agent,
+            root=_root(row),
+            parent_kind=row.parent_kind,
+            parents=parents[row.id],
+            request=request,
         )
-    )
+
+    return Waiting(items=tuple(shown(*pair) for pair in opened), recent=tuple(shown(*pair) for pair in resolved))
 
 
 def _root(row: Listing) -> str:

@@ -16,9 +16,7 @@ ERROR_CODES = {
     "no_answer": "interaction_unavailable",
     "bad_arguments": "invalid_arguments",
     "invalid": "invalid_arguments",
-    "limit_reached": "rate_limit_tools",
     "rate_limit_tools": "rate_limit_tools",
-    "busy": "rate_limit_tools",
 }
 """Of a failed call, in the contract's words; any other code is plainly `tool_error`."""
 
@@ -27,16 +25,17 @@ def called(event: ToolCalled, memory: Memory) -> Said:
     known = memory.calls.get(event.call)
     if event.message not in memory.answers or (known is not None and known.told):
         return
-    memory.calls[event.call] = Call(event.message, event.name)
+    made = memory.calls[event.call] = Call(event.message, memory.turn or event.message, event.name)
     memory.writing.pop((event.message, event.block), None)
     memory.written.add((event.message, event.block))
-    memory.said = event.message
-    yield start(event.message, event.call, event.name, event.input)
+    memory.said = True
+    yield start(made.response, event.message, event.call, event.name, event.input)
 
 
-def start(message: str, call: str, name: str, given: object) -> tuple[str, Json]:
+def start(response: str, message: str, call: str, name: str, given: object) -> tuple[str, Json]:
     arguments = "{}" if given is None else msgspec.json.encode(given, enc_hook=str).decode()
-    return "tool_call_start", {"responseId": message, "callId": call, "toolName": name, "arguments": arguments}
+    fields: Json = {"responseId": response, "messageId": message, "callId": call, "toolName": name}
+    return "tool_call_start", {**fields, "arguments": arguments}
 
 
 def output(event: ToolOutputDelta, memory: Memory) -> Said:
@@ -44,10 +43,18 @@ def output(event: ToolOutputDelta, memory: Memory) -> Said:
     if call is None or not event.text:
         return
     offset, call.output_chars = call.output_chars, call.output_chars + len(event.text)
-    yield (
-        "tool_output_delta",
-        {"callId": event.call, "toolName": call.name, "delta": event.text, "offset": offset},
-    )
+    yield output_delta(event.call, call.name, event.text, offset)
+
+
+def output_delta(call: str, name: str, text: str, offset: int = 0) -> tuple[str, Json]:
+    return "tool_output_delta", {"callId": call, "toolName": name, "delta": text, "offset": offset}
+
+
+def whole_output(event: ToolFinished, memory: Memory) -> Said:
+    """Output that no fragment said: a tool that gives it as a whole yields start, delta and result like one that streams."""
+    call = memory.calls.get(event.call)
+    if call is not None and event.output and not call.output_chars and call.message not in memory.half_told:
+        yield output_delta(event.call, call.name, event.output)
 
 
 def result(event: ToolFinished, memory: Memory) -> Said:
@@ -57,8 +64,8 @@ def result(event: ToolFinished, memory: Memory) -> Said:
         return
     if not call.told:
         # Stopped while its arguments were still being written: it was a call of the batch, and has its one result.
-        memory.said = call.message
-        yield start(call.message, event.call, call.name, None)
+        memory.said = True
+        yield start(call.response, call.message, event.call, call.name, None)
     yield (
         "tool_result",
         outcome(
@@ -86,11 +93,13 @@ def outcome(
     size_bytes: int | None = None,
 ) -> Json:
     told: Json = {"callId": call, "toolName": name, "ok": ok}
-    if ok or output:
+    if ok:
         told["result"] = output
-    if not ok:
+    else:
         code, why = (error.code, error.message) if error else ("tool_error", "The tool failed.")
         told["error"] = {"code": ERROR_CODES.get(code, "tool_error"), "message": why}
+        if output:
+            told["partialResult"] = output
     if truncated:
         told["truncated"] = True
     if lines is not None:

@@ -39,7 +39,9 @@ from palaver.faces.socket.carrying_out import carry_out
 from palaver.faces.socket.live import SocketFace
 from palaver.faces.socket.pieces import but_for, look
 from palaver.faces.socket.project import FACE, encoded
+from palaver.faces.socket.replay import Cursor as Place
 from palaver.faces.socket.replay import cursor_of, replayed
+from palaver.faces.socket.sequence import after_event, sequence_of
 from palaver.faces.streams import OpenStream
 from palaver.journal import Journal
 from palaver.schema.base import Origin
@@ -206,10 +208,16 @@ class Connection:
             raise Gone("This conversation was deleted.", conversation=session)
         seen = self._seen[session] = following.state.seq
         # Without a cursor it begins now.
-        given = seen if after is None else after
-        cursor = await cursor_of(self._server.log, session, given, seen)
+        cursor = Place(after_event(seen))
+        if after is not None:
+            cursor = await cursor_of(self._server.log, session, after, seen)
         await self._write(_subscribed(session, seen, reset=cursor.reset))
-        await self._replay(session, cursor.after, seen, anew=cursor.reset)
+        async with aclosing(replayed(self._server.log, session, cursor.after, seen)) as pieces:
+            async for frames in pieces:
+                # Who begins anew throws away what it shows, so it needs its own messages too.
+                await self._write(
+                    b"".join([one.body for one in frames]) if cursor.reset else but_for(self._client, frames)
+                )
         lagging = False
         while True:
             item = await following.next()
@@ -224,26 +232,23 @@ class Connection:
                     following.begin_anew()
                     since, seen = seen, following.state.seq
                     self._seen[session] = seen
-                    await self._replay(session, since, seen)
+                    await self._catch_up(session, since, seen)
                 case _:
                     lagging = False
                     known = look(item)
                     since, seen = seen, known.last
                     self._seen[session] = seen
                     if known.has_gap:
-                        await self._replay(session, since, seen)
-                    elif lines := but_for(self._client, item.frames) if known.has_sender else item.body:
-                        await self._write(lines)
+                        await self._catch_up(session, since, seen)
+                    else:
+                        await self._write(but_for(self._client, item.frames) if known.has_sender else item.body)
 
-    async def _replay(self, session: str, after: int, until: int, *, anew: bool = False) -> None:
-        """What was not said live, or no longer is: before this reader came, or when it was too slow. The log has it.
-
-        `anew`: the client throws away what it shows, so it needs its own messages too.
-        """
-        async with aclosing(replayed(self._server.log, session, after, until)) as pieces:
+    async def _catch_up(self, session: str, after: int, until: int) -> None:
+        """What was not said live because this reader was too slow, or because the log alone has the whole of it."""
+        missed = replayed(self._server.log, session, after_event(after), until, with_news=True)
+        async with aclosing(missed) as pieces:
             async for frames in pieces:
-                if lines := b"".join([frame.body for frame in frames]) if anew else but_for(self._client, frames):
-                    await self._write(lines)
+                await self._write(but_for(self._client, frames))
 
     async def _tell(self, news: AsyncGenerator[News | None, None]) -> None:
         async with aclosing(news) as all_news:
@@ -260,6 +265,8 @@ class Connection:
 
     async def _write(self, frames: bytes) -> None:
         """Waits while the client is slow. Frames are whole, so that those of others may come between them."""
+        if not frames:
+            return
         try:
             if self._takes_frames:
                 await self._writes.send_bytes({"type": EXTENSION, "body": frames}, len(frames))
@@ -274,15 +281,15 @@ class Connection:
         await self._write(encoded(fields))
 
 
-def _subscribed(session: str, sequence: int, *, reset: bool) -> bytes:
+def _subscribed(session: str, event: int, *, reset: bool) -> bytes:
     """`reset`: what the client has is not what follows; it begins anew with it."""
-    return encoded({"type": "subscribed", "sessionId": session, "sequence": sequence, "reset": reset})
+    return encoded({"type": "subscribed", "sessionId": session, "sequence": sequence_of(event), "reset": reset})
 
 
-def _resync(session: str, sequence: int, missed: int) -> bytes:
+def _resync(session: str, event: int, missed: int) -> bytes:
     """The client was too slow for what is kept: what follows this number is read from the log, in order and whole."""
-    told = {"type": "resync", "sessionId": session, "sequence": sequence, "reason": "lagged", "laggedCount": missed}
-    return encoded(told)
+    place = {"sessionId": session, "sequence": sequence_of(event)}
+    return encoded({"type": "resync", **place, "reason": "lagged", "laggedCount": missed})
 
 
 def _error(refusal: PalaverError) -> dict[str, object]:

@@ -6,9 +6,9 @@ Made once with the application.
 from palaver.faces.projected import Projected
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.bulletin import Bulletin
-from palaver.faces.socket.memory import Memory, memory_of
+from palaver.faces.socket.memory import Memory, begins_within_turn, memory_of
 from palaver.faces.socket.project import SocketProjector
-from palaver.faces.socket.replay import memory_at
+from palaver.faces.socket.replay import TAILS, memory_at
 from palaver.faces.socket.speech import Speech
 from palaver.schema.view import State
 
@@ -28,6 +28,9 @@ class SocketFace:
 
     async def _view(self, conversation: str) -> State:
         state = await self._server.directory.state(conversation)
+        for tail in TAILS:
+            if begins_within_turn(state):
+                state = await self._server.directory.state(conversation, tail)
         # Made here and not by the projector, which cannot wait: what the view does not hold is read from the log.
         self._memories[conversation, state.seq] = await memory_at(self._server.log, state)
         return state

@@ -1,4 +1,4 @@
-"""What the projection must know of the events before: what is open, and nothing that is over.
+"""What the projection must know of the events before: what is open, and of the active run what it said.
 
 Used by `project` alone, for one conversation at one place of its log. It follows from the events one by one, or at once
 from the folded view at that place; both give the same frames from there on.
@@ -11,7 +11,7 @@ from typing import Literal
 from palaver.core import queue
 from palaver.core.exchanges import ENDS
 from palaver.core.state import messages_of_turn, open_requests, open_tools
-from palaver.schema.view import Block, QueueItem, Request, State, TextBlock, ThinkingBlock, ToolBlock
+from palaver.schema.view import Block, Message, QueueItem, Request, State, TextBlock, ThinkingBlock, ToolBlock
 
 Kind = Literal["text", "thinking"]
 Place = tuple[str, int]
@@ -35,6 +35,8 @@ class Call:
     """A call without a result. `told`: its `tool_call_start` was said."""
 
     message: str
+    response: str
+    """The run that made it."""
     name: str
     told: bool = True
     runs: bool = False
@@ -47,15 +49,24 @@ class Call:
 @dataclass(slots=True)
 class Memory:
     turn: str | None = None
-    answers: set[str] = field(default_factory=set[str])
-    """Of the active turn, but for those that were taken back."""
+    """The active run: the `responseId` of all its frames."""
+    answers: dict[str, int] = field(default_factory=dict[str, int])
+    """Answers of the active run but for those that were taken back, and the number of each one's first block in the run."""
+    blocks: int = 0
+    """Block numbers of the run that are used up."""
     writing: dict[Place, Writing] = field(default_factory=dict[Place, Writing])
     written: set[Place] = field(default_factory=set[Place])
     """Blocks of those answers that are whole, calls too: what comes for one of them later is too late."""
+    texts: dict[Place, str] = field(default_factory=dict[Place, str])
+    """Text blocks of those answers that are over."""
+    cut: set[Place] = field(default_factory=set[Place])
+    """Those of them that were interrupted."""
     half_told: set[str] = field(default_factory=set[str])
     """Answers whose reader has some of the fragments, while the log has no longer any."""
-    said: str | None = None
-    """The latest answer of the active turn of which anything was told."""
+    said: bool = False
+    """Something was told of the active run."""
+    is_text_done: bool = False
+    """The `text_done` of the active run was told, because it was cancelled."""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
     requests: dict[str, Request] = field(default_factory=dict[str, Request])
     waiting: queue.Queue = ()
@@ -66,10 +77,34 @@ class Memory:
         """None: the turn is over."""
         self.turn = turn
         self.answers.clear()
+        self.blocks = 0
         self.writing.clear()
         self.written.clear()
+        self.texts.clear()
+        self.cut.clear()
         self.half_told.clear()
-        self.said = None
+        self.said = self.is_text_done = False
+
+    def begin_answer(self, message: str) -> None:
+        self.answers[message] = self.blocks
+
+    def block_number(self, place: Place) -> int:
+        """Of a block that is told, among all of the run. It follows from places alone, so that a replay counts the same."""
+        number = self.answers[place[0]] + place[1]
+        self.blocks = max(self.blocks, number + 1)
+        return number
+
+    def text(self) -> str:
+        """All that the active run said, in order."""
+        unfinished = {place: writing.text for place, writing in self.writing.items() if writing.kind == "text"}
+        texts = {**self.texts, **unfinished}
+        places = sorted(texts, key=lambda place: self.answers[place[0]] + place[1])
+        return "\n\n".join(texts[place] for place in places if texts[place])
+
+    def forget_answer(self, message: str) -> None:
+        del self.answers[message]
+        self.texts = {place: text for place, text in self.texts.items() if place[0] != message}
+        self.cut = {place for place in self.cut if place[0] != message}
 
     def place_in_queue(self, item: str) -> tuple[int, QueueItem] | None:
         """Counted from 1: the place a person would name."""
@@ -91,6 +126,7 @@ def memory_of(state: State, streamed_chars: Mapping[str, int] | None = None) -> 
     for message, tool in open_tools(state):
         memory.calls[tool.call] = Call(
             message.id,
+            message.turn or message.id,
             tool.name,
             told=tool.status != "input",
             runs=tool.status == "running",
@@ -98,21 +134,45 @@ def memory_of(state: State, streamed_chars: Mapping[str, int] | None = None) -> 
             output_chars=(streamed_chars or {}).get(tool.call, len(tool.output)),
         )
     for message in messages_of_turn(state, state.turn.id) if state.turn else ():
-        if message.role != "assistant":
-            continue
-        if any(_was_told(block) for block in message.blocks):
-            memory.said = message.id
-        if message.status == "superseded":
-            continue
-        memory.answers.add(message.id)
-        for block in message.blocks:
-            _remember(memory, (message.id, block.index), block)
+        if message.role == "assistant":
+            _remember_answer(memory, message)
     return memory
+
+
+def begins_within_turn(state: State) -> bool:
+    """Whether the view holds too few messages to say all that the active run said."""
+    turn = state.turn
+    if turn is None or not state.offset:
+        return False
+    return all(message.turn == turn.id or message.role not in ("user", "assistant") for message in state.messages)
 
 
 def cut_outputs(state: State) -> dict[str, int]:
     """Open calls of whose output the view holds only the end, and where their answers begin in the log."""
     return {tool.call: message.seq for message, tool in open_tools(state) if tool.truncated}
+
+
+def _remember_answer(memory: Memory, message: Message) -> None:
+    memory.begin_answer(message.id)
+    for block in message.blocks:
+        place = (message.id, block.index)
+        _count(memory, place, block)
+        if message.status != "superseded":
+            _remember(memory, place, block)
+    if message.status == "superseded":
+        memory.forget_answer(message.id)
+
+
+def _count(memory: Memory, place: Place, block: Block) -> None:
+    """Whatever was told of a block, also of one that was taken back."""
+    match block:
+        case TextBlock() | ThinkingBlock() if block.text:
+            memory.said = True
+            memory.block_number(place)
+        case ToolBlock() if block.status != "input":
+            memory.said = True
+        case _:
+            pass
 
 
 def _remember(memory: Memory, place: Place, block: Block) -> None:
@@ -121,19 +181,13 @@ def _remember(memory: Memory, place: Place, block: Block) -> None:
             if block.text:
                 kind: Kind = "text" if isinstance(block, TextBlock) else "thinking"
                 memory.writing[place] = Writing(kind, [block.text])
-        case TextBlock() | ThinkingBlock():
+        case TextBlock():
+            memory.written.add(place)
+            memory.texts[place] = block.text
+            memory.cut |= {place} if block.status == "interrupted" else set()
+        case ThinkingBlock():
             memory.written.add(place)
         case ToolBlock() if block.status != "input":
             memory.written.add(place)
         case _:
             pass
-
-
-def _was_told(block: Block) -> bool:
-    match block:
-        case TextBlock() | ThinkingBlock():
-            return bool(block.text)
-        case ToolBlock():
-            return block.status != "input"
-        case _:
-            return False

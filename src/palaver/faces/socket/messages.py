@@ -4,7 +4,7 @@ Called by `project`.
 """
 
 from palaver.core import queue
-from palaver.faces.socket.answers import restored
+from palaver.faces.socket.answers import posted, restored
 from palaver.faces.socket.memory import Memory
 from palaver.faces.socket.words import Json, Said
 from palaver.schema.base import Origin
@@ -18,8 +18,8 @@ def message(event: MessageAdded, memory: Memory) -> Said:
         return
     if event.role == "user":
         yield "user_message", _user_message(event)
-    elif event.role == "assistant" and event.blocks is not None:
-        yield from restored(event, memory)
+    elif event.role == "assistant":
+        yield from restored(event, memory) if event.turn is None or event.turn != memory.turn else posted(event, memory)
 
 
 def _user_message(event: MessageAdded) -> Json:

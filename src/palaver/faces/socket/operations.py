@@ -8,9 +8,9 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from litestar import Request, Response
+from litestar import Request, Response, get
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import JSONBody
+from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from palaver.core.exchanges import answer_of
@@ -20,9 +20,9 @@ from palaver.faces.framed import payloads
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_folder, chose
-from palaver.faces.server import Server, ServerParts, origin_of
+from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.socket.project import FACE
-from palaver.faces.socket.replay import Cursor, cursor_of, next_cursor, replayed
+from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replayed
 from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
 from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import (
@@ -139,10 +139,30 @@ class Created(Shown, rename="camel"):
 )
 async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
     """Everything that was told live of a session after a cursor, in order; without one, from the beginning."""
-    head = (await server.directory.state(data.session_id, tail=0)).seq
-    cursor = Cursor(0) if data.after is None else await cursor_of(server.log, data.session_id, data.after, head)
+    return await _replayed(data.session_id, data.after, server)
+
+
+@get(
+    f"{PATH}/events",
+    guards=[needs("read")],
+    operation_id="socket_events_by_query",
+    tags=["socket"],
+    responses={200: ResponseSpec(Done[Replayed], generate_examples=False)},
+)
+async def events_by_query(
+    server: Server,
+    session: Annotated[Id, QueryParameter(name="sessionId")],
+    after: FromQuery[str | None] = None,
+) -> Response[bytes]:
+    """The same, with the fields in the query."""
+    return await _replayed(session, after, server)
+
+
+async def _replayed(session: str, after: int | str | None, server: ServerParts) -> Response[bytes]:
+    head = (await server.directory.state(session, tail=0)).seq
+    cursor = Cursor(BEGINNING) if after is None else await cursor_of(server.log, session, after, head)
     told: list[bytes] = []
-    async with aclosing(replayed(server.log, data.session_id, cursor.after, head)) as pieces:
+    async with aclosing(replayed(server.log, session, cursor.after, head)) as pieces:
         async for frames in pieces:
             told += [body for frame in frames for body in payloads(frame.body)]
     # Written from the frames as they were encoded: what is replayed is what was sent.
@@ -266,4 +286,4 @@ def _ended(state: State, accepted: Accepted, waited_ms: int) -> Answered:
     )
 
 
-ROUTES = [events, list_sessions, create, update, message, clear, remove]
+ROUTES = [events, events_by_query, list_sessions, create, update, message, clear, remove]

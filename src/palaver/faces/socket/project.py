@@ -1,8 +1,8 @@
 """Events as the frames of this contract: pure.
 
 `project(event, memory)` says what is told of one event and moves the memory on. Live and replay are this one function, so a
-reload renders what was rendered: same frames, same order, same fields. Every frame has the event's `sequence`; where an
-event makes several, they share it and differ in `id`.
+reload renders what was rendered: same frames, same order, same fields. Every frame has a `sequence` of its own (`sequence`)
+and the time of its event. A run is one turn: all its frames have the turn's id as `responseId`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from palaver.core import requests
 from palaver.core.exchanges import ENDS
 from palaver.faces.framed import framed
+from palaver.faces.instants import iso
 from palaver.faces.long_texts import is_cut
 from palaver.faces.projected import Told
 from palaver.faces.socket import answers, calls, messages
 from palaver.faces.socket.asking import SCOPES, interaction
 from palaver.faces.socket.memory import Call, Memory
+from palaver.faces.socket.sequence import sequence_of
 from palaver.faces.socket.sessions import is_list_news, session_frame
 from palaver.faces.socket.words import Json, Said
 from palaver.schema import events
@@ -35,6 +37,8 @@ BROKEN_OFF: dict[Stopped, str] = {
     "storage": "The server's disk could not take the answer.",
 }
 """Ends that were nobody's wish; they are also told as an `error`."""
+REASONS: dict[Stopped, str] = {"user": "user_cancel"}
+"""Why an output was cancelled, where the contract has a word of its own; else it is that of the log."""
 
 
 class SocketProjector:
@@ -44,18 +48,46 @@ class SocketProjector:
         """`renew` gives the memory at a view that takes the place of the one before."""
         self._memory = memory
         self._renew = renew
+        self._cut_turn: str | None = None
+        """A run of which the memory holds only the beginning of a text: its `text_done` is read from the log."""
 
     def project(self, event: events.Event, before: State, after: State) -> Sequence[Told]:
-        event = _made_whole(event, self._memory)
-        frames = told(event, self._memory)
+        memory = self._memory
+        event, before_turn = _made_whole(event, memory), memory.turn
+        frames = told(event, memory)
         if is_cut(event):
             # Its text outgrew the event; who reads gets the whole of it from the log, as every later reader will.
-            return (Told(b"", (GAP, str(event.seq))),)
+            self._cut_turn = memory.turn if _is_said(event) else self._cut_turn
+            return (_gap(event.seq),)
+        if frames and self._cut_turn is not None and self._cut_turn == before_turn and _may_end_text(event):
+            return (_gap(event.seq),)
         return frames
 
     def renewed(self, state: State) -> Sequence[Told]:
         self._memory = self._renew(state)
-        return (Told(b"", (GAP, str(state.seq))),)
+        self._cut_turn = None
+        return (_gap(state.seq),)
+
+
+def _is_said(event: events.Event) -> bool:
+    return isinstance(event, events.TextFinished) or (
+        isinstance(event, events.MessageAdded) and event.role == "assistant"
+    )
+
+
+def _may_end_text(event: events.Event) -> bool:
+    """Whether an event gives the `text_done` of its run."""
+    match event:
+        case events.TurnFinished() | events.TurnInterrupted():
+            return True
+        case events.TextFinished() | events.ThinkingFinished() | events.ToolFinished():
+            return event.cancelled
+        case _:
+            return False
+
+
+def _gap(seq: int) -> Told:
+    return Told(b"", (GAP, str(seq)))
 
 
 def _made_whole(event: events.Event, memory: Memory) -> events.Event:
@@ -68,12 +100,12 @@ def _made_whole(event: events.Event, memory: Memory) -> events.Event:
     return replace(event, text=writing.text, blob=None)
 
 
-def told(event: events.Event, memory: Memory) -> list[Told]:
-    """The frames of an event in one piece, encoded: a reader has heard all of an event, or nothing of it. About its
+def told(event: events.Event, memory: Memory, after: int = 0) -> list[Told]:
+    """The frames of an event in one piece, encoded; `after` leaves out those up to that sequence. About the event's
     number, and about the connection that need not hear of its own words."""
     if isinstance(event, events.UnknownEvent):
         return []
-    frames = [encoded(frame) for frame in project(event, memory)]
+    frames = [encoded(frame) for frame in project(event, memory) if frame["sequence"] > after]
     return [Told(b"".join(frames), (str(event.seq), *sender_of(event)))] if frames else []
 
 
@@ -101,7 +133,8 @@ def project(event: events.KnownEvent, memory: Memory) -> list[Json]:
         frame: Json = {
             "type": kind,
             "sessionId": event.conversation,
-            "sequence": event.seq,
+            "sequence": sequence_of(event.seq, left),
+            "timestamp": iso(event.ts),
             "id": f"{event.id}.{left}" if left else event.id,
         }
         if event.exchange:
@@ -121,7 +154,7 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
             return calls.output(event, memory)
         case events.ToolInputDelta():
             if event.message in memory.answers and event.call not in memory.calls:
-                memory.calls[event.call] = Call(event.message, event.name, told=False)
+                memory.calls[event.call] = Call(event.message, memory.turn or event.message, event.name, told=False)
             return ()
         case events.TextFinished():
             return answers.finished(event, "text", memory)
@@ -134,10 +167,9 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
                 call.runs = True
             return ()
         case events.ToolFinished():
-            return calls.result(event, memory)
+            return _result(event, memory)
         case events.AnswerStarted():
-            memory.answers.add(event.message)
-            return answers.taken_back(event.replaces, memory) if event.replaces else ()
+            return _begun(event, memory)
         case events.TurnStarted():
             memory.begin_turn(event.turn)
             return ()
@@ -196,26 +228,42 @@ def _answered(event: events.RequestResolved, memory: Memory) -> Said:
 # -- how a turn ends, and what other agents answer
 
 
+def _result(event: events.ToolFinished, memory: Memory) -> Said:
+    # What a compacted log says in one piece comes first: what follows it has the number that it had live.
+    yield from calls.whole_output(event, memory)
+    if event.cancelled:
+        yield from answers.cut_short(memory)
+    yield from calls.result(event, memory)
+
+
+def _begun(event: events.AnswerStarted, memory: Memory) -> Said:
+    if event.replaces:
+        yield from answers.taken_back(event.replaces, memory)
+    memory.begin_answer(event.message)
+
+
 def _ended(event: events.TurnFinished, memory: Memory) -> Said:
-    if event.turn != memory.turn:
-        return ()
+    if event.turn is None or event.turn != memory.turn:
+        return
+    text, is_cut_off = memory.text(), bool(memory.cut)
     memory.begin_turn(None)
-    if event.error is None:
-        return ()
-    error: Json = {"code": event.error.code, "message": event.error.message}
-    if event.error.retryable:
-        error["retryable"] = True
-    return (("error", error),)
+    if event.error is not None:
+        error: Json = {"code": event.error.code, "message": event.error.message}
+        if event.error.retryable:
+            error["retryable"] = True
+        yield "error", error
+    yield answers.text_done(event.turn, text, interrupted=is_cut_off)
 
 
 def _cancelled(event: events.TurnInterrupted, memory: Memory) -> Said:
     if event.turn != memory.turn:
         return
-    said = memory.said
-    memory.begin_turn(None)
     if why := BROKEN_OFF.get(event.reason):
         yield "error", {"code": event.reason, "message": event.detail or why, "retryable": True}
-    fields: Json = {"responseId": said} if said else {}
+    yield from answers.cut_short(memory)
+    fields: Json = {"responseId": memory.turn} if memory.said else {}
+    memory.begin_turn(None)
+    fields["reason"] = REASONS.get(event.reason, event.reason)
     if event.audio_end_ms is not None:
         fields["audioEndMs"] = event.audio_end_ms
     yield "output_cancelled", fields
@@ -230,5 +278,5 @@ def _returned(event: events.ExchangeReturned, memory: Memory) -> Said:
         return
     del memory.exchanges[event.exchange]
     if callback:
-        # The response is known here by its exchange: the id that its own conversation's frames carry.
-        yield "agent_callback_result", {"responseId": event.exchange, "result": event.response or ""}
+        # An older log does not name the run that answered.
+        yield "agent_callback_result", {"responseId": event.run or event.exchange, "result": event.response or ""}

@@ -4,6 +4,7 @@ Called by `project` for whoever subscribed, by `bulletin` for everybody else, an
 """
 
 from palaver.faces.instants import iso
+from palaver.faces.socket.sequence import sequence_of
 from palaver.faces.socket.words import Json
 from palaver.schema.base import Shown
 from palaver.schema.content import plain_text
@@ -98,5 +99,5 @@ def row(listing: Listing) -> Row:
         created_at=iso(listing.created_at),
         updated_at=iso(listing.updated_at),
         message_count=listing.message_count,
-        sequence=listing.seq,
+        sequence=sequence_of(listing.seq),
     )

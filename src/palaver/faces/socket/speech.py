@@ -207,6 +207,7 @@ class Speech:
             {
                 "type": "speech_audio",
                 "sessionId": session,
+                "timestamp": said.frame["timestamp"],
                 "responseId": said.frame["responseId"],
                 "block": said.frame["block"],
                 "index": known.spoken,
@@ -218,4 +219,4 @@ class Speech:
 
 
 _HEARD_IN_SILENCE = tuple(b'{"type":"%s"' % kind for kind in (b"output_cancelled", b"session_updated"))
-_HEARD = (*_HEARD_IN_SILENCE, b'{"type":"text_delta"', b'{"type":"text_done"')
+_HEARD = (*_HEARD_IN_SILENCE, b'{"type":"text_delta"', b'{"type":"text_block_done"')

@@ -13,10 +13,11 @@ from litestar import Request, get
 from litestar.params import FromQuery, HeaderParameter, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.core.evolve import evolve
 from palaver.core.state import open_requests
-from palaver.errors import CallerError, Invalid, NotFound
+from palaver.errors import CallerError, Conflict, Invalid, NotFound
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
@@ -25,7 +26,8 @@ from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projected import Following, Told
 from palaver.faces.ring import Beat, Behind
 from palaver.faces.server import Server, ServerParts, needs, origin_of
-from palaver.faces.stream.project import StreamProjector, about, frame, is_last
+from palaver.faces.stream.project import StreamProjector, about, frame, is_for, is_last
+from palaver.faces.stream.session_ids import conversation_of
 from palaver.faces.stream.uploads import image_url
 from palaver.log.base import lines_after
 from palaver.schema.base import Id, Origin
@@ -39,10 +41,14 @@ from palaver.schema.commands import (
     UpdateConversation,
 )
 from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
-from palaver.schema.events import decode_event
+from palaver.schema.events import Event, decode_event
+from palaver.schema.view import Request as OpenRequest
 from palaver.schema.view import State
 
 DEFAULT_AGENT = "default"
+ACCEPTED = b": accepted "
+"""The comment that every answer begins with; the tracking id follows."""
+TRACKING_HEADER = b"x-query-tracking-id"
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 StreamRequest = Request[Principal, Principal, Any]
@@ -55,6 +61,8 @@ class Query(Struct, frozen=True, kw_only=True, rename="camel"):
     images: tuple[str, ...] | None = None
     session_id: Id | None = None
     agent_id: Id | None = None
+    partial: bool | None = None
+    """False: no `stream_event` messages while an answer is written."""
 
 
 class PermissionResponse(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,6 +85,14 @@ class Success(Struct, frozen=True, kw_only=True):
     success: bool = True
 
 
+class PermissionAnswered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The last two say when `always_allow` came from a token that may not change agents."""
+
+    success: Literal[True]
+    scope: Literal["session", "once"] | None = None
+    note: str | None = None
+
+
 # -- asking
 
 
@@ -84,11 +100,13 @@ async def ask(query: Query, request: StreamRequest, server: ServerParts, live: L
     """The answer to a message, as it comes. Refused before the first byte, or followed to its end."""
     content = content_of(query)
     origin = origin_of(request, "stream")
-    conversation = await _conversation(query, server, origin)
-    items = _answer(conversation, SendMessage(content=content), origin, server, live)
+    conversation = await _conversation(query, request.auth, server, origin)
+    partial = query.partial is not False
+    items = _answer(conversation, SendMessage(content=content), origin, server, live, partial=partial)
     # Accepted, or refused with a status: the first item says so at once, whenever the turn may begin.
     first = await anext(items)
-    return EventStream(f"query in {conversation}", first, items, bytes, server.streams)
+    headers = [(TRACKING_HEADER, first.removeprefix(ACCEPTED).strip())]
+    return EventStream(f"query in {conversation}", first, items, bytes, server.streams, headers)
 
 
 def content_of(query: Query) -> Content:
@@ -99,37 +117,48 @@ def content_of(query: Query) -> Content:
     return (*text, *(ImagePart(image_url=ImageUrl(url=image_url(url))) for url in images))
 
 
-async def _conversation(query: Query, server: ServerParts, origin: Origin) -> str:
+async def _conversation(query: Query, caller: Principal, server: ServerParts, origin: Origin) -> str:
     """The one that is meant, with the agent that is meant: the query's, else the conversation's, else the last used."""
-    if query.session_id is None:
-        last = server.agents.last_used.agent
-        usable = last if last and server.agents.agent(last) is not None else DEFAULT_AGENT
-        made = await server.directory.create(CreateConversation(agent=query.agent_id or usable), origin)
-        if query.agent_id:
-            await server.agents.last_used.is_now(query.agent_id)
-        return made.conversation
-    state = await server.directory.state(query.session_id, tail=0)
+    session = query.session_id
+    known = await conversation_of(session, caller, server, origin) if session is not None else None
+    if known is None:
+        try:
+            return await _begun(query, server, origin)
+        except Conflict:  # Another query of the same moment has just begun it.
+            known = session or ""
+    state = await server.directory.state(known, tail=0)
     if query.agent_id is not None and query.agent_id != state.agent:
-        await server.directory.command(query.session_id, UpdateConversation(agent=query.agent_id), origin)
+        await server.directory.command(known, UpdateConversation(agent=query.agent_id), origin)
         await server.agents.last_used.is_now(query.agent_id)
-    return query.session_id
+    return known
+
+
+async def _begun(query: Query, server: ServerParts, origin: Origin) -> str:
+    """A fresh one, under the id that the client has for it or one of ours."""
+    last = server.agents.last_used.agent
+    usable = last if last and server.agents.agent(last) is not None else DEFAULT_AGENT
+    body = CreateConversation(id=query.session_id, agent=query.agent_id or usable)
+    made = await server.directory.create(body, origin)
+    if query.agent_id:
+        await server.agents.last_used.is_now(query.agent_id)
+    return made.conversation
 
 
 async def _answer(
-    conversation: str, message: SendMessage, origin: Origin, server: ServerParts, live: LiveFaces
+    conversation: str, message: SendMessage, origin: Origin, server: ServerParts, live: LiveFaces, *, partial: bool
 ) -> AsyncGenerator[bytes, None]:
     # Followed before it is sent: nothing of its turn can be missed.
     async with live.stream.following(conversation) as following:
         accepted = await server.directory.command(conversation, message, origin)
         wanted = accepted.id or ""
-        yield b": accepted %s\n\n" % wanted.encode()
-        async with aclosing(_followed(following, wanted, conversation, server)) as frames:
+        yield b"%s%s\n\n" % (ACCEPTED, wanted.encode())
+        async with aclosing(_followed(following, wanted, conversation, server, partial=partial)) as frames:
             async for body in frames:
                 yield body
 
 
 async def _followed(
-    following: Following, wanted: str, conversation: str, server: ServerParts
+    following: Following, wanted: str, conversation: str, server: ServerParts, *, partial: bool
 ) -> AsyncGenerator[bytes, None]:
     """The frames about a message or a turn, through `done`."""
     seen = following.state.seq
@@ -142,7 +171,9 @@ async def _followed(
                 # Too slow for what is kept in memory; the log has all of it.
                 yield BEHIND_COMMENT
                 following.begin_anew()
-                async with aclosing(_told_since(server, conversation, seen, following.state.seq, wanted)) as missed:
+                until = following.state.seq
+                missed = _told_since(server, conversation, seen, until, wanted, partial=partial)
+                async with aclosing(missed):
                     async for body in missed:
                         yield body
                         if is_last(body):
@@ -151,7 +182,8 @@ async def _followed(
             case _:
                 seen = _cursor(item.frames[-1])
                 mine = item.once(
-                    wanted, lambda frames: b"".join([said.body for said in frames if wanted in said.about])
+                    (wanted, partial),
+                    lambda frames: b"".join([said.body for said in frames if is_for(said, wanted, partial=partial)]),
                 )
                 if mine:
                     yield mine
@@ -175,10 +207,12 @@ def _cursor(said: Told) -> int:
     tags=["stream"],
 )
 async def reattach(
+    request: StreamRequest,
     server: Server,
     live: Live,
     session_id: Annotated[str, QueryParameter(name="sessionId")],
     after: FromQuery[str | None] = None,
+    partial: FromQuery[bool] = True,
     last_event_id: Annotated[str | None, HeaderParameter(name="Last-Event-ID")] = None,
 ) -> ASGIApp:
     """Come back to the answer of a conversation. `after` is the last `id:` seen; at rest, what was missed and `done`."""
@@ -186,11 +220,15 @@ async def reattach(
     cursor = last_event_id or after or "0"
     if not _NUMBER.fullmatch(cursor):
         raise Invalid("`after` is the number of the last `id:` line, or absent.")
-    items = _rejoined(session_id, int(cursor), server, live)
-    return EventStream(f"query in {session_id}", await anext(items), items, bytes, server.streams)
+    known = await conversation_of(session_id, request.auth, server, origin_of(request, "stream"))
+    conversation = known or session_id
+    items = _rejoined(conversation, int(cursor), server, live, partial=partial)
+    return EventStream(f"query in {conversation}", await anext(items), items, bytes, server.streams)
 
 
-async def _rejoined(conversation: str, after: int, server: ServerParts, live: LiveFaces) -> AsyncGenerator[bytes, None]:
+async def _rejoined(
+    conversation: str, after: int, server: ServerParts, live: LiveFaces, *, partial: bool
+) -> AsyncGenerator[bytes, None]:
     async with live.stream.following(conversation) as following:
         state = following.state
         turn = state.turn.id if state.turn else state.last_turn.id if state.last_turn else None
@@ -199,7 +237,11 @@ async def _rejoined(conversation: str, after: int, server: ServerParts, live: Li
         yield b": rejoined\n\n" if known else b": reset, this is all of the last turn\n\n"
         is_over = False
         if turn is not None:
-            missed = _told_since(server, conversation, after if known else 0, state.seq, turn, reset=not known)
+            since = after if known else 0
+            kept = await _kept(state, turn, server) if state.turn is None else None
+            missed = _told_since(
+                server, conversation, since, state.seq, turn, partial=partial, reset=not known, kept=kept
+            )
             async with aclosing(missed):
                 async for body in missed:
                     yield body
@@ -208,39 +250,70 @@ async def _rejoined(conversation: str, after: int, server: ServerParts, live: Li
             if not is_over:
                 yield frame("done", {"sessionId": conversation}, state.seq)
             return
-        async with aclosing(_followed(following, state.turn.id, conversation, server)) as frames:
+        async with aclosing(_followed(following, state.turn.id, conversation, server, partial=partial)) as frames:
             async for body in frames:
                 yield body
 
 
+async def _kept(state: State, turn: str, server: ServerParts) -> frozenset[str]:
+    """The messages of a turn that is over which nobody has removed since."""
+    if state.offset and state.messages and state.messages[0].turn == turn:
+        state = await server.directory.whole(state.conversation)
+    return frozenset(message.id for message in state.messages if message.turn == turn)
+
+
 async def _told_since(
-    server: ServerParts, conversation: str, after: int, until: int, wanted: str, *, reset: bool = False
+    server: ServerParts,
+    conversation: str,
+    after: int,
+    until: int,
+    wanted: str,
+    *,
+    partial: bool,
+    reset: bool = False,
+    kept: frozenset[str] | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """What was told of one turn or message between two cursors, from the log: folded from where that turn begins."""
+    """What was told of one turn or message between two cursors, from the log: folded from where that turn begins.
+
+    Only of the `kept` messages, where it is said which those are, and of their calls.
+    """
     state = await server.directory.state(conversation)
     first = min((known.seq for known in state.messages if wanted in (known.turn, known.id)), default=after + 1)
     view, cursor = State(conversation=conversation, project=state.project), first - 1
     record = server.agents.agent(state.agent, state.project)
     projector = StreamProjector([one.name for one in record.mcp_servers] if record else (), reset=reset)
+    removed_calls: set[str] = set()
     while cursor < until and (segments := await server.log.read(conversation, cursor)):
         for segment in segments:
             for line in lines_after(segment, cursor):
                 event = await with_whole_text(decode_event(line), server.log.blobs)
                 if event.seq > until:
                     return
+                if kept is not None and _is_removed(event, kept, removed_calls):
+                    continue
                 before, view = view, evolve(view, event)
                 for said in projector.project(event, before, view):
-                    if event.seq > after and wanted in said.about:
+                    if event.seq > after and is_for(said, wanted, partial=partial):
                         yield said.body
             cursor = segment.last
+
+
+def _is_removed(event: Event, kept: frozenset[str], removed_calls: set[str]) -> bool:
+    """Whether an event is about a message that is gone, or a call of one; such calls are remembered."""
+    message, call = getattr(event, "message", None), getattr(event, "call", None)
+    if message is not None and message not in kept:
+        removed_calls |= {call} if call is not None else set()
+        return True
+    return call is not None and call in removed_calls
 
 
 # -- permissions and cancelling
 
 
 @json_post("/api/chat/permission-response", "decide", "stream_permission", "stream")
-async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> Success:
-    """Answer a permission request. `always_allow` also lets this agent use the tool from now on."""
+async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> PermissionAnswered:
+    """Answer a permission request. `always_allow` also lets this agent use the tool from now on; from a token that may
+    not change agents it counts for the session, and the answer says so."""
     response = data.response or ("always_allow" if data.always_allow and data.decision == "allow" else data.decision)
     if response is None:
         raise Invalid("`response` must be `allow`, `deny` or `always_allow`.")
@@ -250,32 +323,50 @@ async def permission(data: JSONBody[PermissionResponse], request: StreamRequest,
         raise NotFound("No such permission request waits: it was answered, has expired, or never was.")
     row, known = found
     agent, origin = known.agent or row.agent, origin_of(request, "stream")
-    lasting = known.tool if response == "always_allow" and known.kind == "approval" else None
-    if lasting:
-        await server.agents.book.allow_tool(agent, lasting)
     answer = ResolveRequest(
         request=known.id,
         verdict="deny" if response == "deny" else "allow",
         answers=data.answers or (),
         text=data.message,
     )
+    told = PermissionAnswered(success=True)
+    lasting = known.tool if response == "always_allow" and known.kind == "approval" else None
+    if lasting and request.auth.may("admin"):
+        await server.agents.book.allow_tool(agent, lasting)
+    elif lasting:
+        lasting, answer, told = None, _for_session(known, answer), _said_of_session(known)
     accepted = await server.directory.command(row.id, answer, origin)
     if lasting:
-        await _let_through(lasting, agent, origin, server)
+        await _let_through(row.id, lasting, agent, origin, server)
     if not accepted.applied:
         raise NotFound("No such permission request waits: somebody else was faster.")
-    return Success()
+    return told
 
 
-async def _let_through(tool: str, agent: str, origin: Origin, server: ServerParts) -> None:
-    """Calls that were asked for before the lasting yes have it too: neither it nor a rule would ask for them again."""
+def _for_session(known: OpenRequest, answer: ResolveRequest) -> ResolveRequest:
+    """The widest yes that this request can be given for the conversation."""
+    if "conversation" not in known.scopes or not known.offers:
+        return answer
+    return replace(answer, scope="conversation", offer=len(known.offers) - 1)
+
+
+def _said_of_session(known: OpenRequest) -> PermissionAnswered:
+    if "conversation" in known.scopes and known.offers:
+        note = f"Allowed in this session ({known.offers[-1].label}): this token may not change agents."
+        return PermissionAnswered(success=True, scope="session", note=note)
+    note = "Allowed once: this token may not change agents, and this call cannot be allowed for a session."
+    return PermissionAnswered(success=True, scope="once", note=note)
+
+
+async def _let_through(conversation: str, tool: str, agent: str, origin: Origin, server: ServerParts) -> None:
+    """Calls of this session that were asked for before the lasting yes have it too: they would not be asked for again."""
+    state = await server.directory.state(conversation, tail=0)
     waiting = [
-        (state.conversation, known.id)
-        for state in server.directory.at_work()
+        known.id
         for known in open_requests(state)
         if state.turn and known.call and (known.tool, known.agent or state.agent) == (tool, agent)
     ]
-    for conversation, request in waiting:
+    for request in waiting:
         with suppress(CallerError):  # Somebody was faster.
             await server.directory.command(conversation, ResolveRequest(request=request, verdict="allow"), origin)
 
@@ -287,6 +378,8 @@ async def cancel(data: JSONBody[CancelQuery], request: StreamRequest, server: Se
     if not wanted:
         raise Invalid("`queryTrackingId`: say which query to cancel.")
     origin = origin_of(request, "stream")
+    if data.session_id and not data.query_tracking_id:
+        wanted = await conversation_of(data.session_id, request.auth, server, origin) or wanted
     for state in server.directory.at_work():
         if state.turn is not None and wanted in (state.conversation, *about(state.turn)):
             await server.directory.command(state.conversation, Interrupt(turn=state.turn.id), origin)

@@ -1,12 +1,14 @@
 """Turns as the messages of the Claude SDK, in server-sent events: pure.
 
 One turn is told as `system/init`, then an `assistant` message for each answer and a `user` message for each result, then
-`result`; requests for permission in between; `error` or `cancelled` when it ended so; `done` last, whatever happened. Every
-frame is about its turn and the messages that the turn answers, so that each caller hears its own.
+`result`; requests for permission in between; `error` or `cancelled` when it ended so; `done` last, whatever happened. While
+an answer is written its `stream_event` messages come too (`partial.py`), for whoever wants them. Every frame is about its
+turn and the messages that the turn answers, so that each caller hears its own.
 """
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +16,7 @@ from msgspec.structs import replace
 from palaver.core.exchanges import answer_of
 from palaver.core.state import find_call
 from palaver.faces.projected import Told
+from palaver.faces.stream.partial import stop_reason, stream_events
 from palaver.schema.events import (
     AnswerFinished,
     ConversationDeleted,
@@ -37,14 +40,15 @@ STOPPED: dict[Stopped, str] = {
 }
 """What is an error to whoever asked; any other stop was somebody's wish."""
 
-STOP_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
-"""Why an answer ended, in the SDK's words; what has none there is told as it is."""
+PARTIAL = "stream event"
+"""What a frame of an answer that is still being written is about too. No id: those have no blanks."""
 
 Json = dict[str, Any]
 
 
-def frame(name: str, data: Json, cursor: int) -> bytes:
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (name.encode(), cursor, msgspec.json.encode(data, enc_hook=str))
+def frame(name: str, data: Json, cursor: int | None) -> bytes:
+    line = b"" if cursor is None else b"id: %d\n" % cursor
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), line, msgspec.json.encode(data, enc_hook=str))
 
 
 def about(turn: Turn) -> tuple[str, ...]:
@@ -66,6 +70,9 @@ class StreamProjector:
         """Texts of the turn that outgrew their event, by message and block: the view has their beginnings alone."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
+        return (*self._told(event, before, after), *_partial(event, before, after))
+
+    def _told(self, event: Event, before: State, after: State) -> Sequence[Told]:
         match event:
             case TurnStarted():
                 return self._begun(event, after)
@@ -142,6 +149,21 @@ def _message(event: Event, state: State, data: Json | None) -> Sequence[Told]:
     return (Told(frame("message", _of_turn(event, state, turn, data), event.seq), about(turn)),)
 
 
+def _partial(event: Event, before: State, after: State) -> Sequence[Told]:
+    """The `stream_event` messages of one event, in one piece. Its last frame alone has the cursor: whoever is cut off
+    before it is told all of them again."""
+    turn = after.turn
+    raw = stream_events(event, before) if turn is not None else []
+    if turn is None or not raw:
+        return ()
+    bodies: list[bytes] = []
+    for place, inner in enumerate(raw, 1):
+        data: Json = {"type": "stream_event", "event": inner, "parent_tool_use_id": None}
+        data = _of_turn(event, after, turn, data) | {"uuid": str(uuid5(NAMESPACE_OID, f"{event.id} {place}"))}
+        bodies.append(frame("message", data, event.seq if place == len(raw) else None))
+    return (Told(b"".join(bodies), (*about(turn), PARTIAL)),)
+
+
 def _of_turn(event: Event, state: State, turn: Turn, data: Json) -> Json:
     return {**data, "uuid": event.id, "session_id": state.conversation, "queryTrackingId": tracking_id(turn)}
 
@@ -164,7 +186,7 @@ def _assistant(event: AnswerFinished, state: State) -> Json | None:
         "role": "assistant",
         "model": message.model,
         "content": content,
-        "stop_reason": STOP_REASONS.get(event.finish_reason or "", event.finish_reason),
+        "stop_reason": stop_reason(event),
         "usage": usage,
     }
     # The contract's form has the content beside the type, the program's own one level deeper: both are there.
@@ -271,6 +293,11 @@ def _ended(whom: tuple[str, ...], event: Event, conversation: str, *words: tuple
     """One piece, so that nobody is ever cut off before `done`."""
     said = [*(word for word in words if word), ("done", {"sessionId": conversation})]
     return [Told(b"".join([frame(*word, event.seq) for word in said]), whom)]
+
+
+def is_for(said: Told, wanted: str, *, partial: bool) -> bool:
+    """Whether a frame is about this turn or message, and wanted there."""
+    return wanted in said.about and (partial or PARTIAL not in said.about)
 
 
 def is_last(told: bytes) -> bool:

@@ -11,40 +11,63 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from palaver.conversation.transcripts import with_whole_texts
-from palaver.errors import Gone, NotFound
+from palaver.errors import Gone, Invalid, LogCorrupt, NotFound, PalaverError
 from palaver.faces.body import JsonBody
 from palaver.faces.instants import iso
 from palaver.faces.json_post import json_post
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
 from palaver.faces.stream.project import Json, as_object
+from palaver.faces.stream.session_ids import conversation_of
 from palaver.faces.stream.uploads import upload_url
+from palaver.history.programs.foreign import milliseconds
+from palaver.journal import Journal
 from palaver.log.base import Found
-from palaver.schema.base import Id, Shown
+from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import CreateConversation, DeleteConversation, UpdateConversation
 from palaver.schema.view import Block, ImageBlock, Listing, Message, Role, TextBlock, ThinkingBlock, ToolBlock
 
+logger = Journal(__name__)
+
+MISSING: dict[type[PalaverError], str] = {
+    NotFound: "There is no session under this id; a message to it begins one.",
+    Gone: "This session was deleted.",
+    LogCorrupt: "The history of this session is damaged and cannot be read; the log of the server says more.",
+}
+"""Why a history is empty, for whoever asks for it."""
 PAGE = 500
 HITS = 200
 """Messages looked at for one search: enough for more sessions than anybody reads."""
 
 
 class Saving(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a client knows of a session. Counts and times are ours to know."""
+    """What a client knows of a session. Counts are ours to know, and so is when it changed."""
 
     id: Id | None = None
     title: str | None = None
     agent_id: Id | None = None
+    created_at: str | None = None
 
 
-class Updating(Struct, frozen=True, kw_only=True, rename="camel"):
-    id: Id
+class Naming(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session, under either of the names that are in use for its id."""
+
+    id: Id | None = None
+    session_id: Id | None = None
+
+    @property
+    def session(self) -> str:
+        named = self.id or self.session_id
+        if named is None:
+            raise Invalid("`id`: say which session.")
+        return named
+
+
+class Updating(Naming, frozen=True, kw_only=True, rename="camel"):
+    """`messageCount` may be there too; it is ours to count."""
+
     title: str | None = None
     agent_id: Id | None = None
-
-
-class Naming(Struct, frozen=True, kw_only=True):
-    id: Id
 
 
 class Searching(Struct, frozen=True, kw_only=True):
@@ -173,15 +196,25 @@ def _tool_call(tool: ToolBlock) -> ToolCall:
 
 @json_post("/api/chat/sessions/save", "send", "stream_save_session", "stream")
 async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -> Saved:
-    """Make a session. One that is known is returned as it is."""
-    row = await server.log.listing(data.id) if data.id else None
-    if row is None:
-        body = CreateConversation(id=data.id, title=data.title, agent=data.agent_id or DEFAULT_AGENT)
-        made = await server.directory.create(body, origin_of(request, "stream"))
-        row = await _row(server, made.conversation)
+    """Make a session, or give a known one the title and the agent that are said. Answers what is known of it now."""
+    origin = origin_of(request, "stream")
+    known = await conversation_of(data.id, request.auth, server, origin) if data.id else None
+    if known is None:
+        body = CreateConversation(id=data.id, title=data.title or None, agent=data.agent_id or DEFAULT_AGENT)
+        created_at = min(milliseconds(data.created_at), server.clock.now_ms())
+        made = await server.directory.create(body, origin, created_at=created_at)
+        return _saved(await _row(server, made.conversation))
+    # Many clients save what they leave empty as an empty text.
+    return await _updated(known, data.title or None, data.agent_id, origin, server)
+
+
+async def _updated(known: str, title: str | None, agent: str | None, origin: Origin, server: ServerParts) -> Saved:
+    row = await _row(server, known)
     if row.deleted:
         raise Gone("This session was deleted.", id=row.id)
-    return _saved(row)
+    if title is not None or agent is not None:
+        await server.directory.command(known, UpdateConversation(title=title, agent=agent), origin)
+    return _saved(await _row(server, known))
 
 
 @get("/api/chat/sessions/list", guards=[needs("read")], operation_id="stream_list_sessions", tags=["stream"])
@@ -196,10 +229,15 @@ async def list_sessions(server: Server) -> SessionList:
     operation_id="stream_session_history",
     tags=["stream"],
 )
-async def history(session_id: FromPath[str], server: Server) -> History:
-    """What was said in a session."""
-    state = await server.directory.whole(session_id)
-    messages = chat_messages([await with_whole_texts(message, server.log.blobs) for message in state.messages])
+async def history(session_id: FromPath[str], request: StreamRequest, server: Server) -> History:
+    """What was said in a session. One that nobody knows has said nothing."""
+    known = await conversation_of(session_id, request.auth, server, origin_of(request, "stream"))
+    try:
+        state = await server.directory.whole(known or session_id)
+        messages = chat_messages([await with_whole_texts(message, server.log.blobs) for message in state.messages])
+    except (NotFound, Gone, LogCorrupt) as problem:
+        logger.warning("no history for a session", session=session_id, reason=problem.message)
+        return History(messages=[], warning=MISSING[type(problem)])
     return History(messages=messages, warning=None if messages else "Nothing was said in this session yet.")
 
 
@@ -212,17 +250,17 @@ async def history(session_id: FromPath[str], server: Server) -> History:
 )
 async def update(data: JSONBody[Updating], request: StreamRequest, server: Server) -> Saved:
     """Change the title or the agent. A title that a person gave is never overwritten by another than a person's."""
-    if data.title is not None or data.agent_id is not None:
-        command = UpdateConversation(title=data.title, agent=data.agent_id)
-        await server.directory.command(data.id, command, origin_of(request, "stream"))
-    row = await _row(server, data.id)
-    return _saved(row)
+    origin = origin_of(request, "stream")
+    known = await conversation_of(data.session, request.auth, server, origin)
+    return await _updated(known or data.session, data.title, data.agent_id, origin, server)
 
 
 @json_post("/api/chat/sessions/delete", "send", "stream_delete_session", "stream")
 async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server) -> Success:
     """Stop what runs in a session and take it from every list."""
-    await server.directory.command(data.id, DeleteConversation(), origin_of(request, "stream"))
+    origin = origin_of(request, "stream")
+    known = await conversation_of(data.session, request.auth, server, origin)
+    await server.directory.command(known or data.session, DeleteConversation(), origin)
     return Success()
 
 

@@ -6,6 +6,7 @@ folders. What it is told of the environment decides where it looks; a file is re
 
 import importlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from msgspec.structs import replace
 
 from palaver.errors import Invalid, PalaverError, TooLarge
 from palaver.history.programs import claude, codex, pi, refact
-from palaver.history.programs.foreign import ForeignConversation, Program
+from palaver.history.programs.foreign import ForeignConversation, Program, milliseconds
+from palaver.history.sessions import CHATS_NAME, SessionNote, noted_for_chats
 
 BATCH_FILES = 64
 BATCH_BYTES = 8 << 20
@@ -29,6 +31,9 @@ COMPRESSED = ".jsonl.zst"
 """Codex compresses what is old."""
 DOCUMENT_BYTES = 256 << 20
 """A trajectory is one document, and in memory while it is read."""
+NOTES_BYTES = 16 << 20
+"""A list of sessions is a line a session; a larger file is something else."""
+_SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 DECODERS = ("compression.zstd", "zstandard")
 """Python has one of its own from 3.14 on; before, the package does."""
 
@@ -91,6 +96,19 @@ def files(program: Program, places: Places) -> Iterator[SessionFile]:
                     yield from _stated(program, path, str(project))
         case _:
             assert_never(program)
+
+
+def claude_session(places: Places, session: str) -> SessionFile | None:
+    """The file of one session of Claude Code, by its id; None for anything that is no id or leads out of its folder."""
+    top = places.claude and places.claude / "projects"
+    if top is None or not _SESSION.fullmatch(session) or session.startswith(SUBAGENT_FILE):
+        return None
+    for folder in _folders(top):
+        path = folder / f"{session}.jsonl"
+        if path.resolve().is_relative_to(top.resolve()):
+            for file in _stated("claude", path):
+                return file
+    return None
 
 
 def _rollouts(top: Path | None) -> Iterator[SessionFile]:
@@ -160,6 +178,7 @@ class Unreadable:
 def read_all(files: Iterable[SessionFile], names: Mapping[str, str]) -> list[ForeignConversation | Unreadable]:
     """Each file for itself: one that cannot be read keeps no other from being read."""
     found: list[ForeignConversation | Unreadable] = []
+    notes: dict[str, dict[str, SessionNote]] = {}
     for file in files:
         try:
             conversation = read(file)
@@ -168,8 +187,36 @@ def read_all(files: Iterable[SessionFile], names: Mapping[str, str]) -> list[For
         except PalaverError as problem:
             found.append(Unreadable(file, problem.message))
         else:
-            found.append(replace(conversation, title=names.get(conversation.session) or conversation.title))
+            titled = replace(conversation, title=names.get(conversation.session) or conversation.title)
+            found.append(_as_noted(titled, notes))
     return found
+
+
+def _as_noted(conversation: ForeignConversation, notes: dict[str, dict[str, SessionNote]]) -> ForeignConversation:
+    """With the title and the times that the folder's own list of sessions has for it, where there is one."""
+    if conversation.program != "claude" or not conversation.project:
+        return conversation
+    if conversation.project not in notes:
+        notes[conversation.project] = _notes_in(Path(conversation.project))
+    note = notes[conversation.project].get(conversation.session)
+    if note is None:
+        return conversation
+    return replace(
+        conversation,
+        title=note.title.strip() or conversation.title,
+        created_at=milliseconds(note.created_at) or conversation.created_at,
+        updated_at=milliseconds(note.updated_at) or conversation.updated_at,
+    )
+
+
+def _notes_in(project: Path) -> dict[str, SessionNote]:
+    path = project / CHATS_NAME
+    try:
+        found = path.stat()
+        readable = project.is_absolute() and path.is_file() and found.st_size <= NOTES_BYTES
+        return noted_for_chats(path.read_bytes()) if readable else {}
+    except OSError:
+        return {}
 
 
 def is_within(conversation: ForeignConversation, project: Path | None) -> bool:

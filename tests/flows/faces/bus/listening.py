@@ -24,8 +24,9 @@ class Listener:
         while "data" not in (fields := await self.stream.next()):
             pass
         event: Event = httpx.Response(200, text=fields["data"]).json()
-        # What stands around an event says the same as the event itself.
-        assert (fields["event"], int(fields["id"])) == (event["kind"], event["seq"])
+        # No `event:` line: a browser's `EventSource.onmessage` hears unnamed events only.
+        assert sorted(fields) == ["data", "id"]
+        assert int(fields["id"]) == event["seq"]
         self.heard.append(event)
         return event
 
@@ -63,8 +64,26 @@ def of(events: list[Event], kind: str, phase: str | None = None, **fields: Any) 
     return [event for event in events if is_a(kind, phase, **fields)(event)]
 
 
+def statuses(told: list[Event]) -> list[str]:
+    """Each status as it opens. One is open at a time, and only what is open is closed."""
+    words: list[str] = []
+    open_ids: dict[object, str] = {}
+    for event in told:
+        if event["kind"] != "activity":
+            continue
+        session = event["session_id"]
+        if event["phase"] == "doing":
+            assert open_ids.setdefault(session, event["id"]) == event["id"], event
+            words += [event["data"]["status"]] if words[-1:] != [event["data"]["status"]] else []
+        else:
+            assert open_ids.pop(session, None) == event["id"], event
+    assert not open_ids
+    return words
+
+
 async def chat(server: Served, message: str, **fields: Any) -> Event:
-    answer = await server.http.post("/api/chat", json={"message": message, **fields})
+    """A key of the bus is there in any case: without one it would be a message to the stream face."""
+    answer = await server.http.post("/api/chat", json={"message": message, "session_id": None, **fields})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 

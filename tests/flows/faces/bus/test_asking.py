@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.flows.engine import engine
 from tests.flows.faces.bus.listening import Event, chat, get, is_a, listening, of, post
@@ -54,6 +55,51 @@ async def test_question_is_left_unanswered_by_no_answers_and_the_agent_goes_on(t
     assert "no answer" in of(told, "text_segment")[-1]["text"]
 
 
+TWO = [{**QUESTION, "multi_select": True}, {**QUESTION, "question": "And where?", "header": "Place"}]
+MALFORMED: list[object] = [
+    "SQLite",
+    ["SQLite"],
+    {"0": "SQLite"},
+    [{"answer": "SQLite"}],
+    [{"question_index": 0}],
+    [{"selected": ["SQLite"]}],
+    [{"question_index": 0, "selected": "SQLite"}],
+    [{"question_index": 0, "selected": [1]}],
+    [{"question_index": "0", "selected": ["SQLite"]}],
+    [{"question_index": 0, "selected": ["Oracle"]}],
+    [{"question_index": 0, "selected": ["sqlite"]}],
+    [{"question_index": 0, "selected": ["SQLite", "Oracle"]}],
+    [{"question_index": 1, "selected": ["SQLite", "PostgreSQL"]}],
+    [{"question_index": 2, "selected": ["SQLite"]}],
+    [{"question_index": -1, "selected": ["SQLite"]}],
+    [{"question_index": 0, "selected": ["SQLite"]}, {"question_index": 0, "selected": ["PostgreSQL"]}],
+    [{"question_index": 0, "custom_text": 7}],
+]
+
+
+async def test_malformed_answer_is_refused_and_decides_nothing(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        await chat(work.server, f"!tool ask_user {msgspec.json.encode({'questions': TWO}).decode()}")
+        question = (await bus.until(ASKED))[-1]["data"]["question_id"]
+        refused = [
+            await work.server.http.post("/api/ask-user-response", json={"question_id": question, "answers": answers})
+            for answers in MALFORMED
+        ]
+        still = [item["id"] for item in (await get(work.server, "/api/pending"))["items"]]
+        answers = [
+            {"question_index": 0, "selected": ["SQLite", "PostgreSQL"]},
+            {"question_index": 1, "selected": [], "custom_text": "Here."},
+        ]
+        taken = await post(work.server, "/api/ask-user-response", question_id=question, answers=answers)
+        told = await bus.until(OUTCOME)
+    assert [answer.status_code for answer in refused] == [400] * len(MALFORMED)
+    assert all("`" in answer.json()["message"] for answer in refused)
+    assert (still, taken) == ([question], {"status": "ok"})
+    assert [event["data"]["status"] for event in of(told, "ask_user", "resolved")] == ["answered"]
+    answered = of(told, "text_segment")[-1]["text"]
+    assert all(word in answered for word in ("SQLite", "PostgreSQL", "Here."))
+
+
 async def test_second_answer_is_gone_and_every_other_client_sees_it_resolved(tmp_path: Path) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus, listening(work.server) as other:
         await chat(work.server, ASK)
@@ -83,8 +129,10 @@ async def test_cancelling_the_run_resolves_its_question_everywhere(tmp_path: Pat
     assert pending == {"items": []}
 
 
-async def test_client_that_connects_later_still_finds_the_question(tmp_path: Path) -> None:
+@pytest.mark.parametrize("timeout_s", [None, 60])
+async def test_client_that_connects_later_still_finds_the_question(tmp_path: Path, timeout_s: int | None) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus:
+        await post(work.server, "/api/settings", request_timeout_s=timeout_s)
         began = await chat(work.server, ASK, project_root=str(work.project))
         asked = (await bus.until(ASKED))[-1]
         found = await get(work.server, "/api/pending", session_id=began["session_id"])
@@ -94,7 +142,12 @@ async def test_client_that_connects_later_still_finds_the_question(tmp_path: Pat
     assert (item["id"], item["kind"]) == (asked["data"]["question_id"], "question")
     assert (item["session_id"], item["run_id"]) == (began["session_id"], began["run_id"])
     assert (item["agent_id"], item["questions"]) == ("default", [QUESTION])
-    assert item["expires_at"] > item["created_at"] > 0
+    assert item["created_at"] > 0
+    # It waits until somebody answers, unless a time was set for it.
+    if timeout_s is None:
+        assert "expires_at" not in item
+    else:
+        assert item["created_at"] < item["expires_at"] <= item["created_at"] + 1_000 * timeout_s
     assert (here, elsewhere) == (found, {"items": []})
 
 
@@ -120,6 +173,8 @@ async def test_permission_that_is_denied_or_answered_with_something_unknown_runs
         for selected in (["Deny"], ["Certainly"], [], ["Allow once", "Deny"]):
             await chat(work.server, "!shell touch a.txt", session_id=session)
             asked = (await bus.until(ASKED))[-1]
+            shapeless = {"question_id": asked["id"], "answers": [{"answer": "Allow once"}]}
+            assert (await work.server.http.post("/api/ask-user-response", json=shapeless)).status_code == 400
             assert await answer(work.server, asked, *selected) == 200
             told = await bus.until(OUTCOME)
             assert of(told, "ask_user", "resolved")[0]["data"]["status"] == "answered"

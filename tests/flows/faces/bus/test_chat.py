@@ -1,10 +1,14 @@
 """Sending a message, and what becomes of one that meets a busy agent."""
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 from tests.flows.at_work import Work
 from tests.flows.engine import bodies, engine, words_of
 from tests.flows.faces.bus.listening import Event, Listener, chat, free_session, get, is_a, listening, of, post
+from tests.flows.served import serving
 from tests.flows.test_delegation import crew
 
 OUTCOME = is_a("run", "outcome")
@@ -22,7 +26,27 @@ def items(event: Event) -> list[str]:
     return [item["preview"] for item in event["data"]["items"]]
 
 
-async def test_bare_message_starts_a_run_of_the_default_agent_in_the_servers_project(tmp_path: Path) -> None:
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/event-stream"])
+async def test_body_with_a_key_of_the_bus_gets_json_and_every_other_one_a_stream(tmp_path: Path, accept: str) -> None:
+    async with serving(tmp_path) as server:
+        session = (await chat(server, "Hello there."))["session_id"]
+        of_the_bus = {"project_root": str(tmp_path), "agent_id": "default", "session_id": session, "mode": None}
+        kinds: dict[str, list[str]] = {}
+        for body in (*({name: value} for name, value in of_the_bus.items()), {**of_the_bus, "sessionId": session}):
+            answer = await server.http.post("/api/chat", json={"message": "Hello", **body}, headers={"Accept": accept})
+            assert answer.status_code == 200, answer.text
+            kinds.setdefault("bus", []).append(answer.headers["content-type"].partition(";")[0])
+        for body in ({}, {"sessionId": session}, {"agentId": "default"}, {"images": []}, {"partial": False}):
+            answer = await server.http.post("/api/chat", json={"message": "Hello", **body}, headers={"Accept": accept})
+            assert answer.status_code == 200, answer.text
+            kinds.setdefault("stream", []).append(answer.headers["content-type"].partition(";")[0])
+            assert "event: done\n" in answer.text
+    expected = "text/event-stream" if "event-stream" in accept else "application/json"
+    assert set(kinds["bus"]) == {expected}
+    assert set(kinds["stream"]) == {"text/event-stream"}
+
+
+async def test_message_without_a_project_starts_a_run_of_the_default_agent_in_the_servers_own(tmp_path: Path) -> None:
     async with engine(tmp_path) as work, listening(work.server) as bus:
         began = await chat(work.server, "What is this about?\nTell me.")
         told = await bus.until(OUTCOME)
@@ -40,12 +64,101 @@ async def test_message_goes_to_the_named_agent_of_the_named_project(tmp_path: Pa
         began = await chat(work.server, "Hello", project_root=str(work.project), agent_id="builder")
         told = await bus.until(OUTCOME)
         unknown = await work.server.http.post("/api/chat", json={"message": "Hello", "agent_id": "nobody"})
-        nowhere = await work.server.http.post("/api/chat", json={"message": "Hello", "session_id": "nowhere"})
-        empty = await work.server.http.post("/api/chat", json={"message": " "})
+        nowhere = await work.server.http.post("/api/chat", json={"message": "Hello", "project_root": "/nowhere"})
+        empty = await work.server.http.post("/api/chat", json={"message": " ", "agent_id": "builder"})
         state = await work.server.state(began["session_id"])
     assert (state["agent"], state["project"]) == ("builder", str(work.project))
     assert {event["agent_id"] for event in told} == {"builder"}
-    assert (unknown.status_code, nowhere.status_code, empty.status_code) == (404, 404, 400)
+    assert (unknown.status_code, nowhere.status_code, empty.status_code) == (404, 400, 400)
+
+
+async def test_message_without_a_session_goes_to_the_agents_latest_one_in_that_project(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with crew(tmp_path) as work, listening(work.server) as bus:
+
+        async def told(message: str, **fields: str) -> str:
+            began = await chat(work.server, message, **fields)
+            await bus.until(is_a("run", "outcome", session_id=began["session_id"]))
+            return str(began["session_id"])
+
+        here = {"project_root": str(work.project), "agent_id": "builder"}
+        first = await told("The first words.\nAnd more.", **here)
+        again = await told("Again.", **here)
+        own = await work.server.create(project=str(work.project), agent="builder")
+        await told("This one.", session_id=own)
+        latest = await told("And here?", **here)
+        await told("Back.", session_id=first)
+        back = await told("Still there?", **here)
+        addressed = await told("@builder hello", project_root=str(work.project))
+        others = [
+            await told("Hello", project_root=str(work.project), agent_id="careful"),
+            await told("Hello", project_root=str(elsewhere), agent_id="builder"),
+        ]
+        archived = await work.server.command(first, type="update_conversation", archived=True)
+        after = await told("Who is there?", **here)
+        titles = [(await work.server.state(session))["title"] for session in (first, own)]
+    assert (again, latest, back, addressed) == (first, own, first, first)
+    assert len({first, own, *others}) == 4
+    assert (archived.status_code, after) == (202, own)
+    assert titles == ["The first words.", "This one."]
+
+
+async def test_message_without_a_session_waits_for_a_busy_agent(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        began = await busy(work, bus)
+        queued = await chat(work.server, "Never mind that.", project_root=str(work.project), agent_id="default")
+        waits = await bus.until(is_a("queue"))
+        work.provider.gates.open("hold")
+        await bus.until(lambda event: event["kind"] == "queue" and not event["data"]["items"])
+        await bus.until(OUTCOME)
+        runs = await get(work.server, "/api/agent-runs", project_root=str(work.project))
+    assert queued == {"status": "queued", "session_id": began["session_id"]}
+    assert items(waits[-1]) == ["Never mind that."]
+    assert {run["session_id"] for run in runs} == {began["session_id"]}
+
+
+async def test_first_messages_at_once_share_one_session_and_none_is_lost(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        sent = [chat(work.server, f"Word {number}.", project_root=str(work.project)) for number in range(8)]
+        answers = await asyncio.gather(*sent)
+        (session,) = {answer["session_id"] for answer in answers}
+        await work.server.settled(session)
+        while (state := await work.server.state(session))["queue"] or state["turn"]:
+            await work.server.settled(session, after=state["seq"])
+    said = [message["blocks"][0]["text"] for message in state["messages"] if message["role"] == "user"]
+    assert sorted(said) == [f"Word {number}." for number in range(8)]
+    assert [answer["status"] for answer in answers].count("started") == 1
+
+
+async def test_session_that_is_unknown_is_made_under_its_id(tmp_path: Path) -> None:
+    async with crew(tmp_path) as work, listening(work.server) as bus:
+        body = {"project_root": str(work.project), "agent_id": "builder", "session_id": "my-own_id"}
+        began = await chat(work.server, "Begin here.", **body)
+        await bus.until(is_a("run", "outcome", session_id="my-own_id"))
+        again = await chat(work.server, "Go on.", session_id="my-own_id")
+        await bus.until(is_a("run", "outcome", session_id="my-own_id"))
+        state = await work.server.state("my-own_id")
+        await work.server.command("my-own_id", type="delete_conversation")
+        deleted = await work.server.http.post("/api/chat", json={"message": "Hello", "session_id": "my-own_id"})
+        no_id = await work.server.http.post("/api/chat", json={"message": "Hello", "session_id": "no id"})
+        cleared = await work.server.http.post("/api/chat/clear", json={"session_id": "never-made"})
+    assert (began["status"], began["session_id"], again["session_id"]) == ("started", "my-own_id", "my-own_id")
+    assert (state["title"], state["agent"], state["project"]) == ("Begin here.", "builder", str(work.project))
+    assert [message["role"] for message in state["messages"]] == ["user", "assistant"] * 2
+    assert (deleted.status_code, no_id.status_code, cleared.status_code) == (410, 400, 404)
+
+
+async def test_repeated_request_goes_where_it_went_before_and_counts_once(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        body = {"project_root": str(work.project), "client_request_id": "once"}
+        first = await chat(work.server, "Hello.", **body)
+        await bus.until(OUTCOME)
+        newer = await free_session(work.server, work.project)
+        repeated = await chat(work.server, "Hello.", **body)
+        states = [await work.server.state(session) for session in (first["session_id"], newer)]
+    assert (repeated["session_id"], repeated["run_id"]) == (first["session_id"], first["run_id"])
+    assert [len(state["messages"]) for state in states] == [2, 0]
 
 
 async def test_address_at_the_start_of_a_message_chooses_the_agent_if_there_is_one(tmp_path: Path) -> None:
@@ -65,7 +178,7 @@ async def test_image_of_a_message_reaches_the_model(tmp_path: Path) -> None:
         part = {"type": "image_url", "image_url": {"url": PIXEL}}
         await chat(work.server, "Two pixels.", images=[PIXEL, part])
         await bus.until(OUTCOME)
-        remote = {"message": "Look", "images": ["https://example.invalid/a.png"]}
+        remote = {"message": "Look", "agent_id": "default", "images": ["https://example.invalid/a.png"]}
         refused = await work.server.http.post("/api/chat", json=remote)
         (body,) = bodies(work, "Two pixels.")
         none = await chat(work.server, "No pixels.", images=None, mode=None, session_id=None)
@@ -163,8 +276,8 @@ async def test_clearing_takes_every_message_out_of_a_session_or_a_project(tmp_pa
     async with engine(tmp_path) as work, listening(work.server) as bus:
         project = str(work.project)
         sessions = []
-        for word in ("One.", "Two."):
-            sessions.append((await chat(work.server, word, project_root=project))["session_id"])
+        for word in ("one", "two"):
+            sessions.append((await chat(work.server, "Hello.", project_root=project, session_id=word))["session_id"])
             await bus.until(OUTCOME)
         cleared = await post(work.server, "/api/chat/clear", project_root=project, session_id=sessions[0])
         told = await bus.until(is_a("run", "sync"))

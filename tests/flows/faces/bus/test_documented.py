@@ -12,5 +12,6 @@ async def test_example_of_the_page_hears_the_answer(tmp_path: Path) -> None:
         printed = await run_shell(example, work.server, tmp_path)
     lines = printed.splitlines()
     assert '"status":"started"' in printed
-    assert [line for line in lines if line == "event: message"]
+    assert [line for line in lines if line.startswith("data: ") and '"kind":"message"' in line]
+    assert not [line for line in lines if line.startswith("event:")]
     assert '"outcome":"none"' in lines[-1]

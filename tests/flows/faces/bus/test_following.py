@@ -12,7 +12,8 @@ from palaver.errors import LogUnavailable
 from palaver.faces import event_stream
 from palaver.faces.bus import pump
 from palaver.log.memory import MemoryLog
-from tests.flows.faces.bus.listening import Event, chat, is_a, listening, of
+from tests.flows.engine import engine
+from tests.flows.faces.bus.listening import Event, chat, free_session, is_a, listening, of, post, statuses
 from tests.flows.served import PATIENCE_S, Served, serving
 
 OUTCOME = is_a("run", "outcome")
@@ -38,7 +39,7 @@ async def test_cursor_gets_exactly_what_was_missed(tmp_path: Path) -> None:
             await turn(server)
             second = [await whole.until(OUTCOME), await whole.until(OUTCOME)][1]
             heard = list(whole.heard)
-            for place in range(0, len(heard), 7):
+            for place in range(0, len(heard) - 1, 7):
                 seq = heard[place]["seq"]
                 async with listening(server, after=seq) as behind:
                     assert marks(await behind.until(lambda event: event == second[-1])) == marks(heard[place + 1 :])
@@ -158,6 +159,69 @@ async def test_every_change_reaches_the_bus_and_deletions_too(tmp_path: Path) ->
             (told,) = await bus.until(is_a("run", "sync"))
             assert (told["session_id"], told["project_root"]) == (session, str(tmp_path))
             assert "data" not in told
+
+
+@pytest.mark.parametrize("way", ["remove", "truncate", "clear", "delete"])
+async def test_what_was_removed_is_gone_from_the_replay(tmp_path: Path, way: str) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        await work.server.create()
+        (start,) = await bus.until(is_a("run", "sync"))
+        session = await free_session(work.server, work.project)
+        words = "!think A secret thought.\n!shell echo secret\n!write secret.txt secret\n---\n!say The secret word."
+        await chat(work.server, words, session_id=session)
+        first = await bus.until(OUTCOME)
+        await chat(work.server, "!say In the open.", session_id=session)
+        second = await bus.until(OUTCOME)
+        messages = (await work.server.state(session))["messages"]
+        if way == "remove":
+            for message in messages[:3]:
+                gone = await work.server.command(session, type="remove_message", message=message["id"])
+                assert gone.status_code == 202
+            await bus.until(is_a("run", "sync"))
+            await bus.until(is_a("run", "sync"))
+        elif way == "truncate":
+            assert (await work.server.command(session, type="truncate_messages", from_index=0)).status_code == 202
+        elif way == "clear":
+            assert await post(work.server, "/api/chat/clear", session_id=session) == {"removed": 5}
+        else:
+            assert (await work.server.command(session, type="delete_conversation")).status_code == 202
+        last = (await bus.until(is_a("run", "sync")))[-1]
+        before = [*first, *second]
+        halfway = before.index(of(before, "activity", "doing", status="calling_tool")[1])
+        replays = []
+        for cursor in (start["seq"], before[halfway]["seq"]):
+            async with listening(work.server, after=cursor) as again:
+                replays.append(await again.until(lambda event: event["seq"] == last["seq"]))
+    # And from the log, when the server was started anew.
+    async with engine(tmp_path) as work, listening(work.server, after=start["seq"]) as again:
+        replays.append(await again.until(lambda event: event["seq"] == last["seq"]))
+    assert "secret" in str(before)
+    for replay in replays:
+        assert "secret" not in str(replay)
+        assert ("In the open." in str(replay)) == (way == "remove")
+        # What has begun still ends.
+        assert len(of(replay, "run", "outcome")) == 2
+    for replay in replays[:2]:
+        assert {event["seq"] for event in replay} < {event["seq"] for event in bus.heard}
+    for replay, heard in zip(replays, ([], before[: halfway + 1], []), strict=True):
+        statuses([*heard, *replay])
+
+
+async def test_message_that_was_taken_back_is_gone_from_the_replay(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, listening(work.server) as bus:
+        began = await chat(work.server, "!say Wait.\n!gate hold")
+        await work.provider.gates.reached("hold")
+        await chat(work.server, "A secret.", session_id=began["session_id"])
+        await chat(work.server, "In the open.", session_id=began["session_id"])
+        waits = await bus.until(lambda event: event["kind"] == "queue" and len(event["data"]["items"]) == 2)
+        await work.server.http.delete(f"/api/chat/queue/{waits[-1]['data']['items'][0]['id']}")
+        last = (await bus.until(is_a("run", "sync")))[-1]
+        async with listening(work.server, after=waits[0]["seq"]) as again:
+            replay = await again.until(lambda event: event["seq"] == last["seq"])
+    assert "A secret." in str(waits)
+    assert "A secret." not in str(replay)
+    assert [event["text"] for event in of(replay, "message")][-1] == "In the open."
+    assert [item["preview"] for item in of(replay, "queue")[-1]["data"]["items"]] == ["In the open."]
 
 
 async def test_slow_reader_is_let_go_and_the_others_do_not_notice(

@@ -20,6 +20,8 @@ async def test_new_mission_ends_the_former_one_and_keeps_it_in_the_history(tmp_p
         await post(server, "/api/mission", project_root=project, text="Paint", agents=[{"id": "other"}])
         active = await get(server, "/api/mission", project_root=project)
         missions = (await get(server, "/api/missions", project_root=project))["missions"]
+        (tmp_path / "other").mkdir()
+        elsewhere = (await get(server, "/api/missions", project_root=str(tmp_path / "other")))["missions"]
         cleared = await server.http.request("DELETE", "/api/mission", json={"project_root": project})
         after = await get(server, "/api/mission", project_root=project)
         again = await server.http.delete("/api/mission", params={"project_root": project})
@@ -33,6 +35,7 @@ async def test_new_mission_ends_the_former_one_and_keeps_it_in_the_history(tmp_p
     assert (active["text"], active["active"], active["agents"]) == ("Paint", True, [{"id": "other"}])
     assert [(one["text"], one["active"]) for one in missions] == [("Paint", True), ("Tidy up", False)]
     assert missions[1]["agents"] == [AGENT]
+    assert elsewhere == []
     assert (cleared.status_code, cleared.json(), again.json()) == (200, {"ok": True}, {"ok": True})
     assert [one["active"] for one in every] == [False, False]
     assert (unknown.status_code, nowhere.status_code) == (404, 400)
@@ -63,10 +66,20 @@ async def test_idle_prompt_is_told_in_the_agents_own_session_of_the_mission(tmp_
                 await server.http.get("/api/health")
         told = await telling
         runs = await get(server, "/api/agent-runs", project_root=str(tmp_path))
+        context = await get(server, "/api/agent-context", run_id=runs[0]["run_id"], view="raw")
     (woken,) = of(told, "activity", "doing", status="idle_prompt_triggered")
     assert (woken["agent_id"], woken["project_root"]) == ("default", str(tmp_path))
     assert woken["session_id"] == runs[0]["session_id"] == told[-1]["session_id"]
     assert woken["data"] == {"status": "idle_prompt_triggered"}
+    # Closed under its id when its turn begins, before the turn has a status of its own.
+    (begun,) = of(told, "activity", "done", status="idle_prompt_triggered")
+    (loading,) = of(told, "activity", "doing", status="model_loading")
+    assert (begun["id"], begun["session_id"], begun["agent_id"]) == (woken["id"], woken["session_id"], "default")
+    assert woken["seq"] < begun["seq"] < loading["seq"]
+    # Nobody wrote it: it says from whom it is.
+    (message,) = of(told, "message")
+    assert message["data"] == {"from": "mission", "to": "default", "role": "user"}
+    assert context["messages"][0]["from"] == "mission"
 
 
 async def test_tree_leaves_out_what_git_ignores_and_never_leads_outside(tmp_path: Path) -> None:

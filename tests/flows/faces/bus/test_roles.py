@@ -10,7 +10,7 @@ from tests.flows.served import Served, serving
 
 READS = ["/api/agent-runs", "/api/pending", "/api/settings", "/api/config", "/api/mission", "/api/missions"]
 SENDS: dict[str, dict[str, object]] = {
-    "/api/chat": {"message": "Hello"},
+    "/api/chat": {"message": "Hello", "agent_id": "default"},
     "/api/chat/clear": {"session_id": "?"},
     "/api/agent-cancel": {"run_id": "nothing"},
 }

@@ -1,6 +1,7 @@
 """Runs: listed, their children, what was said in them, and stopping the whole tree."""
 
 import secrets
+from datetime import datetime
 from pathlib import Path
 
 from tests.flows.engine import DEAD_S, engine, gone
@@ -55,6 +56,16 @@ async def test_runs_are_listed_with_their_children_and_their_context(tmp_path: P
     assert (summary["summary"]["user_messages"], summary["summary"]["agent_messages"]) == (1, 2)
     assert [message["role"] for message in raw["messages"]] == ["user", "agent", "agent"]
     assert raw["messages"][0]["text"] == words
+    assert [(message["from"], message["to"]) for message in raw["messages"]] == [
+        ("user", "coordinator"),
+        ("coordinator", "user"),
+        ("coordinator", "user"),
+    ]
+    for message in raw["messages"]:
+        assert message["timestampMs"] == message["timestamp_ms"] > 0
+        assert datetime.fromisoformat(message["timestamp"]).timestamp() * 1000 == message["timestampMs"]
+    assert [message["toolCount"] for message in raw["messages"]] == [0, 1, 0]
+    assert [len(message["activityEntries"]) for message in raw["messages"]] == [0, 1, 0]
     assert unknown.status_code == 404
     # A subagent's words are its own session's; the parent is told that it began, first of all, and what came of it.
     of_the_child = [event for event in told if child["session_id"] in str(event) and event.get("phase") != "sync"]
@@ -62,12 +73,14 @@ async def test_runs_are_listed_with_their_children_and_their_context(tmp_path: P
     (spawned,), (result,) = of(told, "run", "subagent_spawned"), of(told, "run", "subagent_result")
     assert (spawned["session_id"], spawned["agent_id"]) == (began["session_id"], "coordinator")
     assert spawned["data"] == {
+        "parent_id": "coordinator",
         "subagent_id": child["session_id"],
         "agent_id": "builder",
         "run_id": child["run_id"],
         "task": "!say Built it.",
     }
     assert result["data"] == {
+        "parent_id": "coordinator",
         "subagent_id": child["session_id"],
         "run_id": child["run_id"],
         "outcome": "task",

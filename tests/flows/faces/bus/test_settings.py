@@ -20,7 +20,8 @@ async def test_settings_are_merged_and_kept_over_a_restart(tmp_path: Path) -> No
         "default_agent": "default",
         "default_mode": "ask",
         "default_model": None,
-        "request_timeout_s": 300,
+        "request_timeout_s": 0,
+        "tool_calls_per_minute": 0,
         "knowledge": True,
     }
     assert cleared == {**before, "knowledge": False, "theme": {"dark": True, "size": 14}}

@@ -5,26 +5,34 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
+import msgspec
 
-from tests.flows.served import WAIT_S, Served, Sse
+from tests.flows.served import WAIT_S, Sse
 from tests.unit.faces.chats.client import ChatsClient, Json
 
 _numbers = count(1)
+
+
+class Reachable(Protocol):
+    """A server with a client that is signed in."""
+
+    @property
+    def http(self) -> httpx.AsyncClient: ...
 
 
 def fresh(word: str = "request") -> str:
     return f"{word}-{next(_numbers)}"
 
 
-async def command(server: Served, chat: str, type: str, **fields: Any) -> httpx.Response:
+async def command(server: Reachable, chat: str, type: str, **fields: Any) -> httpx.Response:
     body = {"client_request_id": fresh(), **fields, "type": type}
     return await server.http.post(f"/v1/chats/{chat}/commands", json=body)
 
 
-async def did(server: Served, chat: str, type: str, **fields: Any) -> str:
+async def did(server: Reachable, chat: str, type: str, **fields: Any) -> str:
     """A command that is taken; its status."""
     answer = await command(server, chat, type, **fields)
     assert answer.status_code in (200, 202), answer.text
@@ -35,15 +43,19 @@ async def did(server: Served, chat: str, type: str, **fields: Any) -> str:
 class Chat:
     """One subscriber. Everything it hears is applied to the client of the contract, which checks each number."""
 
-    server: Served
+    server: Reachable
     id: str
     sse: Sse
     client: ChatsClient = field(default_factory=ChatsClient)
     frames: list[Json] = field(default_factory=list[Json])
 
     async def next(self) -> Json:
-        name, frame = await self.sse.data()
-        assert (name, frame["chat_id"]) == (frame["type"], self.id)
+        fields = await self.sse.next()
+        while "data" not in fields:
+            fields = await self.sse.next()
+        frame: Json = msgspec.json.decode(fields["data"])
+        # Without a name, so that `EventSource.onmessage` hears it.
+        assert (sorted(fields), fields["id"], frame["chat_id"]) == (["data", "id"], str(frame["seq"]), self.id)
         self.client.apply(frame)
         self.frames.append(frame)
         return frame
@@ -99,7 +111,7 @@ class Chat:
 
 
 @asynccontextmanager
-async def following(server: Served, chat: str) -> AsyncIterator[Chat]:
+async def following(server: Reachable, chat: str) -> AsyncIterator[Chat]:
     async with server.http.stream("GET", "/v1/chats/subscribe", params={"chat_id": chat}) as response:
         assert response.status_code == 200, await response.aread()
         chatting = Chat(server, chat, Sse(response))

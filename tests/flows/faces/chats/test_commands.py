@@ -69,13 +69,46 @@ async def test_optional_field_that_is_null_is_as_good_as_absent(shared: Served) 
 async def test_ack_of_a_refused_command_takes_no_number_and_one_that_is_taken_does(shared: Served) -> None:
     async with following(shared, fresh("numbers")) as chat:
         await chat.command("approve_tools", client_request_id=(refused := fresh()))
-        first = int(chat.frames[0]["seq"])
-        assert int((await chat.acked(refused))["seq"]) == first
+        first = chat.frames[0]["seq"]
+        assert (await chat.acked(refused))["seq"] == first
         # At rest there is nothing to stop, but the wish was taken.
         await chat.command("abort", client_request_id=(taken := fresh()))
-        assert int((await chat.acked(taken))["seq"]) == first + 1
+        assert (await chat.acked(taken))["seq"] == first + 1
         await chat.did("set_draft", text="x")
         await chat.until_type("thread_updated")
+
+
+async def test_acks_of_commands_that_had_nothing_to_do_never_lead_past_the_numbers_of_a_later_subscription(
+    server: Served,
+) -> None:
+    name, requests = fresh("idle"), [fresh() for _ in range(3)]
+    async with following(server, name) as chat:
+        first = chat.client.seq
+        for request in requests:
+            assert await chat.did("abort", client_request_id=request) == "aborted"
+        assert [(await chat.acked(request))["seq"] for request in requests] == [first + 1, first + 2, first + 3]
+    await server.deserted()
+    async with following(server, name) as later:
+        assert later.client.seq > first + 3
+
+
+async def test_command_without_a_request_id_gets_one_in_its_answer_and_its_ack(shared: Served) -> None:
+    async with following(shared, fresh("unnamed")) as chat:
+        taken = await chat.command("UserMessage", content="Hello", client_request_id=None)
+        assert (taken.status_code, taken.json()["status"]) == (202, "accepted")
+        assert taken.json().keys() == {"status", "client_request_id"}
+        assert (await chat.acked(taken.json()["client_request_id"]))["accepted"] is True
+        again = await chat.command("UserMessage", content="Hello", client_request_id=None)
+        assert again.json()["status"] == "accepted"
+        assert again.json()["client_request_id"] != taken.json()["client_request_id"]
+        repeated = await chat.command("UserMessage", content="Hello", **taken.json())
+        assert answered(repeated) == (200, {"status": "duplicate"})
+        body = {"type": "Sing"}
+        refused = await shared.http.post(f"/v1/chats/{chat.id}/commands", json=body)
+        assert refused.json().keys() == {"status", "error", "client_request_id"}
+        assert (await chat.acked(refused.json()["client_request_id"]))["accepted"] is False
+        while [text for role, text in chat.texts if role == "user"] != ["Hello", "Hello"]:
+            await chat.next()
 
 
 async def test_same_id_twice_has_one_effect_and_an_ack_each(shared: Served) -> None:
@@ -187,8 +220,8 @@ async def test_rejected_command_does_not_burn_its_id(shared: Served) -> None:
         b"",
         b"{",
         b"[]",
-        b'{"type": "user_message", "content": "x"}',
         b'{"client_request_id": "r", "content": "x"}',
+        b'{"client_request_id": 7, "type": "abort"}',
         b'{"client_request_id": "r", "type": "sing"}',
         b'{"client_request_id": "r", "type": "user_message"}',
         b'{"client_request_id": "r", "type": "user_message", "content": 7}',
@@ -212,7 +245,7 @@ async def test_rejected_command_does_not_burn_its_id(shared: Served) -> None:
 async def test_body_that_says_nothing_is_invalid_content(shared: Served, body: bytes) -> None:
     answer = await shared.http.post("/v1/chats/nonsense/commands", content=body)
     assert answer.status_code == 400, answer.text
-    assert answer.json().keys() == {"status", "error"}
+    assert answer.json().keys() - {"client_request_id"} == {"status", "error"}
     assert answer.json()["status"] == "invalid_content"
     assert answer.json()["error"]
 
@@ -284,7 +317,7 @@ async def test_full_queue_is_429_burns_no_id_and_takes_a_stop_and_parameters(wor
         ack = await chat.acked(more["client_request_id"])
         assert answered(full) == (429, {"status": "queue_full"})
         assert int(full.headers["retry-after"]) > 0
-        assert (ack["accepted"], int(ack["seq"])) == (False, chat.client.seq)
+        assert (ack["accepted"], ack["seq"]) == (False, chat.client.seq)
         assert await chat.did("set_params", patch={"temperature": 1}) == "applied"
         assert await chat.did("abort") == "aborted"
         await chat.until(lambda frame: frame.get("queue_size") == 0)
@@ -313,7 +346,7 @@ async def test_forbidden_command_is_acked_to_whoever_follows_and_changes_nothing
         answer = await server.http.post(f"/v1/chats/{name}/commands", json=body, headers=headers)
         ack = await chat.acked(request)
     assert answer.status_code == 403
-    assert (ack["accepted"], ack["result"]["status"], int(ack["seq"])) == (False, "forbidden", seq)
+    assert (ack["accepted"], ack["result"]["status"], ack["seq"]) == (False, "forbidden", seq)
     assert ack["result"]["error"]
 
 

@@ -17,7 +17,8 @@ async def test_example_of_the_page_is_accepted_and_followed_to_its_answer(tmp_pa
     async with engine(tmp_path) as work:
         printed = await run_shell(example, work.server, tmp_path)
     assert printed.startswith('{"status":"accepted"}')
-    assert "event: snapshot" in printed
+    assert '"type":"snapshot"' in printed
+    assert "event:" not in printed
     assert "You said: What is in this folder?" in printed
 
 

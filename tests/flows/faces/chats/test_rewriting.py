@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.flows.at_work import Work
-from tests.flows.engine import engine
+from tests.flows.engine import bodies, engine
 from tests.flows.faces.chats.chat import Chat, following, fresh, types
 from tests.flows.served import Served
 
@@ -213,6 +213,41 @@ async def test_chat_is_restored_from_a_trajectory_of_either_program(work: Work, 
     async with following(work.server, name) as chat:
         assert len(chat.client.messages) == 5
         assert chat.client.thread["title"] == "Kept"
+
+
+UNUSABLE = {
+    "of-another": '{"id": "somebody-elses", "messages": [{"role": "user", "content": "Not yours"}]}',
+    "no-json": '{"id": "ID", "messages": [',
+    "no-object": "[1, 2]",
+    "no-messages": '{"id": "ID"}',
+    "no-roles": '{"id": "ID", "messages": [7]}',
+}
+
+
+@pytest.mark.parametrize("program", [".palaver", ".refact"])
+@pytest.mark.parametrize("kind", UNUSABLE)
+async def test_file_that_cannot_be_used_is_named_in_a_notice_and_left_alone(
+    work: Work, kind: str, program: str
+) -> None:
+    folder = Path(work.server.app.config.home) / program / "trajectories"
+    folder.mkdir(parents=True, exist_ok=True)
+    name = fresh(kind)
+    file, written = folder / f"{name}.json", UNUSABLE[kind].replace("ID", name)
+    file.write_text(written)
+    async with following(work.server, fresh("other")) as chat:
+        refused = await chat.command("restore_from_trajectory", trajectory_id=name)
+        assert (refused.status_code, refused.json()["status"]) == (400, "invalid_content")
+    async with following(work.server, name) as chat:
+        (notice,) = chat.client.messages
+        assert (notice["role"], notice["event_kind"]) == ("event", "notice")
+        assert "was not loaded" in notice["content"]
+        # It is for people alone, and the chat is as good as empty.
+        await chat.did("restore_messages", messages=[{"role": "user", "content": "Mine"}])
+        await chat.until(lambda frame: len(chat.client.messages) == 2)
+        await chat.say(f"{kind} {program}")
+        assert "was not loaded" not in str(bodies(work, f"{kind} {program}")[-1])
+        await same(chat)
+    assert file.read_text() == written
 
 
 async def test_chat_is_restored_from_another_chat(work: Work) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.flows.at_work import Work
-from tests.flows.engine import FREE, engine, held
+from tests.flows.engine import FREE, bodies, engine, held
 from tests.flows.faces.chats.chat import Chat, following, types
-from tests.provider import Answer, Call, Think
+from tests.provider import Answer, Call, Say, Think
 from tests.unit.faces.chats.client import Json
 
 pytestmark = pytest.mark.anyio
@@ -48,8 +48,12 @@ def results(chat: Chat) -> list[Json]:
     return [message for message in chat.client.messages if message["role"] == "tool"]
 
 
+def updates(frames: list[Json]) -> list[Json]:
+    return [frame for frame in frames if frame["type"] == "runtime_updated"]
+
+
 def states(frames: list[Json]) -> list[str]:
-    return [frame["state"] for frame in frames if frame["type"] == "runtime_updated"]
+    return [frame["state"] for frame in updates(frames)]
 
 
 def nothing_is_left_open(chat: Chat) -> None:
@@ -99,6 +103,25 @@ async def test_failed_answer_is_an_error_that_keeps_what_was_said(work: Work) ->
         await chat.did("user_message", content="And now?")
         assert states(await chat.answered()) == ["idle", "generating", "idle"]
         assert chat.client.runtime["error"] is None
+
+
+async def test_strength_of_a_compression_is_told_and_absent_until_one_was_needed(work: Work) -> None:
+    async with chatting(work, knowledge=False) as chat:
+        for _ in range(8):
+            await chat.say("!long 1500")
+        assert {one["compression_strength"] for one in updates(chat.frames)} == {"absent"}
+        await chat.did("set_params", patch={"context_tokens_cap": 9_000})
+        told = updates(await chat.say("And then?"))
+        during = [one for one in told if one["is_compressing"]]
+        assert during
+        assert during[0].keys() >= {"compression_phase", "compression_reason", "compression_strength"}
+        assert during[0]["compression_strength"] == "absent"
+        assert told[-1]["compression_strength"] in ("low", "medium", "high")
+        await whole(chat)
+        # It goes with the history that needed it.
+        await chat.did("truncate_messages", from_index=0)
+        await chat.until(lambda frame: chat.client.runtime["compression_strength"] == "absent")
+        await whole(chat)
 
 
 # -- tools
@@ -151,29 +174,59 @@ async def test_partial_decision_keeps_it_paused_with_the_rest(work: Work) -> Non
         assert [result["tool_failed"] for result in results(chat)] == [False, False]
 
 
-async def test_any_rejection_denies_the_rejected_runs_the_accepted_and_rests(work: Work) -> None:
+async def test_any_rejection_denies_the_rejected_runs_the_accepted_and_goes_on(work: Work) -> None:
     async with paused(work, "rejecting", "touch yes-1", "touch no-1") as chat:
         first, second = (reason["tool_call_id"] for reason in chat.client.runtime["pause_reasons"])
-        asked = len(work.provider.requests)
         decisions = [{"tool_call_id": first, "accepted": True}, {"tool_call_id": second, "accepted": False}]
         await chat.did("tool_decisions", decisions=decisions)
-        await chat.until_state("idle")
+        frames = await chat.until_state("idle")
+        assert states(frames) == ["executing_tools", "generating", "idle"]
         accepted, denied = results(chat)
         assert (accepted["tool_failed"], denied["tool_failed"]) == (False, True)
         assert (work.project / "yes-1").exists()
         assert not (work.project / "no-1").exists()
-        assert len(work.provider.requests) == asked
-        assert chat.client.messages[-1]["role"] == "tool"
+        told = str(bodies(work, "rejecting")[-1]["messages"])
+        assert (denied["content"] in told, "declined" in denied["content"]) == (True, True)
+        assert chat.client.messages[-1].items() >= {"role": "assistant", "finish_reason": "stop"}.items()
         nothing_is_left_open(chat)
         await whole(chat)
 
 
-async def test_rejecting_all_rests_with_denied_results(work: Work) -> None:
-    async with paused(work, "refusing", "touch never-1") as chat:
+async def test_rejecting_all_goes_on_generating_with_the_denials(work: Work) -> None:
+    async with paused(work, "refusing", "touch never-1", "touch never-2") as chat:
         assert await chat.did("RejectTools") == "accepted"
+        frames = await chat.until_state("idle")
+        assert states(frames) == ["generating", "idle"]
+        assert "pause_cleared" in types(frames)
+        assert [result["tool_failed"] for result in results(chat)] == [True, True]
+        assert len(bodies(work, "refusing")) == 2
+        assert chat.client.messages[-1]["content"].startswith("Results:")
+        assert not list(work.project.glob("never-*"))
+        nothing_is_left_open(chat)
+        await whole(chat)
+
+
+async def test_rejection_of_a_pause_that_outlived_the_server_goes_on_too(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work, paused(work, "surviving", "touch survived") as chat:
+        known = chat.id
+    async with engine(tmp_path) as work, following(work.server, known) as chat:
+        assert chat.client.runtime["state"] == "paused"
+        await chat.did("reject_tools")
+        assert states(await chat.answered()) == ["generating", "idle"]
+        assert [result["tool_failed"] for result in results(chat)] == [True]
+        assert chat.client.messages[-1]["role"] == "assistant"
+        assert not (work.project / "survived").exists()
+        await whole(chat)
+
+
+async def test_explicit_stop_with_a_denial_on_another_face_rests_here(work: Work) -> None:
+    async with paused(work, "ending", "touch ended") as chat:
+        (request,) = await work.waiting(chat.id)
+        await work.decide(chat.id, request, "deny", then="stop")
         assert states(await chat.until_state("idle")) == ["idle"]
         assert [result["tool_failed"] for result in results(chat)] == [True]
-        assert not (work.project / "never-1").exists()
+        assert len(bodies(work, "ending")) == 1
+        await whole(chat)
 
 
 async def test_denial_by_a_rule_is_a_failed_result_and_the_answer_goes_on(work: Work) -> None:
@@ -249,28 +302,59 @@ async def test_question_is_answered_by_saying_it(work: Work) -> None:
 # -- stops
 
 
-async def test_stop_while_streaming_takes_the_answer_away_and_the_log_keeps_it(work: Work) -> None:
+async def test_stop_while_streaming_keeps_what_was_said(work: Work) -> None:
     answer = Answer.of("A long story that never ends", when="^story$")
     work.provider.script.append(held("openai", answer, "never"))
     async with chatting(work) as chat:
         await chat.did("user_message", content="story")
         await chat.until(lambda frame: "never" in str(chat.texts))
-        draft = chat.client.messages[-1]["message_id"]
+        draft = chat.client.messages[-1]
         assert await chat.did("abort") == "aborted"
         frames = [frame for frame in await chat.until_state("idle") if frame["type"] != "ack"]
-        assert types(frames[-3:]) == ["stream_finished", "message_removed", "runtime_updated"]
-        assert frames[-3].items() >= {"message_id": draft, "finish_reason": "abort"}.items()
-        assert frames[-2]["message_id"] == draft
-        assert chat.texts == [("user", "story")]
+        assert types(frames[-3:]) == ["stream_finished", "message_added", "runtime_updated"]
+        assert frames[-3].items() >= {"message_id": draft["message_id"], "finish_reason": "abort"}.items()
+        message = frames[-2]["message"]
+        assert (message["message_id"], message["finish_reason"]) == (draft["message_id"], "abort")
+        assert message["content"].startswith("A long story that never")
+        assert "message_removed" not in types(frames)
+        assert chat.texts == [("user", "story"), ("assistant", message["content"])]
         await whole(chat)
-        kept = (await work.server.state(chat.id))["messages"][-1]
-        assert (kept["id"], kept["status"]) == (draft, "interrupted")
         await chat.say("And now?")
-        assert [role for role, _ in chat.texts] == ["user", "user", "assistant"]
-        # The place of a message is counted without what is not shown.
-        await chat.did("truncate_messages", from_index=1)
-        assert (await chat.until_type("messages_truncated"))["from_index"] == 1
-        assert chat.texts == [("user", "story")]
+        assert [role for role, _ in chat.texts] == ["user", "assistant", "user", "assistant"]
+        assert str(bodies(work, "story")[-1]["messages"]).count("A long story that never") == 1
+        # It counts like any other message.
+        await chat.did("truncate_messages", from_index=2)
+        assert (await chat.until_type("messages_truncated"))["from_index"] == 2
+        assert chat.texts == [("user", "story"), ("assistant", message["content"])]
+        await whole(chat)
+
+
+async def test_stop_while_a_call_is_written_keeps_the_text_and_shows_no_call_that_was_never_made(work: Work) -> None:
+    blocks = (Say(text="Let me look."), Call(name="list", input={"path": "half-written"}))
+    work.provider.script.append(held("openai", Answer(blocks=blocks, when="^calling$"), "half"))
+    async with chatting(work) as chat:
+        await chat.did("user_message", content="calling")
+        await chat.until(lambda frame: "look." in str(chat.texts))
+        await work.until(chat.id, lambda event: event["type"] == "tool.input.delta")
+        await chat.did("abort")
+        await chat.until_state("idle")
+        assert chat.client.messages[-1].items() >= {"content": "Let me look.", "finish_reason": "abort"}.items()
+        assert "tool_calls" not in chat.client.messages[-1]
+        nothing_is_left_open(chat)
+        await whole(chat)
+
+
+async def test_stop_of_a_draft_in_which_nothing_was_said_leaves_no_message(work: Work) -> None:
+    call = Call(name="list", input={"path": "half-written"})
+    work.provider.script.append(held("openai", Answer(blocks=(call,), when="^silent$"), "half"))
+    async with chatting(work) as chat:
+        await chat.did("user_message", content="silent")
+        await chat.until_state("generating")
+        await work.until(chat.id, lambda event: event["type"] == "tool.input.delta")
+        await chat.did("abort")
+        frames = await chat.until_state("idle")
+        assert "message_added" not in types(frames)
+        assert chat.texts == [("user", "silent")]
         await whole(chat)
 
 

@@ -83,7 +83,7 @@ async def until_rest(chat: Chat, *words: str) -> None:
 async def _rests(chat: Chat) -> bool:
     """As the server sees it, and heard up to there."""
     now = await chat.snapshot()
-    while chat.client.seq < int(now["seq"]):
+    while chat.client.seq < now["seq"]:
         await chat.next()
     return (now["runtime"]["queue_size"], now["runtime"]["state"]) == (0, "idle")
 

@@ -110,8 +110,9 @@ class Inbox:
 
 @asynccontextmanager
 async def inbox(
-    served: Served, side: str, conversation: str, token: str | None = None, era: Era = "2026-07-28"
+    served: Served, side: str, conversation: str | None, token: str | None = None, era: Era = "2026-07-28"
 ) -> AsyncIterator[Inbox]:
+    """Without a conversation: the server's default inbox."""
     holder: list[Inbox] = []
 
     async def heard(message: object) -> None:
@@ -121,7 +122,8 @@ async def inbox(
 
     headers = {"Authorization": f"Bearer {token or served.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=WAIT_S) as http:
-        transport = streamable_http_client(f"{served.url}/mcp/{side}/{conversation}", http_client=http)
+        address = f"{served.url}/mcp/{side}" + (f"/{conversation}" if conversation else "")
+        transport = streamable_http_client(address, http_client=http)
         client = Client(transport, mode="auto" if era == "2026-07-28" else "legacy", message_handler=heard, cache=None)
         holder.append(Inbox(client, era))
         async with client:

@@ -94,7 +94,7 @@ async def waiting(served: Served, conversation: str) -> dict[str, Any]:
     """The one request that waits for a person, as soon as it is announced."""
     async with served.events(conversation, after=0) as stream:
         opened = [event async for event in stream.until(lambda event: event["type"] == "request.opened")][-1]
-    (item,) = (await served.http.get("/api/requests")).json()["items"]
+    (item,) = (await served.http.get("/api/requests", params={"root": conversation})).json()["items"]
     assert item["request"]["id"] == opened["request"]
     return dict(item["request"])
 
@@ -150,17 +150,25 @@ async def test_stop_gives_the_call_that_waits_its_end(tmp_path: Path) -> None:
             assert denied.value.code == -32950
 
 
-async def test_request_that_nobody_answers_is_a_denial(tmp_path: Path) -> None:
+async def test_request_that_nobody_answers_waits_and_is_a_denial_where_a_time_was_set(tmp_path: Path) -> None:
     clock = ManualClock()
     async with serving(with_tokens(tmp_path), clock=clock) as served:
-        conversation = await served.create(params=ruled("ask"))
-        async with inbox(served, "assistant", conversation, TOKENS["agent"]) as agent:
+        patient = await served.create(params=ruled("ask"))
+        conversation = await served.create(params={**ruled("ask"), "request_timeout_s": 300})
+        async with (
+            inbox(served, "assistant", patient, TOKENS["agent"]) as other,
+            inbox(served, "assistant", conversation, TOKENS["agent"]) as agent,
+        ):
+            asking = asyncio.create_task(other.client.call_tool("chat.assistant.post", POST))
+            request = await waiting(served, patient)
             calling = asyncio.create_task(agent.client.call_tool("chat.assistant.post", POST))
             await waiting(served, conversation)
-            await clock.advance(301)
+            await clock.advance(86_400)
             with pytest.raises(MCPError, match="in time") as denied:
                 await calling
             assert denied.value.code == -32951
+            await served.command(patient, type="resolve_request", request=request["id"], verdict="allow")
+            assert not (await asking).is_error
 
 
 async def test_caller_that_goes_away_takes_its_request_back(tmp_path: Path) -> None:

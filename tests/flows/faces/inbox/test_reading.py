@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Boundary, Emit, Pause, Say, Step, Think, Tool, Wait
+from palaver.backends.script import Boundary, Emit, Pause, Say, Step, Think, Tool, Wait, turns
 from palaver.clock import ManualClock
 from palaver.schema.events import AnswerStarted, TextDelta
 from tests.flows.faces.inbox.client import ERAS, INBOX, Era, inbox
 from tests.flows.served import WAIT_S, serving
+
+
+def _told(text: str) -> dict[str, Any]:
+    """A message as one brings it from elsewhere."""
+    block = {"type": "text", "index": 0, "text": text}
+    return {"id": "m", "role": "user", "seq": 0, "updated_seq": 0, "ts": 0, "blocks": [block]}
 
 
 def contents(page: dict[str, Any]) -> list[str]:
@@ -76,11 +82,93 @@ async def test_pages_are_exact_and_an_empty_one_returns_the_given_id(tmp_path: P
                 last = page["last_id"]
             assert found == said
             assert page == {"messages": [], "last_id": last}
-            # The resource is the newest window; older pages are the tool's.
-            window = await human.read()
-            assert contents(window) == said[-100:]
-            assert window["last_id"] == last
-            assert await human.call("chat.read_since", after_id=last) == page
+            assert await human.read() == await human.since(limit=200)
+            for name in ("chat.read_since", "ui.chat_read_since", "ui_chat_read_since"):
+                assert await human.call(name, after_id=last) == page
+
+
+async def test_resource_gives_everything_up_to_a_thousand_messages_and_then_the_newest(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        for count in (1_000, 1_001):
+            said = [f"Line {number}" for number in range(count)]
+            conversation = await served.create()
+            filled = await served.command(
+                conversation, type="restore_messages", messages=[_told(line) for line in said]
+            )
+            assert filled.status_code == 202, filled.text
+            async with inbox(served, "human", conversation) as human:
+                page = await human.read()
+                assert contents(page) == said[-1_000:]
+                assert page.get("truncated", False) is (count > 1_000)
+                newest = await human.since(page["messages"][-51]["id"])
+                assert (newest["messages"], newest["last_id"]) == (page["messages"][-50:], page["last_id"])
+                assert "truncated" not in newest
+
+
+async def test_resource_ends_at_a_megabyte_of_text_and_says_so(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    async with serving(tmp_path) as served:
+        conversation = await served.create()
+        async with inbox(served, "assistant", conversation) as agent:
+            for number in range(7):
+                await agent.call("chat.assistant.post", mime="text/plain", content=f"{number}{long}")
+            page = await agent.read()
+            assert [text[0] for text in contents(page)] == ["2", "3", "4", "5", "6"]
+            assert page["truncated"] is True
+            first = await agent.since(limit=3)
+            assert [text[0] for text in contents(first)] == ["0", "1", "2"]
+
+
+async def test_message_that_was_removed_or_cleared_on_another_face_is_gone(tmp_path: Path) -> None:
+    answers: dict[str, list[Step]] = {"First": [Say("One.")], "Second": [Say("Two.")], "Third": [Wait("never")]}
+    async with serving(tmp_path, lambda prompt: answers[prompt.text]) as served:
+        conversation = await served.create()
+        async with inbox(served, "human", conversation) as human:
+
+            async def both() -> list[str]:
+                page = await human.read()
+                assert page == await human.since()
+                return contents(page)
+
+            first = await human.say("First")
+            await human.until("First", "One.")
+            await served.settled(conversation)
+            await human.say("Second")
+            await human.until("Second", "Two.")
+            view = await served.state(conversation)
+            await served.settled(conversation, after=view["seq"] - 1)
+            asked, answered = (message["id"] for message in view["messages"][:2])
+            await served.command(conversation, type="remove_message", message=asked)
+            assert await both() == ["One.", "Second", "Two."]
+            await served.command(conversation, type="remove_message", message=answered)
+            assert await both() == ["Second", "Two."]
+            # A cursor of what is gone stays valid.
+            assert contents(await human.since(first["id"])) == ["Second", "Two."]
+            await served.command(conversation, type="truncate_messages", from_index=0)
+            assert await both() == []
+            await human.say("Third")
+            await served.agent.reached("never")
+            await human.say("Taken back")
+            queued = (await served.state(conversation))["queue"][0]["id"]
+            assert await both() == ["Third", "Taken back"]
+            await served.command(conversation, type="remove_queued", item=queued)
+            assert await both() == ["Third"]
+
+
+async def test_queued_message_that_was_delivered_and_then_cut_off_is_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path, turns([Wait("gate"), Boundary(), Say("Both.")], [Say("Again.")])) as served:
+        conversation = await served.create()
+        async with inbox(served, "human", conversation) as human:
+            await human.say("Begin")
+            await served.agent.reached("gate")
+            await human.say("This too")
+            served.agent.open_gate("gate")
+            await human.until("Begin", "This too", "Both.")
+            await served.settled(conversation)
+            await served.command(conversation, type="truncate_messages", from_index=1)
+            assert contents(await human.read()) == ["Begin"]
+            await served.command(conversation, type="regenerate")
+            await human.until("Begin", "Again.")
 
 
 async def test_unknown_cursor_is_said_and_never_answered_with_everything(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from palaver.faces.token_files import rotate_token, write_key_records
 from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
 
-READING = {"chat_read_since", "chat.read_since"}
+READING = {"chat_read_since", "chat.read_since", "ui.chat_read_since"}
 HUMAN = READING | {"chat.human.post"}
 ASSISTANT = READING | {"chat.assistant.post", "loop.yield_turn", "ui.send_message", "ui.end_turn"}
 

@@ -21,7 +21,7 @@ PROGRAM = ["-c", "from palaver.cli.main import main; main()", "mcp"]
 
 @asynccontextmanager
 async def bridged(
-    served: Served, data: Path, side: str, conversation: str, era: Era, token: str | None = None
+    served: Served, data: Path, side: str, conversation: str | None, era: Era, token: str | None = None
 ) -> AsyncIterator[Inbox]:
     holder: list[Inbox] = []
 
@@ -34,7 +34,7 @@ async def bridged(
         environment["PALAVER_TOKEN"] = token
     program = StdioServerParameters(
         command=sys.executable,
-        args=[*PROGRAM, "--as", side, "--session", conversation, "--url", served.url],
+        args=[*PROGRAM, "--as", side, *(("--session", conversation) if conversation else ()), "--url", served.url],
         env=environment,
     )
     mode = "auto" if era == "2026-07-28" else "legacy"

@@ -102,14 +102,17 @@ def rendered(frames: list[Frame]) -> list[Any]:
                 place = (frame["responseId"], frame["block"])
                 kind = frame["type"].removesuffix("_delta")
                 shown[place] = [kind, shown.get(place, [kind, ""])[1] + frame["delta"]]
-            case "text_done" | "thinking_done":
+            case "text_block_done" | "thinking_done":
                 place = (frame["responseId"], frame["block"])
-                kind = frame["type"].removesuffix("_done")
+                kind = frame["type"].split("_")[0]
                 shown[place] = [kind, frame["text"], "done", frame.get("interrupted", False)]
+            case "text_done":
+                shown[frame["responseId"]] = ["run", frame["text"], frame.get("interrupted", False)]
             case "tool_call_start":
                 shown[frame["callId"]] = ["tool", frame["toolName"], frame["arguments"]]
             case "tool_result":
-                shown[frame["callId"]] += [frame["ok"], frame.get("result"), frame.get("error")]
+                said = frame.get("result", frame.get("partialResult"))
+                shown[frame["callId"]] += [frame["ok"], said, frame.get("error")]
             case "output_cancelled" | "session_cleared":
                 shown[frame["id"]] = [frame["type"]]
             case _:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from palaver.faces.socket.sequence import FRAMES
 from tests.flows.faces.socket.client import events, of, operation, subscribed, types
 from tests.flows.test_exchange import begin, two_agents, write
 
@@ -41,13 +42,14 @@ async def test_answer_that_comes_later_is_a_callback_and_one_turn_of_the_caller(
             later = await one.until("agent_callback_result")
             after = await one.until("text_done")
         replayed = await events(work.server, caller)
-        log = await work.server.settled(caller, after=later[-1]["sequence"])
+        log = await work.server.settled(caller, after=later[-1]["sequence"] // FRAMES)
+        theirs = await events(work.server, msgspec.json.decode(of(heard, "tool_result")[0]["result"])["sessionId"])
     (call,) = of(heard, "tool_call_start")
     started = msgspec.json.decode(of(heard, "tool_result")[0]["result"])
     assert started["status"] == "started"
     callback = later[-1]
     assert (callback["result"], callback["agentExchangeId"]) == ("It is blue.", call["callId"])
-    assert callback["responseId"] == call["callId"]
+    assert callback["responseId"] == of(theirs, "text_done")[0]["responseId"]
     assert [event["trigger"]["kind"] for event in log if event["type"] == "turn.started"] == ["callback"]
     assert of(after, "user_message") == []
     assert len(of(replayed, "agent_callback_result")) == 1

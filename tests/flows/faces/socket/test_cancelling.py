@@ -50,6 +50,7 @@ async def test_cancel_ends_text_then_every_call_then_the_output(tmp_path: Path) 
         replayed = await events(server, session)
         log = await server.settled(session)
     assert types(of_turn(ended)) == [
+        "text_block_done",
         "text_done",
         *["tool_result"] * 3,
         "tool_call_start",
@@ -57,11 +58,13 @@ async def test_cancel_ends_text_then_every_call_then_the_output(tmp_path: Path) 
         "interaction_resolved",
         "output_cancelled",
     ]
-    assert (ended[0]["text"], ended[0]["interrupted"]) == ("I begin to", True)
+    assert [(frame["text"], frame["interrupted"]) for frame in ended[:2]] == [("I begin to", True)] * 2
     results = of(ended, "tool_result")
     assert [frame["callId"] for frame in results] == ["k1", "k2", "k3", "k4"]
     assert {frame["error"]["code"] for frame in results} == {"tool_interrupted"}
-    assert ended[-1]["responseId"] == "a"
+    said = of([*before, *ended], "text_delta", "text_block_done", "text_done", "tool_call_start", "output_cancelled")
+    assert len({frame["responseId"] for frame in said}) == 1
+    assert ended[-1]["reason"] == "user_cancel"
     assert [event["audio_end_ms"] for event in log if event["type"] == "turn.interrupted"] == [1200]
     heard = of_turn([*before, *ended, *after])
     assert [frame for frame in of_turn(replayed) if frame["type"] != "user_message"] == heard
@@ -128,7 +131,7 @@ async def test_cancel_with_nothing_produced_leaves_no_message(tmp_path: Path) ->
             ended = await one.until("output_cancelled")
         state = await work.server.state(session)
         frames = await events(work.server, session)
-    assert "responseId" not in ended[-1]
+    assert ("responseId" in ended[-1], ended[-1]["reason"]) == (False, "user_cancel")
     assert [message["role"] for message in state["messages"]] == ["user"]
     assert types(of_turn(frames)) == ["user_message", "output_cancelled"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from palaver.backends.script import Fail, Say, Tool, Wait, turns
 from palaver.errors import ProviderRefused
-from tests.flows.faces.socket.client import OPERATIONS, events, of, operation, rendered, subscribed
+from tests.flows.faces.socket.client import OPERATIONS, events, operation, rendered, subscribed
 from tests.flows.served import Served, serving
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ async def test_operations_take_null_for_what_may_be_left_out(tmp_path: Path) -> 
         replayed = await operation(server, "events", sessionId=session, after=None)
     assert (answer["status"], answer["response"]) == ("complete", "All done.")
     assert [row["sessionId"] for row in listed["sessions"]] == [session]
-    assert (replayed["reset"], replayed["events"][0]["type"]) == (False, "session_created")
+    assert (replayed["reset"], replayed["events"][0]["type"]) == (False, "user_message")
 
 
 async def test_message_that_is_not_waited_for_has_started_or_waits(tmp_path: Path) -> None:
@@ -110,15 +110,20 @@ async def test_clear_stops_and_empties_the_session(tmp_path: Path) -> None:
             await operation(server, "message", sessionId=session, content="two", mode="async")
             await one.until(lambda frame: frame["type"] == "text_delta")
             await operation(server, "message", sessionId=session, content="waits", mode="async")
+            before = (await operation(server, "events", sessionId=session))["nextCursor"]
             await operation(server, "clear", sessionId=session)
             await one.until("session_cleared")
         state = await server.state(session)
+        empty = await operation(server, "events", sessionId=session)
+        behind = await operation(server, "events", sessionId=session, after=before)
         again = await operation(server, "message", sessionId=session, content="three")
         replayed = await events(server, session)
     assert (state["messages"], state["queue"], state["turn"]) == ([], [], None)
     assert again["status"] == "complete"
-    since = next(place for place, frame in enumerate(replayed) if frame["type"] == "session_cleared")
-    assert [shown[0] for shown in rendered(replayed[since + 1 :])] == ["user", "text"]
+    assert (empty["events"], empty["reset"]) == ([], False)
+    # Who had seen what was cleared is told to begin anew.
+    assert (behind["events"], behind["reset"]) == ([], True)
+    assert [shown[0] for shown in rendered(replayed)] == ["user", "text", "run"]
 
 
 async def test_deleted_session_is_gone(shared: Served) -> None:
@@ -143,8 +148,23 @@ async def test_operations_need_a_token(shared: Served) -> None:
             assert (await stranger.post(f"{OPERATIONS}/{name}", json={})).status_code == 401
 
 
-async def test_session_in_which_nothing_was_said_has_only_its_beginning(shared: Served) -> None:
+async def test_session_in_which_nothing_was_said_has_no_events(shared: Served) -> None:
     session = (await operation(shared, "create", 201))["sessionId"]
+    await operation(shared, "update", sessionId=session, title="Renamed")
     answer = await operation(shared, "events", sessionId=session)
-    assert ([frame["type"] for frame in answer["events"]], answer["reset"]) == (["session_created"], False)
-    assert of(answer["events"], "session_created")[0]["sequence"] == 1
+    assert (answer["events"], answer["reset"]) == ([], False)
+
+
+async def test_events_are_fetched_by_get_as_by_post(shared: Served) -> None:
+    session = (await operation(shared, "create", 201))["sessionId"]
+    await operation(shared, "message", sessionId=session, content="hello")
+    whole = await operation(shared, "events", sessionId=session)
+    for after in (None, whole["events"][0]["sequence"], whole["nextCursor"], "garbage"):
+        query = {"sessionId": session} if after is None else {"sessionId": session, "after": after}
+        fetched = await shared.http.get(f"{OPERATIONS}/events", params=query)
+        posted = await operation(shared, "events", **query)
+        assert (fetched.status_code, fetched.json()) == (200, {"ok": True, "result": posted})
+    assert (await shared.http.get(f"{OPERATIONS}/events")).status_code == 400
+    assert (await shared.http.get(f"{OPERATIONS}/events", params={"sessionId": "nobody"})).status_code == 404
+    async with shared.browser() as stranger:
+        assert (await stranger.get(f"{OPERATIONS}/events", params={"sessionId": session})).status_code == 401

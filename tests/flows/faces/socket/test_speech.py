@@ -61,7 +61,8 @@ async def test_sentences_are_spoken_as_they_finish(tmp_path: Path) -> None:
     assert b64decode(first["audio"]) == b"sound of First of all."
     assert (first["mimeType"], first["text"], first["index"]) == ("audio/mpeg", "First of all.", 1)
     assert (heard[-1]["text"], heard[-1]["index"]) == ("Then the rest.", 2)
-    assert heard[-1]["responseId"] == of(heard, "text_done")[0]["responseId"]
+    assert heard[-1]["responseId"] == of(heard, "text_delta")[0]["responseId"]
+    assert heard[-1]["timestamp"] == of(heard, "text_block_done")[0]["timestamp"]
     assert [body["input"] for body in service.heard] == ["First of all.", "Then the rest."]
     assert set(service.keys) == {"Bearer k"}
 

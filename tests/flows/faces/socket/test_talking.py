@@ -1,5 +1,6 @@
 """Talking over the socket: what each frame of the contract brings about, and what everybody else sees of it."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,6 @@ import msgspec
 import pytest
 
 from palaver.faces.keys import KeyRecord, token_hash
-from palaver.tools import background
 from tests.flows.engine import FREE, bodies, engine
 from tests.flows.faces.socket.client import Client, Frame, client, events, of, operation, subscribed, types
 
@@ -25,7 +25,7 @@ async def ask(one: Client, session: str, text: str, **fields: object) -> None:
 # -- text
 
 
-async def test_message_is_answered_in_deltas_and_one_done_a_block(tmp_path: Path) -> None:
+async def test_message_is_answered_in_deltas_and_one_done_a_run(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         session = (await operation(work.server, "create", 201, title="Talk"))["sessionId"]
         async with subscribed(work.server, session) as one:
@@ -34,9 +34,11 @@ async def test_message_is_answered_in_deltas_and_one_done_a_block(tmp_path: Path
     assert "".join(frame["delta"] for frame in of(heard, "text_delta")) == "Hello there, how are you?"
     assert heard[-1]["text"] == "Hello there, how are you?"
     assert "interrupted" not in heard[-1]
-    assert len({(frame["responseId"], frame["block"]) for frame in of(heard, "text_delta", "text_done")}) == 1
+    assert types(of(heard, "text_block_done", "text_done")) == ["text_block_done", "text_done"]
+    assert {frame["block"] for frame in of(heard, "text_delta", "text_block_done")} == {0}
+    assert len({frame["responseId"] for frame in of(heard, "text_delta", "text_block_done", "text_done")}) == 1
     assert {frame["sessionId"] for frame in heard} == {session}
-    assert [frame["sequence"] for frame in heard] == sorted(frame["sequence"] for frame in heard)
+    assert all(later["sequence"] > earlier["sequence"] for earlier, later in pairwise(heard))
     assert len({frame["id"] for frame in heard}) == len(heard)
 
 
@@ -94,11 +96,12 @@ async def test_error_of_the_model_is_told_and_the_next_message_is_answered(tmp_p
         session = await work.server.create()
         async with subscribed(work.server, session) as one:
             await ask(one, session, "!status 401")
-            error = (await one.until("error"))[-1]
+            failed = await one.until("text_done")
             await ask(one, session, "!say Fine now.")
             assert (await one.until("text_done"))[-1]["text"] == "Fine now."
-    assert (error["sessionId"], bool(error["message"])) == (session, True)
-    assert error["sequence"] > 1
+    error = failed[-2]
+    assert (error["type"], error["sessionId"], bool(error["message"])) == ("error", session, True)
+    assert (failed[-1]["text"], failed[-1]["sequence"] > error["sequence"]) == ("", True)
 
 
 # -- tools
@@ -149,17 +152,103 @@ async def test_arguments_that_make_no_sense_are_a_result_with_that_code(tmp_path
     assert (result["ok"], result["error"]["code"]) == (False, "invalid_arguments")
 
 
-async def test_call_that_is_one_too_many_has_its_result_with_that_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(background, "RUNNING_LIMIT", 0)
+async def test_tool_that_gives_its_output_as_a_whole_yields_start_delta_and_result(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        (work.project / "notes.txt").write_text("one\ntwo\n")
+        session = await work.server.create(project=str(work.project), params={"policy": FREE})
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, "!read notes.txt")
+            heard = about_turn(await one.until("text_done"))
+    start, delta, result = of(heard, "tool_call_start", "tool_output_delta", "tool_result")
+    assert (start["type"], delta["type"], result["type"]) == ("tool_call_start", "tool_output_delta", "tool_result")
+    assert (delta["delta"], delta["offset"], result["ok"]) == (result["result"], 0, True)
+
+
+async def test_run_that_calls_tools_has_one_id_and_one_text_at_its_end(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         session = await work.server.create(project=str(work.project), params={"policy": FREE})
         async with subscribed(work.server, session) as one:
-            await ask(one, session, '!tool shell {"command": "sleep 60", "background": true}')
-            result = (await one.until("tool_result"))[-1]
-            await one.until("text_done")
-    assert (result["ok"], result["error"]["code"]) == (False, "rate_limit_tools")
+            await ask(one, session, "!say First.\n!list .\n---\n!say Second.\n!list .\n---\n!say Third.")
+            heard = about_turn(await one.until("text_done"))
+            await ask(one, session, "!say Fourth.")
+            later = about_turn(await one.until("text_done"))
+        replayed = await events(work.server, session)
+    assert len({frame["responseId"] for frame in heard if "responseId" in frame}) == 1
+    assert later[-1]["responseId"] != heard[-1]["responseId"]
+    assert [(frame["block"], frame["text"]) for frame in of(heard, "text_block_done")] == [
+        (0, "First."),
+        (1, "Second."),
+        (2, "Third."),
+    ]
+    assert {frame["block"] for frame in of(heard, "text_delta")} == {0, 1, 2}
+    assert (heard[-1]["text"], len(of(heard, "text_done"))) == ("First.\n\nSecond.\n\nThird.", 1)
+    assert len(of(replayed, "text_done")) == 2
+
+
+@pytest.mark.parametrize(
+    ("orders", "text"),
+    [
+        ('!say I am done.\n!tool finish_task {"summary": "It works."}', "I am done."),
+        ('!tool finish_task {"summary": "It works."}', ""),
+    ],
+)
+async def test_run_that_ends_by_a_call_says_its_text_after_the_result(tmp_path: Path, orders: str, text: str) -> None:
+    async with engine(tmp_path) as work:
+        session = await work.server.create(project=str(work.project))
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, orders)
+            heard = about_turn(await one.until("text_done"))
+    assert (types(heard)[-2:], heard[-1]["text"]) == (["tool_result", "text_done"], text)
+
+
+async def test_agent_that_yields_its_turn_ends_it_with_what_it_posted(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        made = {"id": "strict", "name": "Strict", "strict_inbox": True}
+        assert (await work.server.http.post("/api/agents", json=made)).status_code == 201
+        session = await work.server.create(agent="strict", project=str(work.project))
+        post = '!tool chat_assistant_post {"content": "Here it is."}'
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, f"{post}\n---\n!tool loop_yield_turn {{}}")
+            heard = about_turn(await one.until("text_done"))
+    assert (types(heard)[-2:], heard[-1]["text"]) == (["tool_result", "text_done"], "Here it is.")
+
+
+async def test_calls_beyond_the_limit_of_a_minute_have_their_result_and_the_agent_goes_on(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        limited = {"policy": FREE, "tool_calls_per_minute": 2}
+        session = await work.server.create(project=str(work.project), params=limited)
+        async with subscribed(work.server, session) as one:
+            await ask(one, session, "!list .\n!list .\n!list .\n---\n!list .\n---\n!say On I go.")
+            heard = about_turn(await one.until("text_done"))
+        free = await work.server.create(project=str(work.project), params={"policy": FREE})
+        async with subscribed(work.server, free) as one:
+            await ask(one, free, "!list .\n!list .\n!list .")
+            unlimited = await one.until("text_done")
+    results = {frame["callId"]: frame for frame in of(heard, "tool_result")}
+    in_order = [results[frame["callId"]] for frame in of(heard, "tool_call_start")]
+    assert len(of(heard, "tool_result")) == len(in_order) == 4
+    assert [frame["ok"] for frame in in_order] == [True, True, False, False]
+    assert {frame["error"]["code"] for frame in in_order[2:]} == {"rate_limit_tools"}
+    assert heard[-1]["text"] == "On I go."
+    assert [frame["ok"] for frame in of(unlimited, "tool_result")] == [True] * 3
+
+
+async def test_limit_of_the_settings_counts_at_once_where_nothing_else_is_said(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        said = await work.server.create(project=str(work.project), params={"tool_calls_per_minute": 5})
+        unsaid = await work.server.create(project=str(work.project))
+        wrong = await work.server.http.post("/api/settings", json={"tool_calls_per_minute": "few"})
+        await work.server.http.post("/api/settings", json={"tool_calls_per_minute": 1})
+        kept = (await work.server.http.get("/api/settings")).json()
+        codes: dict[str, list[Any]] = {}
+        for session in (said, unsaid):
+            async with subscribed(work.server, session) as one:
+                await ask(one, session, "!list .\n!list .")
+                results = of(await one.until("text_done"), "tool_result")
+                codes[session] = [frame.get("error", {}).get("code") for frame in results]
+    assert (wrong.status_code, kept["tool_calls_per_minute"]) == (400, 1)
+    assert codes[said] == [None, None]
+    assert sorted(codes[unsaid], key=str) == [None, "rate_limit_tools"]
 
 
 # -- interactions

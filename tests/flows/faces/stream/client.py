@@ -27,6 +27,8 @@ async def frames(answer: httpx.Response) -> AsyncIterator[Frame]:
 
 @asynccontextmanager
 async def asked(server: Served, **body: Any) -> AsyncIterator[AsyncIterator[Frame]]:
+    """Without the frames of what is still being written, unless a test asks for them: `partial=True`."""
+    body = {"partial": False, **body}
     headers = {"Accept": "text/event-stream"}
     async with server.http.stream("POST", "/api/chat", json=body, headers=headers) as answer:
         assert answer.status_code == 200, await answer.aread()
@@ -35,8 +37,12 @@ async def asked(server: Served, **body: Any) -> AsyncIterator[AsyncIterator[Fram
 
 
 @asynccontextmanager
-async def rejoined(server: Served, session: str, after: int | None = None) -> AsyncIterator[AsyncIterator[Frame]]:
-    query = {"sessionId": session, **({"after": str(after)} if after is not None else {})}
+async def rejoined(
+    server: Served, session: str, after: int | None = None, *, partial: bool = False
+) -> AsyncIterator[AsyncIterator[Frame]]:
+    query = {"sessionId": session, "partial": str(partial).lower()}
+    if after is not None:
+        query["after"] = str(after)
     async with server.http.stream("GET", "/api/chat/stream", params=query) as answer:
         assert answer.status_code == 200, await answer.aread()
         yield frames(answer)

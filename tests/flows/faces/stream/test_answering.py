@@ -8,8 +8,19 @@ import pytest
 
 from palaver.clock import ManualClock
 from tests.flows.engine import engine
-from tests.flows.faces.stream.client import asked, history, names, rejoined, session_of, text_of, until, whole
-from tests.flows.served import WAIT_S
+from tests.flows.faces.inbox.client import with_tokens
+from tests.flows.faces.stream.client import (
+    asked,
+    frames,
+    history,
+    names,
+    rejoined,
+    session_of,
+    text_of,
+    until,
+    whole,
+)
+from tests.flows.served import WAIT_S, http_client
 
 pytestmark = pytest.mark.anyio
 
@@ -54,11 +65,42 @@ async def test_optional_field_that_is_null_is_as_good_as_absent(tmp_path: Path) 
         assert refused.status_code == 400
 
 
-async def test_unknown_session_and_agent_are_refused_before_the_first_byte(tmp_path: Path) -> None:
+async def test_unknown_session_begins_under_its_id_and_an_unknown_agent_is_refused(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
-        for body in ({"sessionId": "nobody-knows"}, {"agentId": "nobody"}):
-            answer = await work.server.http.post("/api/chat", json={"message": "Hello", **body})
-            assert answer.status_code == 404, body
+        refused = await work.server.http.post("/api/chat", json={"message": "Hello", "agentId": "nobody"})
+        assert refused.status_code == 404
+        strange = await work.server.http.post("/api/chat", json={"message": "Hello", "sessionId": "../elsewhere"})
+        assert strange.status_code == 400
+        assert (await work.server.http.get("/api/conversations")).json()["items"] == []
+        told = await whole(work.server, message="!say One.", sessionId="nobody-knew")
+        assert session_of(told) == "nobody-knew"
+        await whole(work.server, message="!say Two.", sessionId="nobody-knew")
+        said = [
+            block["content"] for message in await history(work.server, "nobody-knew") for block in message["blocks"]
+        ]
+    assert said == ["!say One.", "One.", "!say Two.", "Two."]
+
+
+async def test_two_queries_that_begin_one_session_at_once_are_both_answered(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        scout = (await work.server.http.post("/api/agents/create", json={"name": "Scout"})).json()["agent"]["id"]
+        both = await asyncio.gather(
+            whole(work.server, message="!say One.", sessionId="shared"),
+            whole(work.server, message="!say Two.", sessionId="shared", agentId=scout),
+        )
+    assert {session_of(told) for told in both} == {"shared"}
+    assert [text_of(told) for told in both] == ["One.", "Two."]
+
+
+async def test_tracking_id_is_known_from_the_header_of_the_answer(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        body = {"message": "!gate never\n!say Hello.", "agentId": "default"}
+        async with work.server.http.stream("POST", "/api/chat", json=body) as answer:
+            query = {"queryTrackingId": answer.headers["x-query-tracking-id"]}
+            assert (await work.server.http.post("/api/chat/cancel", json=query)).status_code == 200
+            told = [one async for one in frames(answer)]
+    assert names(told)[-2:] == ["cancelled", "done"]
+    assert told[0][1]["queryTrackingId"] == query["queryTrackingId"]
 
 
 async def test_camel_case_body_without_a_project_gets_the_stream_too(tmp_path: Path) -> None:
@@ -229,22 +271,44 @@ async def test_always_allow_counts_for_the_next_call_and_for_other_turns_and_is_
         assert (agent["description"], agent["allowedTools"]) == ("Mine", ["write"])
 
 
-async def test_always_allow_is_the_answer_to_every_call_of_that_tool_that_waits(tmp_path: Path) -> None:
+async def test_always_allow_is_the_answer_to_every_call_of_that_tool_that_waits_in_the_session(tmp_path: Path) -> None:
     both = f'{EDIT}\n!tool write {{"path": "b.txt", "content": "two"}}'
     async with (
         engine(tmp_path) as work,
         asked(work.server, message='!tool write {"path": "c.txt", "content": "three"}') as other,
         asked(work.server, message=both) as said,
     ):
-        await until(other, "permission_request")
+        elsewhere = (await until(other, "permission_request"))[-1][1]["id"]
         permission = (await until(said, "permission_request"))[-1][1]["id"]
         await until(said, "permission_request")
         body = {"permissionId": permission, "response": "always_allow"}
-        assert (await work.server.http.post("/api/chat/permission-response", json=body)).status_code == 200
+        answer = await work.server.http.post("/api/chat/permission-response", json=body)
+        assert (answer.status_code, answer.json()) == (200, {"success": True})
         async with asyncio.timeout(WAIT_S):
-            rest = [one async for one in said] + [one async for one in other]
-    results = [part for _, data, _ in rest if data.get("type") == "user" for part in data["content"]]
-    assert [result["is_error"] for result in results] == [False, False, False]
+            rest = [one async for one in said]
+        results = [part for _, data, _ in rest if data.get("type") == "user" for part in data["content"]]
+        assert [result["is_error"] for result in results] == [False, False]
+        # Another session's question is for whoever sees it.
+        waiting = (await work.server.http.get("/api/requests")).json()["items"]
+        assert [item["request"]["id"] for item in waiting] == [elsewhere]
+
+
+async def test_always_allow_of_a_lesser_token_counts_for_the_session_and_says_so(tmp_path: Path) -> None:
+    two = f'{EDIT}\n---\n!tool write {{"path": "b.txt", "content": "two"}}'
+    (tmp_path / "data").mkdir()
+    with_tokens(tmp_path / "data")
+    async with engine(tmp_path) as work, http_client(work.server.url, {"Authorization": "Bearer human-token"}) as human:
+        async with asked(work.server, message=two) as said:
+            permission = (await until(said, "permission_request"))[-1][1]["id"]
+            body = {"permissionId": permission, "response": "always_allow"}
+            answer = await human.post("/api/chat/permission-response", json=body)
+            assert (answer.status_code, answer.json()["success"], answer.json()["scope"]) == (200, True, "session")
+            rest = [one async for one in said]
+        assert "permission_request" not in names(rest)
+        agent = (await work.server.http.get("/api/agents/get", params={"id": "default"})).json()["agent"]
+        assert agent["allowedTools"] == []
+        async with asked(work.server, message=EDIT) as again:
+            assert (await until(again, "permission_request"))[-1][1]["toolName"] == "write"
 
 
 async def test_permission_that_nobody_answers_is_denied_after_five_minutes(tmp_path: Path) -> None:
@@ -260,6 +324,19 @@ async def test_permission_that_nobody_answers_is_denied_after_five_minutes(tmp_p
         assert (await work.server.http.post("/api/chat/permission-response", json=late)).status_code == 404
     (result,) = [data for _, data, _ in rest if data.get("type") == "user"]
     assert result["message"]["content"][0]["is_error"] is True
+
+
+async def test_permission_of_a_turn_begun_elsewhere_waits_until_it_is_answered(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with engine(tmp_path, clock=clock) as work:
+        session = await work.begin(EDIT)
+        (request,) = await work.opened(session)
+        assert request["expires_at"] is None
+        await clock.advance(30 * 86_400)
+        late = {"permissionId": request["id"], "response": "allow"}
+        assert (await work.server.http.post("/api/chat/permission-response", json=late)).status_code == 200
+        await work.events(session)
+    assert (work.project / "a.txt").exists()
 
 
 # -- agents

@@ -42,15 +42,49 @@ async def test_title_comes_from_the_first_message_once_and_a_persons_own_stays(t
     assert row["createdAt"].endswith("Z")
 
 
-async def test_save_makes_a_session_once_and_returns_a_known_one_unchanged(tmp_path: Path) -> None:
+async def test_save_makes_a_session_with_its_time_and_gives_a_known_one_its_title_and_agent(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
-        body = {"id": "my-own-id", "title": "Mine", "messageCount": 99}
-        first = (await work.server.http.post("/api/chat/sessions/save", json=body)).json()
-        again = (await work.server.http.post("/api/chat/sessions/save", json={**body, "title": "Other"})).json()
+        http = work.server.http
+        scout = (await http.post("/api/agents/create", json={"name": "Scout"})).json()["agent"]["id"]
+        body = {"id": "my-own-id", "title": "Mine", "createdAt": "2026-03-01T12:00:00Z", "messageCount": 99}
+        first = (await http.post("/api/chat/sessions/save", json=body)).json()
         assert (first["id"], first["title"], first["messageCount"]) == ("my-own-id", "Mine", 0)
-        assert again == first
+        assert first["createdAt"].startswith("2026-03-01T12:00:00")
+        changed = {"id": "my-own-id", "title": "Other", "agentId": scout, "createdAt": "2020-01-01T00:00:00Z"}
+        again = (await http.post("/api/chat/sessions/save", json=changed)).json()
+        assert (again["title"], again["agentId"], again["createdAt"]) == ("Other", scout, first["createdAt"])
         told = await whole(work.server, message="!say Hello.", sessionId="my-own-id")
-        assert session_of(told) == "my-own-id"
+        assert (session_of(told), told[0][1]["agentId"]) == ("my-own-id", scout)
+        # Saved without them, what is known stays; a title that was saved is a person's own.
+        kept = (await http.post("/api/chat/sessions/save", json={"id": "my-own-id", "title": ""})).json()
+        assert (kept["title"], kept["agentId"], kept["messageCount"]) == ("Other", scout, 2)
+        assert kept["session"] == (await sessions(work))[0]
+
+
+async def test_session_saved_after_its_first_answer_takes_the_title_that_is_saved(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = session_of(await whole(work.server, message="Which tide comes first?"))
+        body = {"id": session, "title": "Tides", "createdAt": "2026-03-01T12:00:00Z", "messageCount": 2}
+        saved = await work.server.http.post("/api/chat/sessions/save", json=body)
+        assert (saved.status_code, saved.json()["title"]) == (200, "Tides")
+        await whole(work.server, message="And then?", sessionId=session)
+        assert [one["title"] for one in await sessions(work)] == ["Tides"]
+
+
+async def test_update_and_delete_take_the_id_under_both_names_and_a_count(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        http = work.server.http
+        session = session_of(await whole(work.server, message="One"))
+        renamed = await http.put(
+            "/api/chat/sessions/update", json={"sessionId": session, "title": "A", "messageCount": 7}
+        )
+        assert (renamed.status_code, renamed.json()["title"], renamed.json()["messageCount"]) == (200, "A", 2)
+        assert (await http.put("/api/chat/sessions/update", json={"title": "B"})).status_code == 400
+        assert (
+            await http.put("/api/chat/sessions/update", json={"id": "nobody-knows", "title": "B"})
+        ).status_code == 404
+        assert (await http.post("/api/chat/sessions/delete", json={"sessionId": session})).json() == {"success": True}
+        assert await sessions(work) == []
 
 
 async def test_newest_session_is_first_and_a_deleted_one_is_gone(tmp_path: Path) -> None:
@@ -61,7 +95,12 @@ async def test_newest_session_is_first_and_a_deleted_one_is_gone(tmp_path: Path)
         deleted = await work.server.http.post("/api/chat/sessions/delete", json={"id": newer})
         assert (deleted.status_code, deleted.json()) == (200, {"success": True})
         assert [one["id"] for one in await sessions(work)] == [older]
-        assert (await work.server.http.get(f"/api/chat/sessions/history/{newer}")).status_code in (404, 410)
+        gone = await work.server.http.get(f"/api/chat/sessions/history/{newer}")
+        assert (gone.status_code, gone.json()["messages"]) == (200, [])
+        assert "deleted" in gone.json()["warning"]
+        # What was deleted does not come back under its id.
+        answer = await work.server.http.post("/api/chat", json={"message": "Again", "sessionId": newer})
+        assert answer.status_code == 410
         unknown = await work.server.http.post("/api/chat/sessions/delete", json={"id": "nobody-knows"})
         assert unknown.status_code == 404
 
@@ -69,10 +108,28 @@ async def test_newest_session_is_first_and_a_deleted_one_is_gone(tmp_path: Path)
 async def test_history_of_a_session_in_which_nothing_was_said_is_empty_with_a_warning(tmp_path: Path) -> None:
     async with engine(tmp_path) as work:
         await work.server.http.post("/api/chat/sessions/save", json={"id": "empty"})
-        answer = await work.server.http.get("/api/chat/sessions/history/empty")
-        assert (answer.status_code, answer.json()["messages"]) == (200, [])
-        assert answer.json()["warning"]
-        assert (await work.server.http.get("/api/chat/sessions/history/nobody-knows")).status_code == 404
+        for session in ("empty", "nobody-knows"):
+            answer = await work.server.http.get(f"/api/chat/sessions/history/{session}")
+            assert (answer.status_code, answer.json()["messages"]) == (200, []), session
+            assert answer.json()["warning"]
+
+
+async def test_message_that_was_removed_or_cleared_elsewhere_is_gone_from_the_history(tmp_path: Path) -> None:
+    async with engine(tmp_path) as work:
+        session = session_of(await whole(work.server, message="!say One."))
+        await whole(work.server, message="!say Two.", sessionId=session)
+        first = (await history(work.server, session))[0]["id"]
+        await work.server.command(session, type="remove_message", message=first)
+        said = [block["content"] for message in await history(work.server, session) for block in message["blocks"]]
+        assert said == ["One.", "!say Two.", "Two."]
+        await work.server.command(session, type="truncate_messages", from_index=0)
+        answer = await work.server.http.get(f"/api/chat/sessions/history/{session}")
+        assert answer.json()["messages"] == []
+        # Nor is it told to who comes back to the last answer.
+        async with rejoined(work.server, session, 0, partial=True) as again:
+            told = [one async for one in again]
+        assert "Two." not in str(told)
+        assert [name for name, _, _ in told][-1] == "done"
 
 
 async def test_thinking_keeps_its_place_and_a_result_joins_its_call(tmp_path: Path) -> None:

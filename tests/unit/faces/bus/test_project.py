@@ -18,6 +18,8 @@ from palaver.schema.events import (
     LogCompacted,
     MessageAdded,
     MissionTriggered,
+    QueueAdded,
+    QueueRemoved,
     TextDelta,
     TextFinished,
     ThinkingFinished,
@@ -76,7 +78,7 @@ def test_frames_have_the_shape_of_the_contract(name: str) -> None:
             last = frame.seq
             body = dict(line.split(": ", 1) for line in frame.body.decode().rstrip("\n").split("\n"))
             message = msgspec.json.decode(body["data"], type=BusMessage)
-            assert (message.kind, str(message.seq)) == (body["event"], body["id"])
+            assert (sorted(body), str(message.seq)) == (["data", "id"], body["id"])
             assert (message.rev, message.project_root) == (message.seq, "/p")
             assert message.session_id == (event.target if isinstance(event, MissionTriggered) else "c")
             assert None not in msgspec.json.decode(body["data"]).values()
@@ -86,7 +88,7 @@ def test_frames_have_the_shape_of_the_contract(name: str) -> None:
 def test_status_is_closed_before_the_next_one_opens(name: str) -> None:
     is_open: str | None = None
     for one in flat(name):
-        if one.kind != "activity" or (one.data or {}).get("status") in ("idle", "idle_prompt_triggered"):
+        if one.kind != "activity" or (one.data or {}).get("status") == "idle_prompt_triggered":
             continue
         if one.phase == "doing":
             assert is_open in (None, one.id)
@@ -102,10 +104,13 @@ def test_turn_is_told_in_the_order_of_the_contract() -> None:
     end = next(place for place, one in enumerate(frames) if one.phase == "outcome")
     assert words(frames[begin : end + 1]) == [
         "message",
-        "run/sync",
         "activity/doing model_loading",
-        "activity/done model_loading",
+        "run/sync",
+        # Its detail changes, and it stays the same status.
+        "activity/doing model_loading",
+        "activity/doing model_loading",
         "token",
+        "activity/done model_loading",
         "activity/doing thinking",
         "token",
         "activity/done thinking",
@@ -118,6 +123,7 @@ def test_turn_is_told_in_the_order_of_the_contract() -> None:
         "token/done",
         "run/context_usage",
         "activity/done working",
+        "activity/doing idle",
         "activity/done idle",
         "run/outcome",
     ]
@@ -164,9 +170,10 @@ def test_subagents_are_told_with_their_sessions() -> None:
     frames = [one for one in flat("delegating") if one.phase in ("subagent_spawned", "subagent_result")]
     assert (frames[0].phase, frames[0].data) == (
         "subagent_spawned",
-        {"subagent_id": "c-1", "agent_id": "digger", "run_id": "r-1", "task": "Dig"},
+        {"parent_id": "default", "subagent_id": "c-1", "agent_id": "digger", "run_id": "r-1", "task": "Dig"},
     )
-    assert {"subagent_id": "c-2", "run_id": "r-2", "outcome": "error"} in [one.data for one in frames]
+    failed = {"parent_id": "default", "subagent_id": "c-2", "run_id": "r-2", "outcome": "error"}
+    assert failed in [one.data for one in frames]
 
 
 def test_queue_replaces_itself() -> None:
@@ -181,7 +188,11 @@ def test_queue_replaces_itself() -> None:
 def test_fallback_names_both_models_and_why() -> None:
     found = [one.data for name in NAMES for one in flat(name) if one.kind == "model_fallback"]
     assert found
-    assert all(data is not None and sorted(data) == ["actual_model", "preferred_model", "reason"] for data in found)
+    names = ["actual", "actual_model", "preferred", "preferred_model", "reason"]
+    for data in found:
+        assert data is not None
+        assert sorted(data) == names
+        assert (data["preferred"], data["actual"]) == (data["preferred_model"], data["actual_model"])
 
 
 # -- what no golden log holds
@@ -269,6 +280,39 @@ def test_message_of_another_agent_and_of_nobody_are_told_from_a_persons() -> Non
     assert next_told(state, answered)[0].data == {"from": "default", "to": "user", "role": "agent"}
     hidden = MessageAdded(message="m", role="event", content=as_content("…"), hidden=True)
     assert words(next_told(state, hidden)) == ["run/sync"]
+
+
+def test_idle_prompt_is_closed_when_its_turn_begins_or_it_is_taken_back() -> None:
+    fired = MissionTriggered(mission="m", agent="default", count=1, target="c", prompt="Go on.")
+    (opened,) = project(fired, State(), State())
+    assert (opened.phase, opened.text, opened.session) == ("doing", "Go on.", "c")
+    begun_by = TurnStarted(turn="t", agent="default", backend="b", trigger=Trigger(kind="idle"))
+    assert words(next_told(begun(), begun_by))[:2] == [
+        "activity/done idle_prompt_triggered",
+        "activity/doing model_loading",
+    ]
+    assert next_told(begun(), begun_by)[0].id == opened.id
+    waits = begun(STARTED, QueueAdded(item="q", content=as_content("Go on."), trigger="idle"))
+    removed = next_told(waits, QueueRemoved(item="q", reason="cancelled"))
+    assert [one.id for one in removed if one.kind == "activity"] == [opened.id]
+    # Any other turn, and any other message, closes nothing.
+    assert "idle_prompt_triggered" not in str(next_told(begun(), STARTED))
+    other = begun(STARTED, QueueAdded(item="q", content=as_content("Hi")))
+    assert "idle_prompt_triggered" not in str(next_told(other, QueueRemoved(item="q", reason="cancelled")))
+
+
+def test_message_of_a_mission_says_so() -> None:
+    woken = MessageAdded(message="m", content=as_content("Go on."), origin=Origin(face="mission"))
+    assert next_told(begun(), woken)[0].data == {"from": "mission", "to": "default", "role": "user"}
+
+
+@golden
+def test_frames_that_carry_the_content_of_a_message_name_it(name: str) -> None:
+    """So that they go with it when it is removed."""
+    for event, _, frames in told(name):
+        for one in frames:
+            if one.kind in ("message", "token", "text_segment", "tool_progress") and one.phase is None:
+                assert one.messages, event
 
 
 def test_event_of_a_later_release_is_told_as_a_change() -> None:

@@ -14,12 +14,20 @@ from palaver.faces.bus import pump
 from palaver.faces.bus.frames import number_of, position_of
 from palaver.faces.bus.project import project
 from palaver.faces.bus.pump import Bus, Choice
-from palaver.faces.bus.views import view_at
+from palaver.faces.bus.views import TAIL, view_at
 from palaver.faces.event_stream import BEHIND_COMMENT
 from palaver.feed.feed import Feed
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
-from palaver.schema.events import ConversationCreated, ConversationUpdated, Event, decode_event
+from palaver.schema.content import as_content
+from palaver.schema.events import (
+    ConversationCreated,
+    ConversationUpdated,
+    Event,
+    MessageAdded,
+    MessageTruncated,
+    decode_event,
+)
 from palaver.schema.view import State
 from tests.unit.faces.bus.told import GOLDEN
 
@@ -43,9 +51,12 @@ class Store:
 
     async def happen(self, conversation: str, title: str) -> None:
         """One event, in its own commit."""
+        made = ConversationUpdated(title=title) if conversation in self.heads else ConversationCreated(title=title)
+        await self.tell(conversation, msgspec.structs.replace(made, id=f"{conversation}-{title}"))
+
+    async def tell(self, conversation: str, made: Event) -> None:
         seq = self.heads.get(conversation, 0)
-        made = ConversationCreated(title=title) if not seq else ConversationUpdated(title=title)
-        event = msgspec.structs.replace(made, seq=seq + 1, id=f"{conversation}-{title}", conversation=conversation)
+        event = msgspec.structs.replace(made, seq=seq + 1, conversation=conversation, id=made.id or f"e-{seq + 1}")
         line = msgspec.json.encode(event)
         await self.log.append(Append(conversation, seq, [line]))
         self.heads[conversation] = seq + 1
@@ -146,6 +157,27 @@ async def test_choice_of_a_session_only_selects() -> None:
     assert len(await heard(everything, 6)) == 6
     await everything.aclose()
     await mine.aclose()
+
+
+async def test_words_of_a_long_conversation_that_was_cut_are_gone_and_its_readers_begin_anew() -> None:
+    """Which of the earlier messages a cut takes is not at hand where only the last ones are."""
+    store = Store()
+    items = await joined(store)
+    await store.happen("a", "1")
+    for number in range(3 * TAIL):
+        await store.tell("a", MessageAdded(message=f"m-{number}", content=as_content(f"word {number}")))
+    assert len(await heard(items, 3 * TAIL + 1)) == 3 * TAIL + 1
+    await store.tell("a", MessageTruncated(index=5))
+    # Whoever has heard everything goes on.
+    assert len(await heard(items, 1)) == 1
+    again = await joined(store, after=number_of(10) - 1)
+    told = await anext(again)
+    assert b'"phase":"resync"' in told
+    assert b"word" not in told
+    await store.happen("b", "1")
+    assert await heard(again, 1) == await heard(items, 1) == ["b-1"]
+    await items.aclose()
+    await again.aclose()
 
 
 async def test_event_that_cannot_be_told_does_not_silence_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:

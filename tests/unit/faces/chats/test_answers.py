@@ -9,13 +9,14 @@ from palaver.core.evolve import evolve
 from palaver.core.settle import fail, settle
 from palaver.faces.chats.project import ChatsProjector
 from palaver.faces.chats.snapshot import snapshot_frame
-from palaver.schema.base import Usage
+from palaver.schema.base import Strength, Usage
 from palaver.schema.content import as_content
 from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
     CitationAdded,
+    ContextCompressed,
     ConversationCreated,
     ConversationUpdated,
     KnownEvent,
@@ -142,22 +143,22 @@ def test_results_that_come_out_of_order_stand_in_the_order_of_their_calls() -> N
 
 
 @pytest.mark.parametrize("end", ["stopped", "failed"])
-def test_answer_that_breaks_off_after_a_call_ran_goes_as_a_whole_or_stays_as_a_whole(end: str) -> None:
+def test_answer_that_breaks_off_after_a_call_ran_stays_as_a_whole(end: str) -> None:
     chat = Followed()
     chat.hears(TextFinished(turn="t", message="a", block=0, text="I look."), *called("c1", 1))
-    chat.hears(TextDelta(turn="t", message="a", block=2, text="And I se"))
+    chat.hears(*called("c2", 2)[:-1], TextDelta(turn="t", message="a", block=3, text="And I se"))
     assert len(chat.client.messages) == 3
     events = settle(chat.state, "user", now=1) if end == "stopped" else fail(chat.state, FAILURE, now=1)
     told = chat.hears(*events)
-    assert told[-1]["type"] == "runtime_updated"
-    if end == "stopped":
-        assert [message["role"] for message in chat.client.messages] == ["user"]
-        assert told[-1]["state"] == "idle"
-    else:
-        assert [message["role"] for message in chat.client.messages] == ["user", "assistant", "tool"]
-        assert chat.client.messages[1]["finish_reason"] == "error"
-        assert chat.client.messages[1]["content"] == "I look.\n\nAnd I se"
-        assert (told[-1]["state"], told[-1]["error"]) == ("error", "The service is away.")
+    reason = "abort" if end == "stopped" else "error"
+    # What was seen stays where it was; the call that was cut has its result behind the answer.
+    assert [frame["type"] for frame in told] == ["stream_finished", "message_added", "message_added", "runtime_updated"]
+    assert told[0]["finish_reason"] == told[1]["message"]["finish_reason"] == reason
+    assert [message["role"] for message in chat.client.messages] == ["user", "assistant", "tool", "tool"]
+    assert [result["tool_failed"] for result in chat.client.messages[2:]] == [False, True]
+    assert chat.client.messages[1]["content"] == "I look.\n\nAnd I se"
+    error = "The service is away." if end == "failed" else None
+    assert (told[-1]["state"], told[-1]["error"]) == ("idle" if end == "stopped" else "error", error)
 
 
 def test_attempt_that_another_takes_the_place_of_is_removed() -> None:
@@ -174,8 +175,22 @@ def test_making_a_history_fit_is_shown_while_it_lasts() -> None:
     (during,) = chat.hears(TurnStatus(turn="t", status="working", detail="compressing"))
     (after,) = chat.hears(TurnStatus(turn="t", status="thinking"))
     assert (during["is_compressing"], after["is_compressing"]) == (True, False)
+    assert (during["compression_strength"], after["compression_strength"]) == ("absent", "absent")
     assert during.keys() >= {"compression_phase", "compression_reason"}
     assert "compression_phase" not in after
+
+
+def test_strength_of_a_compression_is_how_far_it_had_to_go() -> None:
+    chat = Followed()
+    strengths: tuple[Strength, ...] = ("low", "high", "medium")
+    for strength in strengths:
+        chat.hears(
+            ContextCompressed(turn="t", stage="shorten", strength=strength, before_tokens=9, after_tokens=5, horizon=1)
+        )
+    told = [frame["compression_strength"] for frame in chat.heard if frame["type"] == "runtime_updated"]
+    # The history stays compressed as strongly as it once had to be.
+    assert told[-2:] == ["low", "high"]
+    assert chat.client.runtime["compression_strength"] == "high"
 
 
 def test_usage_and_the_reason_are_told_with_the_end() -> None:
@@ -223,7 +238,7 @@ def test_what_else_happens_parts_the_operations_before_it_from_those_after() -> 
     )
     kinds = [frame["type"] for frame in told]
     assert kinds[:4] == ["stream_delta", "thread_updated", "stream_delta", "stream_finished"]
-    assert [int(frame["seq"]) for frame in told] == [int(told[0]["seq"]) + place for place in range(len(told))]
+    assert [frame["seq"] for frame in told] == [told[0]["seq"] + place for place in range(len(told))]
 
 
 def test_blocks_of_the_providers_own_are_added_one_by_one() -> None:

@@ -1,0 +1,137 @@
+"""The list of a project's conversations as `<project>/chat-sessions.jsonl`, kept current for programs that read it.
+
+A task of the server, made by `app.py` where the setting `sessions_file` asks for it: it follows the conversation list and
+brings the file of a project up to date a moment after one of its conversations changed. Lines that are not ours are kept.
+
+Must never: write into a folder that no conversation is about, follow a link in the file's place, or leave half a file.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from palaver.clock import Clock
+from palaver.conversation.imports import imported_id
+from palaver.conversation.trajectories import ForeignFile, is_a_place
+from palaver.errors import LogError
+from palaver.feed.feed import Feed
+from palaver.history.sessions import CHATS_NAME, merged_for_chats
+from palaver.journal import Journal
+from palaver.log.base import EventLog
+from palaver.schema.view import Listing
+from palaver.tools.whole import replace_file
+
+logger = Journal(__name__)
+
+PAUSE_S = 0.5
+"""Between two looks at the list: a file that is half a second old is new to whoever reads it."""
+LOOK_AGAIN_S = 15.0
+"""Also without a wake-up: another node's commits come without one."""
+ROWS_A_LOOK = 500
+LOOK_BACK_EVENTS = 2_000
+"""At start: what was deleted just before a crash may still be in a file."""
+FILE_BYTES = 64 << 20
+"""A file of more is not ours."""
+END_S = 5.0
+"""For what is left to write when the server ends."""
+
+
+class SessionsFiles:
+    def __init__(self, log: EventLog, feed: Feed, clock: Clock, never_in: Sequence[Path]) -> None:
+        """`never_in`: folders that are no projects, such as a person's home; nothing is written into them or above them."""
+        self._log = log
+        self._feed = feed
+        self._clock = clock
+        self._never_in = [folder.resolve() for folder in never_in]
+        self._pos = 0
+        self._changed: dict[str, set[str]] = {}
+        """The projects whose file is to be looked at, and the conversations that were deleted in each."""
+        self._complained: set[str] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Entered before the conversations run and left after they rest, so that their last changes are written too."""
+        self._pos = max(0, await self._log.position() - LOOK_BACK_EVENTS)
+        self._changed = {folder.project: set() for folder in await self._log.folders()}
+        watching = asyncio.create_task(self._watch(), name="write the lists of sessions")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+            with suppress(TimeoutError, LogError):
+                async with asyncio.timeout(END_S):
+                    await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Bring every file up to date whose project changed."""
+        while rows := await self._log.changed(self._pos, ROWS_A_LOOK):
+            for row in rows:
+                if row.project is not None:
+                    deleted = self._changed.setdefault(row.project, set())
+                    deleted |= {row.id} if row.deleted else set()
+            self._pos = rows[-1].pos
+        for project in list(self._changed):
+            await self._write(project, self._changed[project])
+            del self._changed[project]
+
+    async def _watch(self) -> None:
+        while True:
+            # Listening before looking: what is committed in between wakes us again.
+            woken = asyncio.ensure_future(self._feed.anything())
+            try:
+                await self.catch_up()
+                await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
+            except LogError as failure:
+                logger.warning("could not read what changed, lists of sessions wait", reason=failure.message)
+            finally:
+                woken.cancel()
+            await self._clock.sleep(PAUSE_S)
+
+    async def _write(self, project: str, deleted: set[str]) -> None:
+        rows: list[Listing] = []
+        cursor: str | None = None
+        while True:
+            page = await self._log.list(limit=ROWS_A_LOOK, cursor=cursor, project=project, archived=None)
+            rows += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        try:
+            await asyncio.to_thread(write_list, Path(project), rows, deleted, self._never_in)
+        except (OSError, ForeignFile) as failure:
+            if (key := f"{project} {type(failure).__name__}") not in self._complained:
+                self._complained.add(key)
+                logger.warning("no list of sessions in this project", project=project, reason=str(failure))
+
+
+# -- the file; all of this runs beside the loop
+
+
+def write_list(project: Path, rows: Sequence[Listing], deleted: set[str], never_in: Sequence[Path]) -> bool:
+    """False: there was nothing to write. Raises OSError, or ForeignFile when something else lies in its place."""
+    if not is_a_place(project, never_in):
+        return False
+    path = project / CHATS_NAME
+    known, mode = _read(path)
+    body = merged_for_chats(known or b"", rows, deleted, lambda session: imported_id("claude", session))
+    if body == (known or b""):
+        return False
+    replace_file(path, body, mode)
+    return True
+
+
+def _read(path: Path) -> tuple[bytes | None, int]:
+    """What it says now, if it is there, and who may read it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None, 0o600
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES:
+            raise ForeignFile(f"{path.name} is no list of sessions; it is left as it is.")
+        return file.read(FILE_BYTES), stat.S_IMODE(found.st_mode)
