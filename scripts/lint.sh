@@ -17,7 +17,7 @@ check() {
 }
 
 python_sources="src scripts hatch_build.py"
-for folder in tests bench; do
+for folder in tests bench examples; do
   if [ -d "$folder" ]; then python_sources="$python_sources $folder"; fi
 done
 
