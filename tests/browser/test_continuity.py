@@ -131,7 +131,8 @@ async def test_every_part_of_a_busy_conversation_is_reached_by_keys_alone(
     await ada.begin("!think Hm.\n!say An answer with `code`.\n\n```py\nx = 1\n```\n!shell touch by-keys.txt")
     await ada.asked()
     await ada.send("Later, please")
-    await expect(ada.queue).to_contain_text("Later, please")
+    # While it is on its way it is shown, and cannot be edited yet.
+    await expect(ada.queue.get_by_role("button", name="Edit queued message")).to_be_visible()
     names = await walked(ada)
     await ada.box.focus()
     names += await walked(ada, "Shift+Tab")

@@ -116,9 +116,9 @@ async def test_changed_files_are_summed_up_and_open_to_their_lines(guest: Visito
     await guest.approval.get_by_role("button", name="Allow all 3").click()
     await guest.rests()
     changed = guest.row("Changed 2 files")
-    await changed.get_by_role("button", name="Changed 2 files").press("Enter")
     await changed.get_by_role("button", name="src/horn.py new +6").press("Enter")
     await expect(changed.get_by_role("group", name="Changes to src/horn.py")).to_contain_text("QUIET_UNTIL_H = 6")
+    await guest.unfold()
     await guest.row(re.compile("^Tool: Edited LOG.md")).get_by_role("button").first.press("Enter")
     await expect(guest.row(re.compile("^Tool: Edited LOG.md"))).to_contain_text("Horn: 3 s in 30.")
 

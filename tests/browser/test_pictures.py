@@ -124,6 +124,7 @@ async def test_pictures_of_a_conversation(visitors: Visitors, palaver: Palaver, 
     await ada.press("Alt+1")
     await expect(ada.log).to_contain_text("no other table changes")
     await ada.rests()
+    await ada.unfold()
     await ada.row(re.compile("^Tool: Ran python3")).get_by_role("button").first.press("Enter")
     await expect(ada.log).to_contain_text("OK")
     await ada.log.hover()

@@ -18,7 +18,7 @@ from tests.tui.opened import Opened, opened
 
 WRITE = "!write {0}.txt tide\n---\n!say {0} is written."
 TIME = re.compile(r"\b\d\d:\d\d\b")
-SIGNS = re.compile(r"[✓✗●○◆◇◈⊘·]")
+SIGNS = re.compile(r"[✓✗●○◆◇◈⊘▸▾·±│]")
 START = "Start of the conversation"
 
 
@@ -95,6 +95,7 @@ def footer(page: Visitor, name: str) -> Locator:
 
 async def open_row(page: Visitor, name: str) -> None:
     """By key: a line may move."""
+    await page.unfold()
     await page.row(re.compile(re.escape(name))).locator(".tool-line").first.press("Enter")
 
 
@@ -145,7 +146,8 @@ async def test_approval_given_in_a_browser_is_over_in_the_other_and_in_the_termi
         await expect(footer(three.phone, "Second.txt")).to_contain_text("Allowed once · by you")
         await open_row(three.ada, "Second.txt")
         await expect(footer(three.ada, "Second.txt")).to_contain_text("Allowed once · answered elsewhere")
-        await three.terminal.press("f6", "k", "k", "o")
+        # The change report, the text, the work of the turn; within it the call.
+        await three.terminal.press("f6", "k", "k", "k", "o", "j", "o")
         await three.terminal.until_shown("│ Allowed once · answered elsewhere")
 
 

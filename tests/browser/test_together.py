@@ -152,6 +152,33 @@ async def test_what_a_subagent_of_a_subagent_asks_marks_the_block_between_also_a
     assert not (palaver.project / "deep.txt").exists()
 
 
+async def test_subagents_of_subagents_stand_in_a_tree_with_their_states(
+    ada: Visitor, provider: ScriptedProvider
+) -> None:
+    lowest = task("!gate lowest\n!say The pearl.", "builder")
+    below = task(f"{lowest}\n---\n!say Found.", "reviewer")
+    await begin(ada, "Reef", task(f"{below}\n---\n!say Done.", "coordinator"))
+    await provider.gates.reached("lowest")
+    block = subagent(ada, "Coordinator")
+    children = block.get_by_role("list", name="Subagents of Coordinator")
+    grandchildren = children.get_by_role("list", name="Subagents of Reviewer")
+    for _ in ("as it happened", "after a reload"):
+        await expect(children.get_by_role("link", name="Reviewer")).to_be_visible()
+        await expect(grandchildren.get_by_role("listitem")).to_contain_text(re.compile("Builder.*working"))
+        await ada.page.reload()
+    await expect(grandchildren).to_be_visible()
+    for scheme in SCHEMES:
+        await picture(ada.page, f"turns/tree-{scheme}", scheme)
+        assert await axe_findings(ada.page, scheme) == []
+    provider.gates.open("lowest")
+    await ada.rests()
+    for _ in ("as it happened", "after a reload"):
+        await expect(grandchildren.get_by_role("listitem")).to_contain_text(re.compile("Builder.*done"))
+        await ada.page.reload()
+    await grandchildren.get_by_role("link", name="Builder").click()
+    await expect(ada.log).to_contain_text("The pearl.")
+
+
 async def test_subagent_opens_as_a_conversation_of_its_own_with_the_way_back(ada: Visitor) -> None:
     root = await begin(ada, "Lighthouse", task(f"!say Above.\n{task('!say The lamp is lit.', 'builder')}", "builder"))
     await ada.rests()
@@ -253,6 +280,48 @@ async def test_inbox_holds_what_waits_anywhere_and_is_answered_by_keys(
     assert [path.read_text() if path.exists() else None for path in texts] == ["red", "blue", None]
 
 
+async def test_inbox_says_what_became_of_the_latest_requests(
+    ada: Visitor, palaver: Palaver, visitors: Visitors
+) -> None:
+    conversation = await begin(ada, "Anchor", "!write anchor.txt iron", agent="careful")
+    other = await visitors.owner(palaver.url, palaver.token)
+    await other.open(conversation)
+    await other.asked()
+    await other.press("Alt+3")
+    await ada.rests()
+    await ada.go("/waiting")
+    recent = ada.page.get_by_role("region", name="Recent")
+    entry = recent.get_by_role("listitem").filter(has_text="anchor.txt")
+    await expect(entry).to_contain_text("Denied · answered elsewhere")
+    await expect(entry.get_by_role("link", name="Anchor")).to_be_visible()
+    for scheme in SCHEMES:
+        await picture(ada.page, f"turns/recent-{scheme}", scheme)
+        assert await axe_findings(ada.page, scheme) == []
+    await ada.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    await fits(ada.page)
+    await picture(ada.page, "turns/recent-phone")
+
+
+async def test_turn_that_fails_out_of_view_is_told_on_the_page(ada: Visitor, provider: ScriptedProvider) -> None:
+    first = await begin(ada, "Wreck", "!gate wreck")
+    await provider.gates.reached("wreck")
+    await ada.send("!status 403")
+    await expect(ada.queue).to_contain_text("!status 403")
+    # What tells of it comes when the page has nothing else to do.
+    await ada.page.wait_for_function(
+        "() => performance.getEntriesByType('resource').some(one => one.name.includes('/Notifier'))"
+    )
+    await ada.command("waiting for")
+    await expect(ada.page.get_by_role("heading", name="Waiting for you", level=1)).to_be_visible()
+    provider.gates.open("wreck")
+    told = ada.page.get_by_role("status").filter(has_text="A turn failed in Wreck")
+    await expect(told).to_be_visible()
+    await told.get_by_role("link", name="Wreck").click()
+    await expect(ada.page).to_have_url(re.compile(f"/c/{first}"))
+    await expect(told).to_have_count(0)
+    await expect(ada.log.get_by_role("heading", name="The provider refused the request")).to_be_visible()
+
+
 WATCHED = """
 window.notices = [];
 window.Notification = class {
@@ -332,7 +401,7 @@ async def test_answer_of_a_busy_agent_comes_back_as_its_own_and_is_joined_with_t
     await expect(ada.queue.get_by_role("button", name="Edit queued message")).to_have_count(0)
     await waiting.go_back()
     provider.gates.open("ebb")
-    answer = ada.log.locator(".callback")
+    answer = ada.log.locator(".agent-callback")
     await expect(answer).to_contain_text("Answer of Reviewer")
     await expect(answer).to_contain_text("At six.")
     await ada.rests()

@@ -30,6 +30,7 @@ async def test_edit_waits_with_its_diff_and_happens_once_allowed(ada: Visitor, p
     await expect(ada.log.get_by_text("Results:")).to_be_visible()
     assert roses.read_text() == "red\nyellow\n"
     await ada.rests()
+    await ada.unfold()
     await ada.row(re.compile("^Tool: Edited roses.txt")).get_by_role("button").first.press("Enter")
     await expect(ada.log).to_contain_text("Allowed once · by you")
 
@@ -54,6 +55,7 @@ async def test_command_is_answered_in_one_window_and_seen_answered_in_the_other(
         await expect(visitor.log.get_by_text("Results:")).to_be_visible()
         await visitor.rests()
         for _ in ("as it happened", "after a reload"):
+            await visitor.unfold()
             await visitor.row(re.compile("^Tool: Ran ")).get_by_role("button").first.press("Enter")
             await expect(visitor.log).to_contain_text(who)
             await visitor.page.reload()

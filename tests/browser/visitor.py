@@ -157,6 +157,14 @@ class Visitor:
         if not await self.search_field.is_visible():
             await self.page.get_by_role("button", name="Show conversations").click()
 
+    async def unfold(self) -> None:
+        """Opens the work of every turn in sight that is over."""
+        summaries = self.row("Work of this turn").get_by_role("button")
+        await expect(summaries.first).to_be_visible()
+        closed = self.row("Work of this turn").get_by_role("button", expanded=False)
+        while await closed.count():
+            await closed.first.press("Enter")
+
     async def rests(self) -> None:
         """Until everything that was sent has arrived, and nothing runs any more."""
         try:

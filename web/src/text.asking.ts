@@ -127,6 +127,7 @@ export const asking = {
     sinceNow: "asked just now",
     worksFor: "works for",
     answered: "Answered",
+    recent: "Recent",
     keys: "Alt with 1, 2 or 3 answers the request that is marked.",
     notify: "Notify me on this device",
     notifyHint: "A notice of the system for each request, only while this page is in the background.",

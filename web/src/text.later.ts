@@ -8,6 +8,7 @@ export const later = {
   notices: {
     dismiss: "Dismiss",
     refused: "The server did not accept that.",
+    turnFailed: "A turn failed in",
   },
 
   announce: {

@@ -170,6 +170,7 @@ export const text = {
     failed: "The conversation could not be opened.",
     empty: "No messages yet.",
     newSince: "New since you left",
+    work: "Work of this turn",
     newBelow: (n: number) => (n > 0 ? `${number(n)} new` : "To the end"),
   },
 
@@ -250,6 +251,10 @@ export const text = {
     denied: "denied",
     unanswered: "not answered",
     interrupted: "interrupted",
+    interruptedMark: "⚠ Interrupted",
+    ok: "done",
+    truncated: "Output truncated",
+    cut: (result: string) => [result, "output truncated"].filter(Boolean).join(", "),
     exit,
     background: "left running in the background",
     lines: (n: number) => count(n, "line"),

@@ -4,6 +4,7 @@
 import "../src/model/announce";
 import "../src/model/lines";
 import "../src/model/markdown";
+import "../src/model/turnwork";
 import { openStore, type OpenConversation, type Store } from "../src/model/store";
 import { World } from "./world";
 

@@ -260,6 +260,7 @@ export function listing(id: string, fields: Partial<Listing> = {}): Listing {
     root: null,
     open_exchanges: 0,
     cost_usd: 0,
+    resolved_at: null,
     pos: 1,
     ...fields,
   };

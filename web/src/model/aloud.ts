@@ -6,6 +6,7 @@
 
 import type { State, TextBlock } from "../protocol/events.gen";
 import { messagesOfTurn } from "./status";
+import { spokenText } from "./special";
 
 /** Ends of sentences, also of those that end in a quotation; and of lines. */
 const END = /[.!?…]+["'”’)\]]*(?=\s)|\n/;
@@ -79,7 +80,9 @@ export class Aloud {
     return { say: first || hush ? [] : say, hush };
   }
 
-  private take(key: string, { text, status }: TextBlock): string[] {
+  private take(key: string, block: TextBlock): string[] {
+    const { status } = block;
+    const text = spokenText(block);
     const known = this.texts.get(key) ?? { chars: 0, sentences: new Sentences(), ended: false };
     this.texts.set(key, known);
     if (known.ended) return [];

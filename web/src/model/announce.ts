@@ -6,6 +6,7 @@
  */
 
 import type { Message, Outcome, RequestKind, State } from "../protocol/events.gen";
+import { spokenText } from "./special";
 
 export type Announcement =
   | { kind: "turn_started"; agent: string }
@@ -108,7 +109,7 @@ export class Announcer {
 }
 
 function textOf(message: Message): string {
-  return message.blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  return message.blocks.flatMap((block) => (block.type === "text" ? [spokenText(block)] : [])).join("\n");
 }
 
 function sentenceEnd(text: string, from: number): number {

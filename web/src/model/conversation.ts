@@ -10,9 +10,9 @@ import { EMPTY_STATE, fold } from "./fold";
 import { olderThan, PAGE_SIZE, touchesUnheld, withHeldPages, withPage } from "./pages";
 import { PlainBook } from "./plain";
 import { RowBook } from "./rowbook";
-import type { OpenConversation, TextBook } from "./snapshot";
+import type { OpenConversation, Renderer } from "./snapshot";
 
-const NO_TEXTS = new PlainBook();
+const NO_RENDERER: Renderer = { markdown: new PlainBook(), work: null };
 
 type Beside = Pick<OpenConversation, "outbox" | "draft" | "selected" | "leftAt">;
 
@@ -31,8 +31,8 @@ export class Conversation {
   private pageIsStale = false;
   private prependCount = 0;
   private readonly rowBook: RowBook;
-  /** Null until the renderer is loaded. */
-  private markdown: TextBook | null = null;
+  /** Null until it is loaded. */
+  private renderer: Renderer | null = null;
   private last: OpenConversation | null = null;
 
   constructor(id: string, dayOf: (ts: number) => number) {
@@ -46,9 +46,8 @@ export class Conversation {
     return this.phase === "ready" && !this.isCopy ? (this.pending.at(-1)?.seq ?? this.state.seq) : null;
   }
 
-  /** How its texts are rendered, once that is known. */
-  useTexts(book: TextBook): void {
-    this.markdown ??= book;
+  useRenderer(renderer: Renderer): void {
+    this.renderer ??= renderer;
   }
 
   get current(): State {
@@ -159,10 +158,10 @@ export class Conversation {
     const { state, error, prependCount } = this;
     const older = this.page === "idle" ? (state.offset > 0 ? "more" : "start") : this.page;
     // Rows shown before their text can be rendered would change their height under the reader.
-    const markdown = this.markdown ?? NO_TEXTS;
-    const phase = state.deleted ? "missing" : this.markdown === null && this.phase === "ready" ? "loading" : this.phase;
+    const { markdown, work } = this.renderer ?? NO_RENDERER;
+    const phase = state.deleted ? "missing" : this.renderer === null && this.phase === "ready" ? "loading" : this.phase;
     const rows = this.last?.state === state ? this.last.rows : this.rowBook.rows(state);
-    const view = { id: this.id, phase, error, state, rows, older, prependCount, markdown, ...beside } as const;
+    const view = { id: this.id, phase, error, state, rows, older, prependCount, markdown, work, ...beside } as const;
     if (this.last === null || !isSame(this.last, view)) this.last = view;
     return this.last;
   }

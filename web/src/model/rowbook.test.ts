@@ -283,10 +283,10 @@ describe("files a turn changed", () => {
     expect(talk.kinds).toEqual(["day", "user", "tool", "changes", "user"]);
   });
 
-  test("need no sum when it is one", () => {
+  test("are summed up from the first one on", () => {
     const talk = new Talk();
     talk.add(STARTED, user("u"), ANSWER, call(0, "edit"), changed(0, "a", "a"), result(0), FINISHED);
-    expect(talk.kinds).toEqual(["day", "user", "tool"]);
+    expect(talk.kinds).toEqual(["day", "user", "tool", "changes"]);
   });
 });
 
@@ -356,4 +356,24 @@ test("an idle prompt is told as such, a task or a message of an agent stays a me
   expect(talk.kinds).toEqual(["day", "note", "user", "note"]);
   expect(talk.rows[1]).toMatchObject({ role: "event", eventKind: "idle_prompt", text: "Look around" });
   expect(talk.rows[3]).toMatchObject({ role: "event", eventKind: "agent_callback", message: { exchange: "y" } });
+});
+
+describe("the activity", () => {
+  const started = (block: number) => ({ type: "tool.started", call: `m-k${block}` });
+
+  test("names the call that runs, not one that is still to start", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, call(0, "shell"), call(1, "shell"), call(2, "shell"), started(0));
+    expect(talk.rows.at(-1)).toMatchObject({ kind: "activity", tool: { call: "m-k0" } });
+    talk.add(result(0));
+    expect(talk.rows.at(-1), "none runs: the next").toMatchObject({ tool: { call: "m-k1" } });
+  });
+
+  test("of several that run names the one that started last", () => {
+    const talk = new Talk();
+    talk.add(STARTED, user("u"), ANSWER, call(0, "shell"), call(1, "shell"), started(1));
+    talk.now += 1000;
+    talk.add(started(0));
+    expect(talk.rows.at(-1)).toMatchObject({ kind: "activity", tool: { call: "m-k0" } });
+  });
 });

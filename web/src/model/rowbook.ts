@@ -6,7 +6,7 @@
  * a short one.
  */
 
-import type { Block, FileChange, Message, Role, State, Turn, TurnSummary } from "../protocol/events.gen";
+import type { Block, FileChange, Message, Role, State, ToolBlock, Turn, TurnSummary } from "../protocol/events.gen";
 import { isOpenTool } from "./blocks";
 import { type CompressedRange, compressedRanges } from "./compressed";
 import type { AttemptRow, ImageRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow } from "./rows";
@@ -162,10 +162,9 @@ export class RowBook {
     this.work = { turn, seq: message.seq, ts: message.ts, changes: [...this.work.changes, ...fresh] };
   }
 
-  /** One file's change is in its call's own line. */
   private changes(): Row[] {
     const { turn, seq, ts, changes } = this.work;
-    if (new Set(changes.map((change) => change.path)).size < 2) return [];
+    if (changes.length === 0) return [];
     return [this.keep({ kind: "changes", key: `changes:${turn ?? seq}`, seq, ts, changes })];
   }
 
@@ -208,7 +207,8 @@ export class RowBook {
       return known;
     }
     const key = `${message.id}:${block.index}`;
-    const placed = { key, seq: message.seq, ts: message.ts, messageId: message.id, first, agent, model, messageStatus };
+    const { id: messageId, seq, ts, turn } = message;
+    const placed = { key, seq, ts, messageId, first, agent, model, messageStatus, turn };
     const row: BlockRow =
       block.type === "text"
         ? { kind: "text", ...placed, block, finishReason }
@@ -248,6 +248,7 @@ export class RowBook {
 
   private group(members: readonly Member[], tools: readonly ToolRow[]): Row {
     const first = members[0] as ToolRow;
+    const last = members.at(-1) as Member;
     const key = `group:${first.key}`;
     const known = this.kept.get(key);
     if (known?.kind === "tool_group" && isSame(known.members, members)) return known;
@@ -260,7 +261,8 @@ export class RowBook {
       first: first.first,
       agent: first.agent,
       model: first.model,
-      messageStatus: (members.at(-1) as Member).messageStatus,
+      messageStatus: last.messageStatus,
+      turn: last.turn,
       tools,
       members,
     });
@@ -312,7 +314,7 @@ export class RowBook {
 
   private activity(state: State, turn: Turn): Row {
     const open = state.requests.find((request) => request.status === "open");
-    const tool = toolsAtWork(state, turn).findLast(isOpenTool) ?? null;
+    const tool = callAtWork(toolsAtWork(state, turn));
     const placed = { key: "activity", seq: this.previous?.seq ?? 0, ts: turn.started_at };
     return this.keep({ kind: "activity", ...placed, turn, tool, waiting: open?.kind ?? null });
   }
@@ -324,6 +326,13 @@ export class RowBook {
     this.kept.set(row.key, row);
     return row;
   }
+}
+
+/** The call that runs, as the bus's `activity.py` says it: the one that started last. While none runs, the next one. */
+function callAtWork(tools: readonly ToolBlock[]): ToolBlock | null {
+  const running = tools.filter(({ status }) => status === "running");
+  if (running.length === 0) return tools.find(isOpenTool) ?? null;
+  return running.reduce((latest, tool) => ((tool.started_at ?? 0) > (latest.started_at ?? 0) ? tool : latest));
 }
 
 /** What is meant for the model alone is not shown, nor a message that says nothing yet. */

@@ -40,6 +40,8 @@ interface OfAgent extends OfMessage {
   readonly agent: string | null;
   readonly model: string | null;
   readonly messageStatus: Progress;
+  /** Null in copies (a branch, an import), which have no turns. */
+  readonly turn: string | null;
 }
 
 export interface UserRow extends OfMessage {
@@ -79,6 +81,21 @@ export interface ToolGroupRow extends OfAgent {
   readonly members: readonly (ToolRow | ThinkingRow)[];
 }
 
+/**
+ * The work of one turn: every call, thought and text before its final text. Made by turnwork.ts from the rows of the turn; it
+ * stands before them, and hides them while it is closed.
+ */
+export interface TurnWorkRow extends OfAgent {
+  readonly kind: "work";
+  readonly calls: readonly ToolBlock[];
+  readonly live: boolean;
+  readonly open: boolean;
+  /** From its first step to the end of its last call; null while the turn runs. */
+  readonly durationMs: number | null;
+  /** The rows it hides while it is closed. */
+  readonly hidden: readonly Row[];
+}
+
 /** A message by nobody in particular: a process that ended, a summary, a system note. */
 export interface NoteRow extends OfMessage {
   readonly kind: "note";
@@ -106,7 +123,7 @@ export interface CompressedRow extends Placed {
   readonly range: CompressedRange;
 }
 
-/** What a turn that is over did to files, when it was more than one. */
+/** The change report of a turn that is over. */
 export interface ChangesRow extends Placed {
   readonly kind: "changes";
   readonly changes: readonly FileChange[];

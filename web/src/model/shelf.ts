@@ -5,7 +5,7 @@
  */
 
 import { Conversation } from "./conversation";
-import type { OpenConversation, TextBook } from "./snapshot";
+import type { OpenConversation, Renderer } from "./snapshot";
 
 /** Closed conversations kept in memory. */
 const KEEP_CLOSED = 6;
@@ -14,7 +14,7 @@ export class Shelf {
   private readonly held = new Map<string, Conversation>();
   private readonly dayOf: (ts: number) => number;
   /** Null until the renderer is loaded. */
-  private newTexts: (() => TextBook) | null = null;
+  private newRenderer: (() => Renderer) | null = null;
 
   constructor(dayOf: (ts: number) => number) {
     this.dayOf = dayOf;
@@ -32,14 +32,14 @@ export class Shelf {
     this.held.clear();
   }
 
-  useTexts(newTexts: () => TextBook): void {
-    this.newTexts = newTexts;
-    for (const conversation of this.all) conversation.useTexts(newTexts());
+  useRenderer(newRenderer: () => Renderer): void {
+    this.newRenderer = newRenderer;
+    for (const conversation of this.all) conversation.useRenderer(newRenderer());
   }
 
   open(id: string): Conversation {
     const conversation = this.held.get(id) ?? new Conversation(id, this.dayOf);
-    if (this.newTexts !== null) conversation.useTexts(this.newTexts());
+    if (this.newRenderer !== null) conversation.useRenderer(this.newRenderer());
     // Put at the end: the first is the one left for longest.
     this.held.delete(id);
     this.held.set(id, conversation);

@@ -9,6 +9,7 @@ import type { ConversationList } from "./listing";
 import type { MarkdownPart } from "./markdown";
 import type { Row } from "./rows";
 import type { Search } from "./search";
+import type { TurnWork } from "./turnwork";
 
 export interface SessionState {
   readonly phase: "checking" | "signed_in" | "signed_out" | "unreachable";
@@ -37,6 +38,14 @@ export interface OpenConversation {
   /** What came after this event is new since the reader left; null when nothing is. */
   readonly leftAt: number | null;
   readonly markdown: TextBook;
+  /** Null when it could not be loaded: everything is shown as it stands. */
+  readonly work: TurnWork | null;
+}
+
+/** What the transcript is drawn with: loaded beside the first data. */
+export interface Renderer {
+  readonly markdown: TextBook;
+  readonly work: TurnWork | null;
 }
 
 /** Texts of blocks by row key, rendered. A part keeps its identity as long as it does not change. */

@@ -348,9 +348,16 @@ class PageStore implements Store, FeedListener, OutboxListener {
 
   /** Rendering is a third of the page's code, so it comes beside the first data and not before the first paint. */
   private async loadRenderer(): Promise<void> {
-    const [markdown, lines] = await Promise.all([import("./markdown").catch(() => null), import("./lines").catch(() => null)]);
+    const [markdown, lines, work] = await Promise.all([
+      import("./markdown").catch(() => null),
+      import("./lines").catch(() => null),
+      import("./turnwork").catch(() => null),
+    ]);
     if (lines !== null) compareWith(lines);
-    this.shelf.useTexts(() => (markdown === null ? new PlainBook() : new markdown.MarkdownBook()));
+    this.shelf.useRenderer(() => ({
+      markdown: markdown === null ? new PlainBook() : new markdown.MarkdownBook(),
+      work: work === null ? null : new work.TurnWork(),
+    }));
     this.pace.soon();
   }
 

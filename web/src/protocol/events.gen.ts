@@ -602,6 +602,7 @@ export interface TextFinished {
   interrupted?: boolean;
   blob?: BlobRef | null;
   unposted?: boolean;
+  cancelled?: boolean;
   seq: number;
   id: string;
   ts: number;
@@ -622,6 +623,7 @@ export interface ThinkingFinished {
   signature?: string | null;
   provider?: unknown;
   duration_ms?: number | null;
+  cancelled?: boolean;
   seq: number;
   id: string;
   ts: number;
@@ -723,6 +725,7 @@ export interface ToolFinished {
   total_bytes?: number | null;
   exit_code?: number | null;
   duration_ms?: number | null;
+  cancelled?: boolean;
   seq: number;
   id: string;
   ts: number;
@@ -890,6 +893,7 @@ export interface ExchangeReturned {
   response?: string | null;
   duration_ms?: number | null;
   tool_call_count?: number | null;
+  run?: string | null;
   seq: number;
   id: string;
   ts: number;
@@ -1247,7 +1251,8 @@ export interface ResolveRequest {
 /**
  * Decide calls that wait for a person, together. Those not named stay open; an empty list means all of them, `accepted`.
  *
- *     `then` says what follows a no: `stop` lets the accepted ones run and ends the turn.
+ *     `then` says what follows a no: by default the agent goes on with the denial; `stop` lets the accepted ones run and ends
+ *     the turn.
  */
 export interface DecideTools {
   type: "decide_tools";
@@ -1694,5 +1699,6 @@ export interface Listing {
   root: string | null;
   open_exchanges: number;
   cost_usd: number;
+  resolved_at: number | null;
   pos: number;
 }

@@ -5,6 +5,8 @@
  */
 
 import type { AgentList, AgentShown, FileTree, Listed, MissionView, MissionWish, PastMission, ProjectEntry, RestOverride } from "../protocol/agents";
+import type { Listing } from "../protocol/events.gen";
+import type { WaitingRequest } from "../protocol/wire";
 import { ApiError, asApiError, asWireError, HttpApi, parsed } from "./api";
 
 /** A program or a service that can answer. */
@@ -76,6 +78,9 @@ export interface Advance {
   skipped_lines?: number;
 }
 
+/** More than one conversation sets going; what is beyond is still in its own transcript. */
+const DESCENDANTS = 200;
+
 /** An engine takes half a minute for a sentence at most. */
 const SPEECH_TIMEOUT_MS = 40_000;
 
@@ -111,6 +116,17 @@ export class LaterApi extends HttpApi {
   /** A one-time code that signs another browser in. */
   newCode(role: string): Promise<{ code: string; expires_in_s: number }> {
     return this.call("POST", "/api/session/code", { query: { role } });
+  }
+
+  /** A conversation and all that began from it. */
+  descendants(root: string): Promise<Listing[]> {
+    return this.items("/api/conversations", { query: { root, limit: DESCENDANTS } });
+  }
+
+  /** Requests that are over, the latest first. A server that does not keep them has none. */
+  async recentRequests(most: number): Promise<WaitingRequest[]> {
+    const { recent } = await this.call<{ recent?: WaitingRequest[] }>("GET", "/api/requests", { query: { recent: most } });
+    return recent ?? [];
   }
 
   // -- agents

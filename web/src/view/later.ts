@@ -3,9 +3,11 @@
  * when they are wanted earlier. What takes the next keystroke is not among them: whoever presses a key goes on typing.
  */
 
-import { lazy } from "react";
+import { createElement, lazy, use, type ReactNode } from "react";
+import type { TurnWorkRow } from "../model/rows";
 import type { Store } from "../model/store";
 import { goTo } from "./route";
+import type { EventKindRow } from "./transcript/Events";
 import { screens } from "./screens";
 
 const parts = {
@@ -20,14 +22,17 @@ const parts = {
   work: () => import("./subagents/WorkRow"),
   callback: () => import("./exchanges/Callback"),
   error: () => import("./transcript/ErrorCard"),
+  turns: () => import("./transcript/TurnRows"),
   find: () => import("./find/Find"),
   finish: () => import("./tools/FinishCard"),
+  special: () => import("./special/SpecialBlock"),
   notifier: () => import("./waiting/Notifier"),
   changes: () => import("./diff/Changes"),
   compressed: () => import("./transcript/CompressedBody"),
   sources: () => import("./transcript/Sources"),
   citations: () => import("./transcript/Citations"),
-  meter: () => import("./header/MeterBox"),
+  meter: () => import("./header/Meter"),
+  meterBox: () => import("./header/MeterBox"),
   files: () => import("./diff/FilesDialog"),
   settings: () => import("./settings/Settings"),
   completion: () => import("./composer/Completion"),
@@ -59,6 +64,7 @@ export const WorkRow = lazy(parts.work);
 export const ErrorCard = lazy(parts.error);
 export const Find = lazy(parts.find);
 export const FinishCard = lazy(parts.finish);
+export const SpecialBlock = lazy(parts.special);
 export const Callback = lazy(parts.callback);
 export const Notifier = lazy(parts.notifier);
 export const Changes = lazy(() => parts.changes().then((part) => ({ default: part.Changes })));
@@ -66,7 +72,8 @@ export const Stat = lazy(() => parts.changes().then((part) => ({ default: part.S
 export const CompressedBody = lazy(parts.compressed);
 export const Sources = lazy(parts.sources);
 export const Citations = lazy(parts.citations);
-export const MeterBox = lazy(parts.meter);
+export const Meter = lazy(parts.meter);
+export const MeterBox = lazy(parts.meterBox);
 export const FilesDialog = lazy(parts.files);
 export const Settings = lazy(parts.settings);
 export const Completion = lazy(parts.completion);
@@ -84,6 +91,30 @@ export const ConfirmRemoval = lazy(parts.removal);
 export const Share = lazy(parts.share);
 export const Speaker = lazy(parts.speaker);
 export const SignIn = lazy(() => import("./signin/SignIn"));
+
+type TurnRows = typeof import("./transcript/TurnRows");
+
+// Most conversations have these rows: they come beside the data, and a transcript is not drawn without them.
+const turns: Promise<TurnRows | null> = parts.turns().then(
+  (part) => (known = part),
+  () => null,
+);
+let known: TurnRows | null = null;
+
+/** Suspends until they are there; null when they could not be fetched. */
+export function useTurnRows(): TurnRows | null {
+  return known ?? use(turns);
+}
+
+export function EventRow(props: { row: EventKindRow }): ReactNode {
+  const part = useTurnRows();
+  return part && createElement(part.EventRow, props);
+}
+
+export function TurnSummary(props: { row: TurnWorkRow }): ReactNode {
+  const part = useTurnRows();
+  return part && createElement(part.TurnSummary, props);
+}
 
 // By then the first picture is drawn. The page is idle before that too, but only until what it shows comes in.
 const FIRST_PICTURE_MS = 1500;

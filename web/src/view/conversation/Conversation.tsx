@@ -107,7 +107,9 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
               <Find id={id} onClose={() => setFinding(false)} />
             </Suspense>
           )}
-          <Transcript id={id} place={place} />
+          <Suspense fallback={<div />}>
+            <Transcript id={id} place={place} />
+          </Suspense>
           <div className="dock" hidden={isCopy}>
             <div className="dock-column">
               <Activity id={id} />

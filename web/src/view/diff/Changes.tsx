@@ -21,17 +21,18 @@ interface ChangesProps {
   changes: readonly FileChange[];
   /** There is room for two columns. */
   roomy?: boolean;
+  /** A list of names first. Elsewhere a single file is what one came to see. */
+  folded?: boolean;
 }
 
-export function Changes({ place, changes, roomy = false }: ChangesProps) {
+export function Changes({ place, changes, roomy = false, folded = false }: ChangesProps) {
   const files = byFile(changes);
   const patch = files.length > 1 ? wholePatch(files) : "";
-  // A single file is what one came to see.
   return (
     <>
       <ul className="changes">
         {files.map((file) => (
-          <OneFile key={file.path} place={`${place}:${file.path}`} file={file} openAtFirst={files.length === 1} roomy={roomy} />
+          <OneFile key={file.path} place={`${place}:${file.path}`} file={file} openAtFirst={!folded && files.length === 1} roomy={roomy} />
         ))}
       </ul>
       {patch && (

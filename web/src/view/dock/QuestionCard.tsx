@@ -8,23 +8,26 @@ import { visible } from "../controls/visible";
 import { Expiry } from "./Approval";
 import type { RequestProps } from "./RequestCard";
 
-interface Choice {
+export interface Choice {
   selected: string[];
   /** null: not answering in own words. */
   own: string | null;
 }
 
-const NOTHING: Choice = { selected: [], own: null };
+export const NOTHING: Choice = { selected: [], own: null };
 
-function isAnswered({ selected, own }: Choice): boolean {
+export function isAnswered({ selected, own }: Choice): boolean {
   return selected.length > 0 || (own !== null && own.trim() !== "");
+}
+
+/** A question without options is answered in one's own words. */
+export function firstChoices(questions: readonly Question[]): Choice[] {
+  return questions.map((question) => (question.options.length === 0 ? { selected: [], own: "" } : NOTHING));
 }
 
 export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
   const { questions } = request;
-  const [choices, setChoices] = useState<Choice[]>(() =>
-    questions.map((question) => (question.options.length === 0 ? { selected: [], own: "" } : NOTHING)),
-  );
+  const [choices, setChoices] = useState(() => firstChoices(questions));
   const complete = questions.every((_, at) => isAnswered(choices[at] ?? NOTHING));
 
   const send = (): void => {
@@ -84,7 +87,7 @@ interface OneQuestionProps {
   onChange: (choice: Choice) => void;
 }
 
-function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
+export function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
   const name = useId();
   const many = question.multi_select;
   const type = many ? "checkbox" : "radio";

@@ -26,7 +26,7 @@ export default function Callback({ row }: { row: NoteRow }) {
   const conversation = origin?.conversation ?? exchange?.conversation;
   const answer = answerIn(row.text);
   return (
-    <div className={exchange?.status === "failed" ? "tool work callback is-error" : "tool work callback"}>
+    <div className={exchange?.status === "failed" ? "tool work agent-callback error is-error" : "tool work agent-callback"}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className="tool-icon">
           <Icon name="letter" />

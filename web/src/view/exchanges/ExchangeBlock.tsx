@@ -14,7 +14,8 @@ import { addressOf } from "../route";
 import { useDisclosed, usePicked } from "../store";
 import { firstLine } from "../subagents/say";
 import { Peek } from "../subagents/Peek";
-import { useWaiting } from "../subagents/SubagentBlock";
+import { useWaiting } from "../subagents/waiting";
+import { toneClass } from "../tools/say";
 import { Markdown } from "../transcript/Markdown";
 import { LiveTime } from "../transcript/Thinking";
 import { Words } from "../transcript/UserMessage";
@@ -26,7 +27,7 @@ interface ExchangeBlockProps {
   exchange: Exchange;
 }
 
-const TONE: Record<Exchange["status"], string> = {
+const TONE: Record<Exchange["status"], ToolBlock["status"]> = {
   sent: "running",
   started: "running",
   queued: "ok",
@@ -43,7 +44,7 @@ export function ExchangeBlock({ place, block, exchange }: ExchangeBlockProps) {
   const asked = waiting > 0 && exchange.finished_at === null;
   const live = exchange.status === "sent" || exchange.status === "started";
   return (
-    <div className={`tool work is-${asked ? "waiting" : TONE[exchange.status]}`}>
+    <div className={`tool work ${toneClass(asked ? "waiting" : TONE[exchange.status])}`}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className={live ? "tool-icon alive" : "tool-icon"}>
           <Icon name="letter" />

@@ -10,11 +10,10 @@ import { Menu, type MenuAction } from "../controls/Menu";
 import { isCompacting } from "../dock/Activity";
 import { ScreenLink } from "../frame/ScreenLink";
 import { ask, onAsked } from "../keys";
-import { ConfirmRemoval, MissionDialog, Settings, TreeDialog } from "../later";
+import { ConfirmRemoval, Meter, MissionDialog, Settings, TreeDialog } from "../later";
 import { addressOf, goTo } from "../route";
 import { useMayWrite, usePick, usePicked, useStore, useWaitsBelow } from "../store";
 import { shortPath } from "../tools/say";
-import { Meter } from "./Meter";
 
 interface FrameProps {
   listShown: boolean;
@@ -113,7 +112,9 @@ export const Header = memo(function Header({ id, listShown, onShowList, onStop }
         </p>
       </div>
       <StatusWords id={id} />
-      <Meter id={id} />
+      <Suspense fallback={null}>
+        <Meter id={id} />
+      </Suspense>
       {busy && (
         <button type="button" className="button small bar-stop" onClick={onStop}>
           <Icon name="stop" />

@@ -15,7 +15,7 @@ const POINTED_MS = 250;
 const GAP_PX = 4;
 const EDGE_PX = 8;
 
-export function Meter({ id: conversation }: { id: string }) {
+export default function Meter({ id: conversation }: { id: string }) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);

@@ -51,7 +51,8 @@ export default function Home({ listShown, onShowList }: ScreenProps) {
   const [mode, setMode] = useState<string | null>(null);
   const [params, setParams] = useState<Params>({});
   const [settings, setSettings] = useState(false);
-  const wanted = { agent: useQuery("agent"), folder: useQuery("project"), text: useQuery("text") };
+  const [prompt, words] = [useQuery("prompt"), useQuery("text")];
+  const wanted = { agent: useQuery("agent"), folder: useQuery("project"), text: prompt ?? words };
   const [folder, setFolder] = useState(wanted.folder ?? "");
   const [picked, setPicked] = useState(wanted.agent);
   const [state, setState] = useState<"idle" | "starting" | { failed: string }>("idle");

@@ -4,6 +4,7 @@
  */
 
 import type { MarkdownBook } from "../../model/markdown";
+import { TurnWork } from "../../model/turnwork";
 import { RowBook } from "../../model/rowbook";
 import type { OpenConversation, Store } from "../../model/snapshot";
 import type { State } from "../../protocol/events.gen";
@@ -12,7 +13,7 @@ import { startOfDay } from "../../measures";
 /** Rows are made anew for a moment that is not the next one; texts are kept, since most are the same. */
 export function viewOf(id: string, state: State, markdown: MarkdownBook): OpenConversation {
   const rows = new RowBook(startOfDay).rows(state);
-  return { id, phase: "ready", error: null, state, rows, older: "start", prependCount: 0, outbox: [], draft: "", selected: null, leftAt: null, markdown };
+  return { id, phase: "ready", error: null, state, rows, older: "start", prependCount: 0, outbox: [], draft: "", selected: null, leftAt: null, markdown, work: new TurnWork() };
 }
 
 export function frozen(store: Store, view: OpenConversation): Store {

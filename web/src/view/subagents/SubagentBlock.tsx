@@ -1,6 +1,5 @@
 /** A subagent in the transcript of whom it works for: one line with its state; opens to its own transcript, in place. */
 
-import { waitingIn } from "../../model/attention";
 import type { Subagent, ToolBlock } from "../../protocol/events.gen";
 import { said } from "../../sentences";
 import { work } from "../../text.work";
@@ -8,11 +7,14 @@ import { useAgentName } from "../agents";
 import { Icon } from "../controls/Icon";
 import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
-import { useDisclosed, usePick } from "../store";
+import { useDisclosed } from "../store";
+import { toneClass } from "../tools/say";
 import { LiveTime } from "../transcript/Thinking";
 import { Peek } from "./Peek";
 import { firstLine, sayState, stateOf } from "./say";
 import { StopChild } from "./StopChild";
+import { SubagentTree } from "./SubagentTree";
+import { useWaiting } from "./waiting";
 
 interface SubagentBlockProps {
   place: string;
@@ -30,7 +32,7 @@ export function SubagentBlock({ place, block, child }: SubagentBlockProps) {
   const running = child.status === "running";
   const icon = state in STATE_ICON ? STATE_ICON[state as keyof typeof STATE_ICON] : "users";
   return (
-    <div className={`tool work is-${TONE[state]}`}>
+    <div className={`tool work ${toneClass(TONE[state])}`}>
       <div className="work-head">
         <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
           <span className={running && state !== "waiting" ? "tool-icon alive" : "tool-icon"}>
@@ -46,6 +48,7 @@ export function SubagentBlock({ place, block, child }: SubagentBlockProps) {
         </button>
         {running && <StopChild conversation={child.conversation} agent={name} />}
       </div>
+      <SubagentTree conversation={child.conversation} agent={name} status={child.status} />
       {open && (
         <div className="tool-body">
           <Peek conversation={child.conversation} agent={name} />
@@ -68,8 +71,3 @@ const TONE = {
   failed: "error",
   cancelled: "interrupted",
 } as const;
-
-/** What waits for a person in a conversation and below it. */
-export function useWaiting(conversation: string): number {
-  return usePick(({ requests, list }) => waitingIn(requests.items, conversation, list.byId));
-}

@@ -12,7 +12,7 @@ import { addressOf } from "../route";
 import { useDisclosed, usePick, usePicked } from "../store";
 import { firstLine, sayTogether, stateOf } from "./say";
 import { StopChild } from "./StopChild";
-import { useWaiting } from "./SubagentBlock";
+import { useWaiting } from "./waiting";
 import "../../style/work.css";
 
 const NONE: readonly Subagent[] = [];

@@ -1,6 +1,6 @@
 /** A subagent in words: what state it is in, for how long, what it cost. Pure. */
 
-import type { Subagent } from "../../protocol/events.gen";
+import type { Listing, Subagent } from "../../protocol/events.gen";
 import { duration, money } from "../../measures";
 import { text } from "../../text";
 import { work } from "../../text.work";
@@ -13,6 +13,14 @@ export function stateOf({ status, run }: Subagent, waiting: number): SubagentSta
   if (status !== "running") return status;
   if (waiting > 0) return "waiting";
   return run === null ? "starting" : "running";
+}
+
+/** Of one that is known only by its row in the list. */
+export function stateOfRow({ turn, last_turn, status }: Listing, waiting: number): SubagentState {
+  if (waiting > 0) return "waiting";
+  if (turn !== null) return "running";
+  if (last_turn === null) return "starting";
+  return status === "error" ? "failed" : "completed";
 }
 
 /** "done · 12 s · $0.02". While it works its time is shown by a clock. */

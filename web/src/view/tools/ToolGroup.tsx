@@ -1,20 +1,23 @@
 /** A run of reading and searching, with the thinking between, in one line. Whatever failed or waits comes through the closed line. */
 
 import type { ToolGroupRow } from "../../model/rows";
+import type { ToolBlock } from "../../protocol/events.gen";
 import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { useDisclosed } from "../store";
 import { Thinking } from "../transcript/Thinking";
 import { sayGroup } from "./say";
-import { ToolRow } from "./ToolRow";
+import { StateMark, ToolRow } from "./ToolRow";
+
+const TROUBLED: ReadonlySet<ToolBlock["status"]> = new Set(["waiting", "error", "denied", "interrupted"]);
 
 export function ToolGroup({ row }: { row: ToolGroupRow }) {
   const [open, setOpen] = useDisclosed(row.key);
   const said = sayGroup(row.tools.map((tool) => tool.block));
-  const troubled = row.tools.filter(({ block }) => block.status === "waiting" || block.status === "error" || block.status === "denied");
+  const troubled = row.tools.filter(({ block: { status } }) => TROUBLED.has(status));
   const shown = open ? row.members : troubled;
   return (
-    <div className="tool">
+    <div className={`tool ${stateOf(row, said)}`}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className={said.live ? "tool-icon alive" : "tool-icon"}>
           <Icon name="search" />
@@ -27,6 +30,7 @@ export function ToolGroup({ row }: { row: ToolGroupRow }) {
         <span className={said.failed > 0 ? "tool-result is-bad" : "tool-result"}>
           {said.failed > 0 && text.tool.groupFailed(said.failed)}
         </span>
+        {stateOf(row, said) === "success" && <StateMark icon="check" words={text.tool.ok} />}
       </button>
       {shown.length > 0 && (
         <div className="tool-members">
@@ -41,6 +45,12 @@ export function ToolGroup({ row }: { row: ToolGroupRow }) {
       )}
     </div>
   );
+}
+
+function stateOf(row: ToolGroupRow, { live, failed }: { live: boolean; failed: number }): string {
+  if (live) return "pending";
+  if (failed > 0) return "error";
+  return row.tools.some(({ block }) => block.status === "interrupted") ? "interrupted" : "success";
 }
 
 export function nameOfGroup(row: ToolGroupRow): string {

@@ -10,7 +10,7 @@ import { visible } from "../controls/visible";
 import { useDisclosed } from "../store";
 import { LiveTime } from "../transcript/Thinking";
 import { usePlanIsOpen } from "./plans";
-import { isUnanswered, sayTool } from "./say";
+import { sayTool, stateClass } from "./say";
 
 export interface ToolRowProps {
   place: string;
@@ -36,7 +36,7 @@ export function PlainToolRow({ place, block }: ToolRowProps) {
   const [open, setOpen] = useDisclosed(place, usePlanIsOpen(block.call, line.kind === "plan"));
   const alive = block.status === "running" || block.status === "input";
   return (
-    <div className={`tool is-${isUnanswered(block) ? "denied" : block.status}`}>
+    <div className={`tool ${stateClass(block)}`}>
       <button type="button" className="tool-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span className={alive ? "tool-icon alive" : "tool-icon"}>
           <Icon name={line.kind === "ask" ? line.icon : (STATE_ICON[block.status] ?? line.icon)} />
@@ -48,8 +48,16 @@ export function PlainToolRow({ place, block }: ToolRowProps) {
           <Icon name="chevron" />
         </span>
         <span className="tool-result">
-          {block.status === "running" ? <span className="tool-peek mono">{lastOutput(block)}</span> : line.result}
+          {block.status === "running" ? (
+            <span className="tool-peek mono">{lastOutput(block)}</span>
+          ) : block.status === "interrupted" ? (
+            text.tool.interruptedMark
+          ) : (
+            line.result
+          )}
         </span>
+        {block.truncated && <StateMark icon="warn" words={text.tool.truncated} />}
+        {block.status === "ok" && <StateMark icon="check" words={text.tool.ok} />}
       </button>
       {open && (
         <Suspense fallback={null}>
@@ -57,6 +65,16 @@ export function PlainToolRow({ place, block }: ToolRowProps) {
         </Suspense>
       )}
     </div>
+  );
+}
+
+/** A sign at the end of a line, and the same in words for who does not see it. */
+export function StateMark({ icon, words }: { icon: IconName; words: string }) {
+  return (
+    <span className={`tool-state is-${icon}`} title={words}>
+      <Icon name={icon} />
+      <span className="sr-only">{words}</span>
+    </span>
   );
 }
 
@@ -69,5 +87,5 @@ function lastOutput(block: ToolBlock): string {
 
 export function nameOfTool(block: ToolBlock): string {
   const line = sayTool(block);
-  return text.tool.name(line.verb, line.object, line.result);
+  return text.tool.name(line.verb, line.object, block.truncated ? text.tool.cut(line.result) : line.result);
 }

@@ -52,6 +52,21 @@ const OBJECTS: Record<ToolKind, readonly string[]> = {
 
 const CODE: ReadonlySet<ToolKind> = new Set(["read", "list", "glob", "grep", "edit", "write", "patch", "shell", "fetch", "other"]);
 
+/** The class of a row that says how a call stands; the colours and marks are in style/tools.css. */
+export function stateClass(block: ToolBlock): string {
+  const state = isUnanswered(block) ? "is-denied" : toneClass(block.status);
+  return block.truncated ? `${state} truncated` : state;
+}
+
+export function toneClass(status: ToolBlock["status"]): string {
+  return `${STATES[status]} is-${status}`;
+}
+
+const STATES: Record<ToolBlock["status"], string> = {
+  input: "pending", called: "pending", waiting: "pending", running: "pending", ok: "success", error: "error", denied: "error",
+  interrupted: "interrupted",
+};
+
 export function isOpen(block: ToolBlock): boolean {
   return block.status === "input" || block.status === "called" || block.status === "waiting" || block.status === "running";
 }

@@ -2,6 +2,7 @@
 
 import { Suspense } from "react";
 import type { TextRow } from "../../model/rows";
+import { isObjectText } from "../../model/objecttext";
 import { bytes } from "../../measures";
 import { text } from "../../text";
 import { blobUrl } from "../../transport/api";
@@ -10,7 +11,7 @@ import { useConversationId } from "../conversation/scope";
 import { Copy } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
-import { Citations } from "../later";
+import { Citations, SpecialBlock } from "../later";
 import { usePicked, useStore } from "../store";
 import { Markdown } from "./Markdown";
 
@@ -27,8 +28,14 @@ export function AgentText({ row, last }: { row: TextRow; last: boolean }) {
     { label: text.message.branch, icon: "branch", writes: true, onSelect: () => page.branch(id, row.messageId) },
   ];
   return (
-    <div className={row.messageStatus === "superseded" ? "agent-text superseded" : "agent-text"}>
-      <Markdown place={row.key} parts={parts} />
+    <div className={`agent-text ${row.messageStatus === "superseded" ? "superseded" : block.status}`}>
+      {block.status === "done" && isObjectText(block.text) ? (
+        <Suspense fallback={null}>
+          <SpecialBlock row={row} parts={parts} />
+        </Suspense>
+      ) : (
+        <Markdown place={row.key} parts={parts} />
+      )}
       {block.blob && (
         <a className="open-full" href={blobUrl(block.blob.id)} target="_blank" rel="noopener">
           {text.message.full(bytes(block.blob.size))}

@@ -1,4 +1,5 @@
-/** What the engine did between messages, each in a quiet line: another model, a cut attempt, less context, changed files. */
+/** What the engine did between messages, each in a quiet line: another model, a cut attempt, less context, changed
+ * files. Loaded with the first of them. */
 
 import { Suspense } from "react";
 import { savedPercent } from "../../model/compressed";
@@ -10,8 +11,26 @@ import { Icon } from "../controls/Icon";
 import { plainly, visible } from "../controls/visible";
 import { Changes, CompressedBody, Stat } from "../later";
 import { useDisclosed } from "../store";
+import { sayModels, sayTold } from "./eventwords";
 
-export function ModelSwitch({ row }: { row: SwitchRow }) {
+export type EventKindRow = SwitchRow | AttemptRow | CompressedRow | ChangesRow | NoteRow;
+
+export default function EventRow({ row }: { row: EventKindRow }) {
+  switch (row.kind) {
+    case "switch":
+      return <ModelSwitch row={row} />;
+    case "attempt":
+      return <Attempt row={row} />;
+    case "compressed":
+      return <Compressed row={row} />;
+    case "changes":
+      return <TurnChanges row={row} />;
+    case "note":
+      return <Told row={row} />;
+  }
+}
+
+function ModelSwitch({ row }: { row: SwitchRow }) {
   const { reason } = row.switch;
   return (
     <p className="event-line">
@@ -24,11 +43,7 @@ export function ModelSwitch({ row }: { row: SwitchRow }) {
   );
 }
 
-export function sayModels({ switch: { to_model, from_model } }: SwitchRow): string {
-  return visible(text.modelSwitch.line(to_model, from_model));
-}
-
-export function Attempt({ row }: { row: AttemptRow }) {
+function Attempt({ row }: { row: AttemptRow }) {
   const [open, setOpen] = useDisclosed(row.key);
   const empty = row.text === "";
   return (
@@ -59,7 +74,7 @@ export function Attempt({ row }: { row: AttemptRow }) {
   );
 }
 
-export function Compressed({ row }: { row: CompressedRow }) {
+function Compressed({ row }: { row: CompressedRow }) {
   const [open, setOpen] = useDisclosed(row.key);
   const { range } = row;
   return (
@@ -82,9 +97,12 @@ export function Compressed({ row }: { row: CompressedRow }) {
   );
 }
 
-export function TurnChanges({ row }: { row: ChangesRow }) {
-  const [open, setOpen] = useDisclosed(row.key);
+/** A longer list of files is opened on demand. */
+const FEW_FILES = 8;
+
+function TurnChanges({ row }: { row: ChangesRow }) {
   const files = byFile(row.changes);
+  const [open, setOpen] = useDisclosed(row.key, files.length <= FEW_FILES);
   const { added, removed } = total(files);
   return (
     <div className="tool turn-changes">
@@ -102,19 +120,15 @@ export function TurnChanges({ row }: { row: ChangesRow }) {
       </button>
       {open && (
         <Suspense fallback={null}>
-          <Changes place={row.key} changes={row.changes} />
+          <Changes place={row.key} changes={row.changes} folded />
         </Suspense>
       )}
     </div>
   );
 }
 
-export function sayChanges(row: ChangesRow): string {
-  return text.changes.summary(byFile(row.changes).length);
-}
-
 /** The end of a background process, or what became of a plan: the agent was told, and so is the reader. */
-export function Told({ row }: { row: NoteRow }) {
+function Told({ row }: { row: NoteRow }) {
   const { icon, heading, object, isCode, result, bad } = sayTold(row);
   return (
     <p className={bad ? "event-line is-trouble" : "event-line"}>
@@ -124,38 +138,4 @@ export function Told({ row }: { row: NoteRow }) {
       {result && <span className="event-result tabular">{result}</span>}
     </p>
   );
-}
-
-export function isTold(row: NoteRow): boolean {
-  return row.role === "event" && row.message.hidden;
-}
-
-export function sayTold(row: NoteRow) {
-  const plain = { isCode: false, result: "", bad: false } as const;
-  // The words are for the agent; what the person said with it stands at their end.
-  const remark = /The person said: ([\s\S]*)$/.exec(row.text)?.[1] ?? "";
-  switch (row.eventKind) {
-    case "process_completed":
-      return sayProcess(row);
-    case "plan_approved":
-      return { icon: "check", heading: text.message.planApproved, object: remark, ...plain } as const;
-    case "plan_revised":
-      return { icon: "edit", heading: text.message.planRevised, object: remark, ...plain } as const;
-    default:
-      return { icon: "close", heading: text.message.planRejected, object: remark, ...plain } as const;
-  }
-}
-
-function sayProcess({ message, text: words }: NoteRow) {
-  const data = (message.data ?? {}) as { command?: string; exit_code?: number | null; end?: string };
-  const code = data.exit_code ?? null;
-  const stopped = data.end === "stopped";
-  return {
-    icon: "terminal",
-    heading: stopped ? text.processes.wasStopped : text.processes.ended,
-    object: visible(data.command ?? words.split("\n", 1)[0] ?? ""),
-    isCode: true,
-    result: stopped ? "" : data.end === "restart" ? text.processes.restart : text.processes.exited(code),
-    bad: code !== null && code !== 0,
-  } as const;
 }

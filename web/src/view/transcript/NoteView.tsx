@@ -2,12 +2,12 @@
 
 import { Suspense } from "react";
 import type { NoteRow } from "../../model/rows";
-import { Callback } from "../later";
-import { isTold, Told } from "./Events";
+import { Callback, EventRow } from "../later";
+import { isTold } from "./eventwords";
 import { Note } from "./Marks";
 
 export function NoteView({ row }: { row: NoteRow }) {
-  if (isTold(row)) return <Told row={row} />;
+  if (isTold(row)) return <EventRow row={row} />;
   const note = <Note row={row} />;
   if (row.eventKind !== "agent_callback") return note;
   return (

@@ -5,9 +5,9 @@
 
 import type { ReactNode } from "react";
 import type { Row } from "../../model/rows";
+import { EventRow } from "../later";
 import { ToolGroup } from "../tools/ToolGroup";
 import { ToolRow } from "../tools/ToolRow";
-import { Attempt, Compressed, ModelSwitch, TurnChanges } from "./Events";
 import { NoteView } from "./NoteView";
 import { Thinking } from "./Thinking";
 import { Picture } from "./UserMessage";
@@ -30,13 +30,10 @@ export function PlainRow({ row }: { row: SharedRow }): ReactNode {
     case "note":
       return <NoteView row={row} />;
     case "switch":
-      return <ModelSwitch row={row} />;
     case "attempt":
-      return <Attempt row={row} />;
     case "compressed":
-      return <Compressed row={row} />;
     case "changes":
-      return <TurnChanges row={row} />;
+      return <EventRow row={row} />;
     default:
       return row satisfies never;
   }

@@ -1,15 +1,15 @@
 /** One row of the transcript, by its kind. Drawn again only when the row itself changed: the model keeps its identity. */
 
 import { memo, Suspense, type ReactNode } from "react";
-import type { Row } from "../../model/rows";
+import type { Row, TurnWorkRow } from "../../model/rows";
 import { text } from "../../text";
 import type { OutboxEntry } from "../../transport/commands";
-import { ErrorCard } from "../later";
+import { ErrorCard, TurnSummary } from "../later";
 import { useMe, type Me } from "../me";
 import { nameOfGroup } from "../tools/ToolGroup";
 import { nameOfTool } from "../tools/ToolRow";
 import { AgentText } from "./AgentText";
-import { isTold, sayChanges, sayModels, sayTold } from "./Events";
+import { isTold, sayChanges, sayModels, sayTold } from "./eventwords";
 import { Day, headingOfNote, Interrupted, NewSince, sayInterrupted } from "./Marks";
 import { PlainRow } from "./PlainRow";
 import { headingOf } from "./Thinking";
@@ -28,7 +28,7 @@ interface NewRow {
 }
 
 /** The activity row is not drawn here: the line above the composer says it, wherever the reader is. */
-export type ShownRow = Exclude<Row, { kind: "activity" }> | PendingRow | NewRow;
+export type ShownRow = Exclude<Row, { kind: "activity" }> | TurnWorkRow | PendingRow | NewRow;
 
 type Divider = Extract<ShownRow, { kind: "day" | "new" }>;
 
@@ -77,6 +77,8 @@ function bodyOf(row: Exclude<ShownRow, Divider>, last: boolean): ReactNode {
           <ErrorCard row={row} />
         </Suspense>
       );
+    case "work":
+      return <TurnSummary row={row} />;
     case "pending":
       return <PendingMessage entry={row.entry} />;
     default:
@@ -111,6 +113,8 @@ function nameOf(row: Exclude<ShownRow, Divider>, me: Me): string {
       return sayInterrupted(row, me);
     case "error":
       return text.error.other;
+    case "work":
+      return text.transcript.work;
     case "pending":
       return text.message.you;
     default:

@@ -14,8 +14,10 @@ import { startOfDay } from "../../measures";
 import { text } from "../../text";
 import { Icon } from "../controls/Icon";
 import { isTyping, onAsked } from "../keys";
+import { useTurnRows } from "../later";
 import type { Place } from "../route";
-import { usePicked, useStore } from "../store";
+import type { Status } from "../../protocol/events.gen";
+import { usePick, usePicked, useStore } from "../store";
 import { isDivider, RowView, type RowViewProps, type ShownRow } from "./RowView";
 
 // The zone above the first row; the same height in style/transcript.css. Fixed, so that rows keep their places.
@@ -53,12 +55,12 @@ interface ScrollerProps {
 
 function Scroller({ conversation, place }: ScrollerProps) {
   const store = useStore();
-  const { id, older, prependCount, selected } = conversation;
-  const rows = useShownRows(conversation);
-  const elementOf = useElements();
+  const { id, older, prependCount, selected, state } = conversation;
   const scroller = useRef<HTMLDivElement>(null);
+  const { rows, count } = useShownRows(conversation, scroller);
+  const elementOf = useElements();
   const list = useRef<VirtualizerHandle>(null);
-  const { pill, hushed, report, touched } = useFollow(scroller, rows.length, prependCount);
+  const { pill, hushed, report, touched } = useFollow(scroller, count, prependCount);
 
   // `shift` keeps the place from the end, and only where rows were put before the first.
   const prepended = useRef(prependCount);
@@ -77,12 +79,19 @@ function Scroller({ conversation, place }: ScrollerProps) {
   const show = useCallback((key: string) => {
     const index = latest.current.findIndex((row) => row.key === key);
     if (index >= 0) list.current?.scrollToIndex(index, { align: "start", offset: -TOP_PX });
-    return index >= 0;
   }, []);
+  const { work } = conversation;
+  const unfold = useCallback(
+    (key: string) => {
+      const holder = work?.holderOf(key) ?? null;
+      if (holder !== null) store.setDisclosed(holder, true);
+    },
+    [store, work],
+  );
   const latest = useRef(rows);
   latest.current = rows;
 
-  useJump(conversation, place, () => report({ type: "jumped_away" }), show);
+  useJump(conversation, place, () => report({ type: "jumped_away" }), unfold, show);
 
   const selectedIndex = useMemo(
     () => (selected === null ? -1 : rows.findIndex((row) => row.key === selected)),
@@ -190,7 +199,7 @@ function Scroller({ conversation, place }: ScrollerProps) {
           }
         </Virtualizer>
         {rows.length === 0 && <p className="transcript-empty">{text.transcript.empty}</p>}
-        <div className="transcript-end" />
+        <div className="transcript-end">{state.turn !== null && <Typing waits={isWaiting(state.status)} />}</div>
       </div>
       <div className="transcript-ring" />
       {pill !== null && (
@@ -201,6 +210,21 @@ function Scroller({ conversation, place }: ScrollerProps) {
       )}
     </div>
   );
+}
+
+/** The agent is at it: stands at the end of its answer for as long as the turn lasts. The activity line says it in words. */
+function Typing({ waits }: { waits: boolean }) {
+  return (
+    <div className={waits ? "typing is-waiting" : "typing"} aria-hidden="true">
+      <i />
+      <i />
+      <i />
+    </div>
+  );
+}
+
+function isWaiting(status: Status): boolean {
+  return status === "paused" || status === "waiting_user_input";
 }
 
 /** What rows lie on. The list would make it deaf to the pointer while it moves: following it moves with every line. */
@@ -238,8 +262,14 @@ function useElements(): (props: RowViewProps) => ReactElement {
 
 const NEW_ROW: ShownRow = { kind: "new", key: "new" };
 
-/** The rows to draw: without the activity line, with what is still on its way (unless it will be queued). */
-function useShownRows({ rows, outbox, state, leftAt }: OpenConversation): readonly ShownRow[] {
+/**
+ * The rows to draw: without the activity line, the work of turns folded, with what is still on its way (unless it will be
+ * queued). `count` is their number before folding: opening a fold brings nothing new.
+ */
+function useShownRows(conversation: OpenConversation, scroller: { current: HTMLElement | null }): { rows: readonly ShownRow[]; count: number } {
+  const { rows, outbox, state, leftAt } = conversation;
+  // What cannot be opened again must not be folded.
+  const work = useTurnRows() && conversation.work;
   const settled = useMemo(() => {
     // A conversation that began today needs no heading to say so.
     const from = rows[0]?.kind === "day" && rows[0].day === startOfDay(Date.now()) ? 1 : 0;
@@ -249,13 +279,48 @@ function useShownRows({ rows, outbox, state, leftAt }: OpenConversation): readon
     if (fresh > 0) shown.splice(fresh, 0, NEW_ROW);
     return shown;
   }, [rows, leftAt]);
-  const busy = state.turn !== null;
+  const live = state.turn?.id ?? null;
+  const choices = useFoldChoices(conversation, live, scroller);
+  const folded = useMemo(() => work?.fold(settled, live, choices) ?? settled, [work, settled, live, choices]) as readonly ShownRow[];
+  const busy = live !== null;
   const pending = useMemo(() => {
     if (busy) return [];
     const sends = outbox.filter(({ command }) => command.type === "send_message" || command.type === "retry_from");
     return sends.map((entry): ShownRow => ({ kind: "pending", key: `pending:${entry.id}`, entry }));
   }, [outbox, busy]);
-  return useMemo(() => (pending.length === 0 ? settled : [...settled, ...pending]), [settled, pending]);
+  const shown = useMemo(() => (pending.length === 0 ? folded : [...folded, ...pending]), [folded, pending]);
+  return { rows: shown, count: settled.length + pending.length };
+}
+
+/** What the reader chose to open; and a turn that ends while somebody reads in it stays open, and does not fold under their eyes. */
+function useFoldChoices({ rows }: OpenConversation, live: string | null, scroller: { current: HTMLElement | null }): ReadonlyMap<string, boolean> {
+  const store = useStore();
+  const chosen = usePick((snapshot) => snapshot.disclosure);
+  const before = useRef(live);
+  const kept = useRef<string | null>(null);
+  if (before.current !== live) {
+    const key = `work:${before.current}`;
+    const opened = rows.some((row) => "turn" in row && row.turn === before.current && chosen.get(row.key) === true);
+    if (before.current !== null && !chosen.has(key) && (opened || isRead(scroller.current))) kept.current = key;
+    before.current = live;
+  }
+  useEffect(() => {
+    if (kept.current !== null) store.setDisclosed(kept.current, true);
+    kept.current = null;
+  });
+  return kept.current === null ? chosen : new Map(chosen).set(kept.current, true);
+}
+
+/** Whether somebody is in the middle of it: scrolled away from the end, with the focus on a row, or with words marked. */
+function isRead(scroller: HTMLElement | null): boolean {
+  if (scroller === null) return false;
+  const { activeElement } = document;
+  const marked = document.getSelection();
+  return (
+    !isAtEnd(scroller) ||
+    (activeElement !== scroller && scroller.contains(activeElement)) ||
+    (marked?.isCollapsed === false && scroller.contains(marked.anchorNode))
+  );
 }
 
 /**
@@ -332,7 +397,8 @@ function useJump(
   { id, phase, rows, older }: OpenConversation,
   { at, message, visit }: Place,
   onJump: () => void,
-  show: (key: string) => boolean,
+  unfold: (key: string) => void,
+  show: (key: string) => void,
 ): void {
   const store = useStore();
   const done = useRef<number | null>(null);
@@ -346,13 +412,14 @@ function useJump(
     onJump();
     void store.reveal(id, seq).then((key) => {
       if (key === null) return;
+      unfold(key);
       // The row is in the snapshot; the list has drawn it by the next frame.
       requestAnimationFrame(() => {
         show(key);
         store.select(id, key);
       });
     });
-  }, [at, message, visit, phase, rows, older, store, id, onJump, show]);
+  }, [at, message, visit, phase, rows, older, store, id, onJump, unfold, show]);
 }
 
 function speakerOf(rows: readonly ShownRow[], index: number, { state }: OpenConversation): string | null {

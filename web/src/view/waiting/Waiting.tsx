@@ -1,16 +1,18 @@
 /** The inbox: everything that waits for a person, in all conversations and at all depths, the oldest first, answered here. */
 
-import { useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { WaitingRequest } from "../../protocol/wire";
-import { ago, exactTime } from "../../measures";
+import type { Request } from "../../protocol/events.gen";
+import { ago, dayAndClock, exactTime } from "../../measures";
 import { text } from "../../text";
 import { asking } from "../../text.asking";
 import { useAgentName } from "../agents";
-import { Icon } from "../controls/Icon";
+import { Icon, type IconName } from "../controls/Icon";
 import { useMinutes } from "../controls/now";
 import { labelOf, RequestCard } from "../dock/RequestCard";
 import { sayResolution } from "../dock/resolution";
 import { whatIs } from "../dock/what";
+import { useFresh, useLaterApi } from "../frame/fresh";
 import { ScreenFrame } from "../frame/ScreenFrame";
 import { ScreenLink } from "../frame/ScreenLink";
 import { useMe } from "../me";
@@ -20,6 +22,9 @@ import { usePick, usePicked, useStore } from "../store";
 import { entriesAfter, type Entry } from "./entries";
 import { permission, switchNotices } from "./notify";
 import "../../style/waiting.css";
+
+/** Enough to see what became of yesterday's. */
+const RECENT = 20;
 
 export default function Waiting({ listShown, onShowList }: ScreenProps) {
   const store = useStore();
@@ -67,6 +72,7 @@ export default function Waiting({ listShown, onShowList }: ScreenProps) {
           <p className="card-words">{asking.waiting.empty}</p>
         </section>
       )}
+      <Recent shown={entries} />
       <Notices />
     </ScreenFrame>
   );
@@ -121,23 +127,75 @@ function Where({ item: { conversation, title, root, parent_kind, request } }: { 
 /** Answered, here or elsewhere, or given up: what was decided, and by whom. */
 function Over({ item }: { item: WaitingRequest }) {
   const store = useStore();
-  const me = useMe();
   const { conversation, request } = item;
-  const name = useAgentName(item.agent);
   const ended = usePicked(conversation, ({ state }) => state.requests.find((known) => known.id === request.id && known.status !== "open"));
   useEffect(() => {
     store.openConversation(conversation);
     return () => store.closeConversation(conversation);
   }, [store, conversation]);
+  return <Outcome item={item} ended={ended} fresh />;
+}
+
+interface OutcomeProps {
+  item: WaitingRequest;
+  ended: Request | undefined;
+  /** It ended while it was looked at. */
+  fresh?: boolean;
+}
+
+function Outcome({ item, ended, fresh = false }: OutcomeProps) {
+  const me = useMe();
+  const now = useMinutes();
+  const name = useAgentName(item.agent);
+  const { conversation, request } = item;
+  const at = ended?.resolution?.ts;
   return (
     <div className="waiting-over">
-      <Icon name={ended && (ended.status !== "answered" || ended.resolution?.verdict === "deny") ? "close" : "check"} />
+      <Icon name={iconOf(ended)} />
       <p>
         <span className="waiting-what">{whatIs(request, name)}</span>
-        <span role="status">{ended ? sayResolution(ended, me) : asking.waiting.answered}</span>
+        <span role={fresh ? "status" : undefined} className={ended?.status === "expired" ? "is-wait" : undefined}>
+          {ended ? sayResolution(ended, me) : asking.waiting.answered}
+          {!fresh && at !== undefined && (
+            <>
+              {" · "}
+              <time dateTime={new Date(at).toISOString()} title={exactTime(at)}>
+                {dayAndClock(at, now)}
+              </time>
+            </>
+          )}
+        </span>
       </p>
       <ScreenLink to={addressOf(conversation)}>{item.title || text.list.untitled}</ScreenLink>
     </div>
+  );
+}
+
+function iconOf(ended: Request | undefined): IconName {
+  if (ended?.status === "expired") return "warn";
+  return ended && (ended.status !== "answered" || ended.resolution?.verdict === "deny") ? "close" : "check";
+}
+
+/** What was answered, here or elsewhere, or missed, before this screen was opened. */
+function Recent({ shown }: { shown: readonly Entry[] }) {
+  const api = useLaterApi();
+  const open = shown.filter(({ over }) => !over).length;
+  const load = useCallback(() => api.recentRequests(RECENT), [api, open]);
+  const { value } = useFresh(load);
+  const here = new Set(shown.map(({ item }) => item.request.id));
+  const items = (value ?? []).filter(({ request }) => !here.has(request.id));
+  if (items.length === 0) return null;
+  return (
+    <section className="waiting-recent" aria-labelledby="waiting-recent">
+      <h2 id="waiting-recent">{asking.waiting.recent}</h2>
+      <ul>
+        {items.map((item) => (
+          <li key={item.request.id}>
+            <Outcome item={item} ended={item.request} />
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
