@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from palaver.core import special_blocks
 from palaver.core.evolve import evolve
 from palaver.core.exchanges import answered_by, is_open
 from palaver.core.state import message_count, open_requests
@@ -90,10 +91,16 @@ def _last_line(state: State) -> str:
             continue
         for block in reversed(message.blocks):
             if isinstance(block, TextBlock) and block.text.strip():
-                text = block.text[: 4 * LAST_LINE_CHARS]
-                # A person's words are shown as they were typed; an agent's are markdown.
-                return " ".join((_unmarked(text) if message.role == "assistant" else text).split())[:LAST_LINE_CHARS]
+                # A person's words are shown as they were typed; an agent's are markdown, or a widget's JSON.
+                text = _answer_line(block) if message.role == "assistant" else block.text[: 4 * LAST_LINE_CHARS]
+                return " ".join(text.split())[:LAST_LINE_CHARS]
     return ""
+
+
+def _answer_line(block: TextBlock) -> str:
+    special = special_blocks.parse(block.text) if block.status == "done" else None
+    text = block.text if special is None else special_blocks.markdown(special)
+    return _unmarked(text[: 4 * LAST_LINE_CHARS])
 
 
 def _unmarked(markdown: str) -> str:

@@ -44,6 +44,8 @@ def test_edited_message_is_found_where_it_stands() -> None:
         ("```python\nx = 2 * 3 * 4\n```\nDone: _yes_", "x = 2 * 3 * 4 Done: yes"),
         ("| a | b |\n|---|:-:|\n| 1 | 2 |", "| a | b | | 1 | 2 |"),
         ("**args and snake_case_names stay", "**args and snake_case_names stay"),
+        ('{"type": "plan", "summary": "A garden", "items": ["Dig"]}', "Plan: A garden [ ] Dig"),
+        ('{"type": "weather", "summary": "Rain"}', '{"type": "weather", "summary": "Rain"}'),
     ],
 )
 def test_last_line_of_an_answer_is_plain(markdown: str, line: str) -> None:
