@@ -35,6 +35,14 @@ async def chosen_is(visitor: Visitor, words: str) -> None:
     await expect(visitor.box).to_have_attribute("aria-activedescendant", await option.get_attribute("id") or "none")
 
 
+@pytest.mark.parametrize("keys", ["Enter", "Control+Enter", "Meta+Enter"])
+async def test_first_message_is_sent_by_enter_with_and_without_the_command_key(ada: Visitor, keys: str) -> None:
+    await ada.go()
+    await ada.box.fill("!say Good morning.")
+    await ada.box.press(keys)
+    await expect(ada.row(re.compile("^Agent"))).to_contain_text("Good morning.")
+
+
 async def test_file_is_found_by_a_part_of_its_path_and_put_into_the_message(ada: Visitor) -> None:
     await ada.begin("Good morning")
     await ada.rests()

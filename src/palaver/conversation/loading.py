@@ -3,13 +3,20 @@
 Called by the directory. The cost depends on what is new since the snapshot, not on the length of the history.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 from msgspec.structs import replace
 
 from palaver.core.evolve import fold
+from palaver.errors import LogCorrupt
+from palaver.journal import Journal
 from palaver.log.base import EventLog, Snapshot, StoredMessage
 from palaver.schema.events import decode_event
 from palaver.schema.view import Message, State
+
+logger = Journal(__name__)
 
 TAIL_MESSAGES = 100
 """Messages kept in memory of a resting conversation, and in a snapshot for a client: more than a screen, less than a wait."""
@@ -21,23 +28,46 @@ _message = msgspec.json.Decoder(Message)
 async def load_state(log: EventLog, conversation: str, tail: int = TAIL_MESSAGES) -> tuple[State, int] | None:
     """The view at the head and the seq of the snapshot it stands on (0: none). None: no such conversation.
 
-    A stream that does not begin as one (a project's) is none either.
+    A stream that does not begin as one (a project's) is none either. Raises LogCorrupt.
     """
     snapshot = await log.load_snapshot(conversation, tail)
-    state, stood_on = State(), 0
-    if snapshot is not None:
-        messages = tuple(_message.decode(stored.body) for stored in snapshot.messages)
-        head = _state.decode(snapshot.head)
-        state, stood_on = replace(head, messages=messages, offset=head.offset - len(messages)), snapshot.seq
+    try:
+        state = _restored(snapshot) if snapshot is not None else State()
+    except msgspec.DecodeError:
+        # Only an excerpt of the events, which are read from the beginning instead.
+        logger.warning("a snapshot is damaged", conversation=conversation)
+        state = State()
+    stood_on = state.seq
     while segments := await log.read(conversation, state.seq, 1 << 20):
-        for segment in segments:
-            events = (decode_event(line) for line in segment.body.splitlines())
-            state = fold(state, (event for event in events if event.seq > state.seq))
+        with _damage_told(conversation):
+            for segment in segments:
+                events = (decode_event(line) for line in segment.body.splitlines())
+                state = fold(state, (event for event in events if event.seq > state.seq))
     return (state, stood_on) if state.conversation else None
 
 
 async def older_messages(log: EventLog, conversation: str, before_seq: int, limit: int) -> list[Message]:
-    return [_message.decode(stored.body) for stored in await log.messages_before(conversation, before_seq, limit)]
+    """Raises LogCorrupt."""
+    stored = await log.messages_before(conversation, before_seq, limit)
+    with _damage_told(conversation):
+        return [_message.decode(one.body) for one in stored]
+
+
+def _restored(snapshot: Snapshot) -> State:
+    messages = tuple(_message.decode(stored.body) for stored in snapshot.messages)
+    head = _state.decode(snapshot.head)
+    return replace(head, messages=messages, offset=head.offset - len(messages))
+
+
+@contextmanager
+def _damage_told(conversation: str) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.DecodeError as problem:
+        raise LogCorrupt(
+            "What is stored of this conversation cannot be read. `palaver verify` says what is damaged; a backup has it whole.",
+            conversation=conversation,
+        ) from problem
 
 
 def snapshot_of(state: State, since: int, *, replace_all: bool = False) -> Snapshot:

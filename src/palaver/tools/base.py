@@ -142,6 +142,8 @@ class ToolResult:
     exit_code: int | None = None
     changes: tuple[FileChange, ...] = ()
     """What became of files, for `files.changed`."""
+    changes_left_out: int = 0
+    """How many more files changed than are listed."""
 
 
 @dataclass(frozen=True, slots=True)

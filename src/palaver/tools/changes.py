@@ -81,7 +81,10 @@ async def with_changes(
     before = await watched(root, environment)
     result = await run()
     found = await changed(before)
-    return dataclasses.replace(result, changes=(*result.changes, *found.files)) if found.files else result
+    if not found.files:
+        return result
+    changes = (*result.changes, *found.files)
+    return dataclasses.replace(result, changes=changes, changes_left_out=found.truncated_count)
 
 
 async def watched(root: Path, environment: Mapping[str, str]) -> Watch | None:

@@ -136,6 +136,16 @@ async def test_more_files_than_are_shown_are_counted(root: Path) -> None:
     assert 0 < sum(len(file.diff or "") for file in found.files) <= changes.DIFF_BYTES
 
 
+async def test_result_of_a_call_counts_the_files_it_leaves_out(root: Path) -> None:
+    async def run() -> ToolResult:
+        for number in range(130):
+            (root / f"{number:03}.txt").write_text("x\n")
+        return ToolResult(ok=True)
+
+    result = await with_changes(root, ENVIRONMENT, run)
+    assert (len(result.changes), result.changes_left_out) == (100, 30)
+
+
 async def test_name_that_is_no_text_can_still_be_said(root: Path) -> None:
     found = await doing(root, lambda: (root / os.fsdecode(b"\xff.txt")).write_text("x\n"))
 

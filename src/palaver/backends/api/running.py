@@ -132,7 +132,9 @@ class _Running:
         began_ms = self._turn.now_ms()
         result, effect = await self._result(call)
         if result.changes:
-            await self.outbox.put(FilesChanged(files=result.changes, call=call.call))
+            await self.outbox.put(
+                FilesChanged(files=result.changes, call=call.call, truncated_count=result.changes_left_out)
+            )
         await self.outbox.put(
             finished(
                 call.call,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from palaver.core.evolve import evolve
 from palaver.core.state import open_requests
-from palaver.errors import CallerError, Conflict, Invalid, NotFound
+from palaver.errors import CallerError, Conflict, Invalid, LogCorrupt, NotFound
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
@@ -126,7 +126,11 @@ async def _conversation(query: Query, caller: Principal, server: ServerParts, or
             return await _begun(query, server, origin)
         except Conflict:  # Another query of the same moment has just begun it.
             known = session or ""
-    state = await server.directory.state(known, tail=0)
+    try:
+        state = await server.directory.state(known, tail=0)
+    except (LogCorrupt, NotFound):
+        # Its history is lost, as `history` says: what is said now begins another, under an id of its own.
+        return await _begun(replace(query, session_id=None), server, origin)
     if query.agent_id is not None and query.agent_id != state.agent:
         await server.directory.command(known, UpdateConversation(agent=query.agent_id), origin)
         await server.agents.last_used.is_now(query.agent_id)

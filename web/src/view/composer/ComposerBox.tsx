@@ -68,7 +68,7 @@ export function ComposerBox(props: ComposerBoxProps) {
       put(event.currentTarget, edit);
       return;
     }
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey) {
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       if (canSend) onSend();
     }
