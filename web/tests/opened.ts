@@ -1,10 +1,5 @@
 /** A store in a world of one conversation, and what happens in it. */
 
-// Loaded here so that the store finds them at once: tests do not wait for a bundler.
-import "../src/model/announce";
-import "../src/model/lines";
-import "../src/model/markdown";
-import "../src/model/turnwork";
 import { openStore, type OpenConversation, type Store } from "../src/model/store";
 import { World } from "./world";
 

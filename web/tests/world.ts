@@ -3,6 +3,11 @@
  * socket that keeps logs as the real one does, and an API that answers as the test says.
  */
 
+// Loaded here so that the store finds them at once: tests do not wait for a bundler.
+import "../src/model/announce";
+import "../src/model/lines";
+import "../src/model/markdown";
+import "../src/model/turnwork";
 import { EMPTY_STATE, fold } from "../src/model/fold";
 import type { Accepted, Command, Listing, State } from "../src/protocol/events.gen";
 import { readEvent } from "../src/protocol/guards";

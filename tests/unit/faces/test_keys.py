@@ -1,7 +1,7 @@
 """Tokens and one-time codes, without a server."""
 
-from palaver.faces.keys import KeyRecord, Keys, token_hash
 from palaver.clock import ManualClock
+from palaver.faces.keys import KeyRecord, Keys, token_hash
 
 
 def test_printed_link_outlives_a_token_that_is_made_for_another_and_not_the_owners_own() -> None:

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { listing, refusal, World } from "../../tests/world";
 import { ApiError } from "../transport/api";
 import { EMPTY_STATE } from "./fold";
-import "./markdown";
 import { openStore } from "./store";
 
 const SESSION = { user: "ada", role: "owner", roles: ["read", "send"], server: "home", version: "1.0.0" };
