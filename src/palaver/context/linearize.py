@@ -19,8 +19,9 @@ from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBloc
 POSTED = "posted"
 """The kind of a message that its agent made with a tool: the call says it already."""
 
-FOR_PEOPLE_ONLY = frozenset({"error", "report", "notice"})
-"""Kinds of event messages that tell a person something. Every other event, hidden or not, is addressed to the agent."""
+FOR_PEOPLE_ONLY = frozenset({"error", "report", "notice", "compression_report", "summarization"})
+"""Kinds of event messages that tell a person something, in restored chats of other programs too. Every other event, hidden or
+not, is addressed to the agent."""
 
 INTERRUPTED_MARK = "[interrupted]"
 NO_OUTPUT = "(no output)"

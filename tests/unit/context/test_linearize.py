@@ -92,6 +92,8 @@ async def test_superseded_attempts_and_notes_for_people_are_left_out() -> None:
         user("hi"),
         agent(said("half"), tool("interrupted"), status="superseded"),
         message("event", said("It failed."), event_kind="error"),
+        message("event", said("Freed 4,000 tokens."), event_kind="compression_report"),
+        message("event", said("Summed up 12 messages."), event_kind="summarization"),
     ) == (HI,)
 
 
