@@ -23,12 +23,12 @@ from palaver.backends.api.spending import Spending
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
 from palaver.context.proposed_plan import plan_of
-from palaver.core.state import messages_of_turn
+from palaver.core.state import messages_of_turn, open_tools
 from palaver.errors import AgentError
 from palaver.journal import Journal
 from palaver.schema.content import as_content
 from palaver.schema.errors import ErrorCode, WireError
-from palaver.schema.events import ContextCompressed, KnownEvent, MessageAdded, RequestOpened, TurnFinished
+from palaver.schema.events import ContextCompressed, KnownEvent, MessageAdded, RequestOpened, ToolFinished, TurnFinished
 from palaver.schema.view import Outcome, Plan, TextBlock
 from palaver.tools.base import ToolSpec
 from palaver.tools.chat_post import NAME as CHAT_POST
@@ -151,8 +151,11 @@ class _Loop:
         if recalled := await self._preparing.recall():
             yield recalled
         while True:
+            posts = {tool.call for _, tool in open_tools(turn.state) if tool.name == CHAT_POST}
+            post_failed = False
             async with aclosing(calls.finish_open()) as events:
                 async for event in events:
+                    post_failed |= isinstance(event, ToolFinished) and event.call in posts and not event.ok
                     yield event
             if calls.forbidden:
                 yield self._finished("failed", "forbidden", calls.forbidden)
@@ -160,6 +163,13 @@ class _Loop:
             if calls.stopped:
                 yield self._finished("interrupted", summary=calls.stopped)
                 return
+            # The agent wrote both calls before it knew that its words reached nobody.
+            if turn.agent.strict_inbox and post_failed and calls.ending and calls.ending[0] == "yielded":
+                if reminders == REMINDERS:
+                    yield self._finished("failed", "protocol_broken", POSTS_FAIL)
+                    return
+                calls.ending, reminders = None, reminders + 1
+                yield self._reminder("post_error", POST_AGAIN)
             if calls.ending:
                 outcome, summary = calls.ending
                 yield self._finished(outcome, summary=summary)
@@ -199,16 +209,15 @@ class _Loop:
                     yield self._finished("failed", "protocol_broken", SPEAKS_PLAINLY)
                     return
                 answered, reminders = False, reminders + 1
-                yield self._reminder()
+                yield self._reminder("plain_text_error", USE_THE_TOOL)
             # As at the turn's beginning: from here on only what is on disk counts, whoever wrote it and whenever.
             await turn.committed()
             if measured := self._preparing.measured():
                 yield measured
 
-    def _reminder(self) -> MessageAdded:
-        """Plain words of an agent that must use its tool, as the error that they are."""
-        content = as_content(USE_THE_TOOL)
-        kind = "plain_text_error"
+    def _reminder(self, kind: str, text: str) -> MessageAdded:
+        """An error for the model of an agent that must speak through its tool, and did not."""
+        content = as_content(text)
         return MessageAdded(message=self._turn.new_id(), role="event", hidden=True, event_kind=kind, content=content)
 
     def _step(self) -> Step:
@@ -294,8 +303,15 @@ USE_THE_TOOL = (
     f"Error: plain text reaches nobody here. What you just wrote was not shown. Say it with {CHAT_POST}, then end your "
     "turn with loop_yield_turn."
 )
+POST_AGAIN = (
+    f"Error: a {CHAT_POST} failed, so what it said was not shown, and your turn has not ended. Say it again without the "
+    "mistake, then end your turn with loop_yield_turn."
+)
 SPEAKS_PLAINLY = (
     f"The agent keeps answering in plain text, but may only speak through {CHAT_POST}. Choose a model that uses tools."
+)
+POSTS_FAIL = (
+    f"The agent may only speak through {CHAT_POST}, and its posts keep failing; the calls say why. Say what to change."
 )
 TOO_LONG = "The answer reached its limit and breaks off. Ask the agent to go on, or raise `max_tokens`."
 DECLINED = "The model declined to answer this. Say it differently, or choose another model."

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from palaver.errors import Forbidden, Invalid
-from palaver.faces.inbox.default import begin
+from palaver.faces.inbox.default import begin, generation_of
 from palaver.faces.inbox.pages import EMPTY, Page, Pages
+from palaver.faces.inbox.project import is_of_earlier_generation
 from palaver.faces.inbox.tools import (
     InboxTool,
     PostArguments,
@@ -62,9 +63,12 @@ class Acts:
     async def _since(self, asked: ReadArguments) -> Page:
         if self._begun:
             return await self._pages.since(self._conversation, asked.after_id, asked.limit)
-        if asked.after_id is not None:
-            raise Invalid("`after_id` is of another inbox: nobody has posted to this one yet.")
-        return EMPTY
+        if asked.after_id is None:
+            return EMPTY
+        # One that was deleted had ids too: a mark of it is before all that will be posted here.
+        if is_of_earlier_generation(asked.after_id, generation_of(self._conversation)):
+            return Page(last_id=asked.after_id, messages=[])
+        raise Invalid("`after_id` is of another inbox: nobody has posted to this one yet.")
 
     async def _post(self, asked: PostArguments) -> dict[str, Any]:
         if not asked.content.strip():

@@ -3,6 +3,8 @@
 Asked by the door when an address names no conversation. One that was deleted stays so: the next post begins another.
 """
 
+import re
+
 from palaver.conversation.directory import Directory
 from palaver.log.base import EventLog
 from palaver.schema.base import Origin
@@ -10,6 +12,15 @@ from palaver.schema.commands import CreateConversation
 
 NAME = "default-inbox"
 TITLE = "Inbox"
+
+_SUCCESSOR = re.compile(rf"{NAME}-([1-9]\d{{0,3}})", re.ASCII)
+"""Four digits at most: the generation must fit into the ids of messages, which have a fixed width."""
+
+
+def generation_of(conversation: str) -> int:
+    """How many default inboxes came before this one; 0 for the first and for every other conversation."""
+    match = _SUCCESSOR.fullmatch(conversation)
+    return int(match[1]) - 1 if match else 0
 
 
 async def default_inbox(log: EventLog) -> tuple[str, bool]:

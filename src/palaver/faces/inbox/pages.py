@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from palaver.errors import Invalid, NotFound
+from palaver.faces.inbox.default import generation_of
 from palaver.faces.inbox.project import TELLING, InboxMessage, Posted, posted, seq_of
 from palaver.faces.inbox.removals import Removals, is_telling
 from palaver.log.base import EventLog, lines_after
@@ -68,7 +69,7 @@ class Pages:
         if limit is not None and limit < 1:
             raise Invalid("`limit` is at least 1.")
         wanted = min(limit or PAGE, PAGE_MOST)
-        begin = 0 if after_id is None else seq_of(after_id)
+        begin = 0 if after_id is None else seq_of(after_id, generation_of(conversation))
         if begin > await self._head(conversation):
             raise Invalid("`after_id` is of another inbox: this one has not come that far.")
         messages: list[InboxMessage] = []
@@ -94,7 +95,7 @@ class Pages:
             else:
                 made = accepted.id in (getattr(event, "message", None), getattr(event, "item", None))
             if made:
-                for one in posted(event):
+                for one in posted(event, generation=generation_of(accepted.conversation)):
                     return one.message
         raise NotFound("The message is not in the inbox.")
 
@@ -110,20 +111,20 @@ class Pages:
         removals = Removals()
         async for event in self._events(conversation, after, is_telling):
             removals.take(event)
-        said = _Said(self, conversation)
+        said, generation = _Said(self, conversation), generation_of(conversation)
         async for event in self._events(conversation, after):
             match event:
                 case AnswerStarted():
                     await said.begun(event)
                     continue
                 case TextFinished():
-                    messages = posted(event, await said.before(event))
+                    messages = posted(event, await said.before(event), generation)
                     began: int | None = said.place(event)
                     said.finished(event)
                 case QueueAdded():
-                    messages, began = posted(event), None
+                    messages, began = posted(event, generation=generation), None
                 case _:
-                    messages, began = posted(event), event.seq
+                    messages, began = posted(event, generation=generation), event.seq
             for one in messages:
                 if not removals.covers(one.source, began):
                     yield one

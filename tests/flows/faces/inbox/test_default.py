@@ -72,6 +72,39 @@ async def test_rules_for_agents_count_before_it_has_begun(tmp_path: Path) -> Non
         assert (await served.http.get("/api/conversations")).json()["items"] == []
 
 
+async def test_ids_keep_rising_when_it_is_deleted_and_begun_anew(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served, inbox(served, "assistant", None) as agent:
+
+        async def post(content: str) -> str:
+            sent = await agent.call("chat.assistant.post", mime="text/plain", content=content)
+            return str(sent["id"])
+
+        async def delete() -> None:
+            (row,) = (await served.http.get("/api/conversations")).json()["items"]
+            await served.command(row["id"], type="delete_conversation")
+
+        marks = [(await post("Old."), await post("Older cursors end here."))[1]]
+        # As before: cursors of a first default inbox stay valid.
+        assert int(marks[0]) < 10**6
+        for round_ in ("second", "third"):
+            await delete()
+            # The next one has not begun: nothing is after the mark yet, and the mark stays good.
+            assert await agent.since(marks[-1]) == {"messages": [], "last_id": marks[-1]}
+            texts = [f"{round_} {number}" for number in range(4)]
+            ids = [await post(text) for text in texts]
+            everything = await agent.since()
+            assert [message["id"] for message in everything["messages"]] == ids
+            assert (await agent.read())["messages"] == everything["messages"]
+            assert [*marks, *ids] == sorted({*marks, *ids})
+            assert {len(one) for one in (*marks, *ids)} == {16}
+            for mark in marks:
+                assert await agent.since(mark) == everything
+            assert (await agent.since(ids[1]))["messages"] == everything["messages"][2:]
+            assert await agent.since(ids[-1]) == {"messages": [], "last_id": ids[-1]}
+            assert "another inbox" in await agent.refused("chat_read_since", after_id="9" * 16)
+            marks.append(ids[-1])
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_standard_streams_without_a_session_offer_it_too(tmp_path: Path, era: Era) -> None:
     async with (

@@ -67,6 +67,28 @@ async def test_model_that_never_uses_the_tool_fails_with_words(tmp_path: Path) -
             assert [one["content"] for one in (await human.read())["messages"]] == ["Hi"]
 
 
+async def test_yield_beside_a_failed_post_does_not_end_the_turn(tmp_path: Path) -> None:
+    end = Call(name=YIELD, input={})
+    script = [Answer.of(post(" "), end), Answer.of(post("Done."), end)]
+    async with at_work(tmp_path, *script) as work:
+        conversation, events = await strict(work, "Deploy")
+        assert events[-1]["outcome"] == "yielded"
+        assert len(work.provider.bodies) == 2
+        told = str(work.provider.bodies[1]["messages"])
+        assert "`content` says nothing." in told
+        assert "has not ended" in told
+        async with inbox(work.server, "human", conversation) as human:
+            assert [one["content"] for one in (await human.read())["messages"]] == ["Deploy", "Done."]
+
+
+async def test_model_whose_posts_keep_failing_fails_with_words(tmp_path: Path) -> None:
+    async with at_work(tmp_path, *[Answer.of(post(""), Call(name=YIELD, input={}))] * 4) as work:
+        _, events = await strict(work, "Hi")
+        assert events[-1]["outcome"] == "failed"
+        assert POST in events[-1]["error"]["message"]
+        assert len(work.provider.bodies) == 4
+
+
 async def test_other_agents_are_not_offered_the_tool_and_speak_plainly(tmp_path: Path) -> None:
     async with at_work(tmp_path, Answer.of("Hello.")) as work:
         conversation = await work.begin("Hi")

@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import Invalid
+from palaver.faces.inbox.default import generation_of
 from palaver.faces.inbox.pages import Page, Pages
-from palaver.faces.inbox.project import InboxMessage, is_by_a_person, message_id, posted, seq_of
+from palaver.faces.inbox.project import (
+    InboxMessage,
+    is_by_a_person,
+    is_of_earlier_generation,
+    message_id,
+    posted,
+    seq_of,
+)
 from palaver.faces.instants import iso
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog
@@ -110,6 +118,19 @@ def test_ids_sort_as_text_and_as_numbers() -> None:
     for strange in ("", "1", "x" * 16, "1" * 17, "\u0661" * 16):
         with pytest.raises(Invalid):
             seq_of(strange)
+
+
+def test_ids_of_default_inboxes_rise_from_one_to_the_next_in_the_same_width() -> None:
+    names = ["default-inbox", "default-inbox-2", "default-inbox-3", "default-inbox-10", "default-inbox-9999"]
+    generations = [generation_of(name) for name in names]
+    assert generations == [0, 1, 2, 9, 9998]
+    ids = [message_id(seq, 0, generation) for generation in generations for seq in (1, 99_999_999)]
+    assert ids == sorted(set(ids))
+    assert {len(one) for one in ids} == {16}
+    assert [seq_of(ids[0], 1), seq_of(ids[1], 1), seq_of(ids[2], 1), seq_of(ids[3], 1)] == [0, 0, 1, 99_999_999]
+    assert [is_of_earlier_generation(one, 1) for one in ids[:3]] == [True, True, False]
+    for other in ("garden", "default-inbox-", "default-inbox-02", "default-inbox-10000", "my-default-inbox-2"):
+        assert generation_of(other) == 0
 
 
 def test_time_is_universal_and_says_so() -> None:
