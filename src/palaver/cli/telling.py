@@ -35,7 +35,7 @@ class Teller:
 
     def __init__(self, say: Callable[[str], None] = note, *, scrubs: bool = True) -> None:
         self._say = say
-        self._streamed: set[tuple[str, int]] = set()
+        self._streamed: dict[tuple[str, int], list[str]] = {}
         self._names: dict[str, str] = {}
         self._scrubber = Scrubber()
         self._held = ""
@@ -85,8 +85,9 @@ class Teller:
                 pass
 
     def _stream(self, event: TextDelta) -> None:
-        begins = (event.message, event.block) not in self._streamed
-        self._streamed.add((event.message, event.block))
+        pieces = self._streamed.setdefault((event.message, event.block), [])
+        begins = not pieces
+        pieces.append(event.text)
         # For a reader a text that may be a structured answer is held back until it is known whether it is one.
         if self._scrubs and (begins or self._held):
             self._held += event.text
@@ -115,13 +116,15 @@ class Teller:
         self._write("\n".join(said(text) if self._scrubs else text for text in texts) + "\n")
 
     def _finish(self, event: TextFinished) -> None:
-        # A compacted replay has no deltas, only the whole text.
-        whole = (event.message, event.block) not in self._streamed or bool(self._held)
-        self._held = ""
-        if whole:
+        # A compacted replay has only the whole text, or with it the first of its deltas.
+        pieces = self._streamed.pop((event.message, event.block), None)
+        is_untold, self._held = pieces is None or bool(self._held), ""
+        if is_untold:
             self._write(said(event.text) if self._scrubs else event.text)
-        elif self._scrubs:
-            self._write(self._scrubber.finish())
+        else:
+            streamed = "".join(pieces or ())
+            rest = event.text[len(streamed) :] if event.text.startswith(streamed) else ""
+            self._write(self._scrubber.feed(rest) + self._scrubber.finish() if self._scrubs else rest)
         if self._mid_line:
             self._write("\n")
         self._scrubber = Scrubber()

@@ -3,6 +3,9 @@
 Called by compaction. The rule is that of the fold, seen from the other side: a finished block says all of itself, so the
 fragments before it no longer matter, and those that come after it never did. Wherever the fold could still tell the
 difference (an id used twice, a call that somebody acted on while its input streamed), the fragments are kept.
+
+The first fragment of a text also says where it began. It stays if something else began before the text was finished: a
+reader who shows things in the order of the log would otherwise see the text behind a call that was made after it.
 """
 
 from collections.abc import Iterable
@@ -45,6 +48,10 @@ class _Streaming:
     kind: _Kind
     call: str = ""
     seqs: list[int] = field(default_factory=list[int])
+    begun: int | None = None
+    """The first fragment of a text or a thought that says anything."""
+    keeps_place: bool = False
+    """Something else began since, or was open when it began: the order is known from the first fragment alone."""
 
 
 class Redundancy:
@@ -74,12 +81,12 @@ class Redundancy:
     def read(self, seq: int, event: Event) -> None:
         match event:
             case TextDelta():
-                self._fragment("text", event.message, event.block, seq)
+                self._text_fragment("text", event, seq)
             case ThinkingDelta():
-                self._fragment("thinking", event.message, event.block, seq)
+                self._text_fragment("thinking", event, seq)
             case ToolInputDelta():
-                self._stands_in(event.call, event.message)
-                self._fragment("input", event.message, event.block, seq, event.call)
+                if self._fragment("input", event.message, event.block, seq, event.call):
+                    self._stands_in(event.call, event.message)
             case ToolOutputDelta():
                 self._acted_on(event.call)
                 self._output(event.call, seq)
@@ -89,6 +96,7 @@ class Redundancy:
                 self._finish("thinking", event.message, event.block)
             case ToolCalled():
                 self._stands_in(event.call, event.message)
+                self._keep_places()
                 self._finish("input", event.message, event.block, event.call)
             case ToolFinished():
                 self._acted_on(event.call)
@@ -98,9 +106,11 @@ class Redundancy:
                 self._contend("text", (event.message, event.block))
             case ToolStarted():
                 self._acted_on(event.call)
-            case RequestOpened() if event.call:
-                self._acted_on(event.call)
-                self._call_of[event.request] = event.call
+            case RequestOpened():
+                self._keep_places()
+                if event.call:
+                    self._acted_on(event.call)
+                    self._call_of[event.request] = event.call
             case RequestResolved() if event.request in self._call_of:
                 self._acted_on(self._call_of[event.request])
             case AnswerStarted():
@@ -109,6 +119,7 @@ class Redundancy:
                     self._take_back(event.replaces)
             case MessageAdded():
                 self._made_anew(event.message)
+                self._keep_places()
                 for block in event.blocks or ():
                     if isinstance(block, ToolBlock):
                         self._acted_on(block.call)
@@ -127,21 +138,43 @@ class Redundancy:
 
     # -- blocks
 
-    def _fragment(self, kind: _Kind, message: str, index: int, seq: int, call: str = "") -> None:
+    def _fragment(self, kind: _Kind, message: str, index: int, seq: int, call: str = "") -> _Streaming | None:
+        """None: it is late."""
         if (kind, index, call) in self._finished.get(message, ()):
             self.dropped.add(seq)
-            return
+            return None
         place = (message, index)
         self._contend(kind, place, call)
-        self._blocks.setdefault(place, _Streaming(kind, call)).seqs.append(seq)
+        streaming = self._blocks.setdefault(place, _Streaming(kind, call))
+        streaming.seqs.append(seq)
+        return streaming
+
+    def _text_fragment(self, kind: _Kind, event: TextDelta | ThinkingDelta, seq: int) -> None:
+        streaming = self._fragment(kind, event.message, event.block, seq)
+        if streaming and streaming.begun is None and event.text:
+            # Of two that overlap both keep their place, so that compacting what is left finds the same.
+            streaming.keeps_place = self._keep_places()
+            streaming.begun = seq
 
     def _finish(self, kind: _Kind, message: str, index: int, call: str = "") -> None:
         place = (message, index)
         self._contend(kind, place, call)
         streaming = self._blocks.pop(place, None)
         if streaming:
-            self.dropped.update(streaming.seqs)
+            kept = streaming.begun if streaming.keeps_place else None
+            self.dropped.update(seq for seq in streaming.seqs if seq != kept)
+        if kind != "input" and (streaming is None or streaming.begun is None):
+            self._keep_places()
         self._finished.setdefault(message, set()).add((kind, index, call))
+
+    def _keep_places(self) -> bool:
+        """Something begins: texts and thoughts that are open began before it. Whether there are any."""
+        is_any = False
+        for streaming in self._blocks.values():
+            # What an ended turn left open is never finished.
+            if streaming.begun is not None and streaming.begun > self._turn_ended:
+                streaming.keeps_place = is_any = True
+        return is_any
 
     def _contend(self, kind: _Kind, place: _Place, call: str = "") -> None:
         """Two kinds want one block: which of them has it depends on their fragments, so those stay."""

@@ -35,6 +35,16 @@ def test_other_json_comes_out_as_it_is(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == '{"wind": 3, "of": [1, 2]}\n'
 
 
+@pytest.mark.parametrize("scrubs", [True, False])
+def test_text_of_which_a_compacted_log_has_only_the_first_delta_is_told_whole(
+    scrubs: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teller = Teller(scrubs=scrubs)
+    teller.tell(TextDelta(message="m", block=0, text="I "))
+    teller.tell(TextFinished(message="m", block=0, text="I begin to"))
+    assert capsys.readouterr().out == "I begin to\n"
+
+
 def test_answer_in_a_pipe_is_exactly_what_was_said(capsys: pytest.CaptureFixture[str]) -> None:
     tell(Teller(scrubs=False), PLAN, is_over=False)
     assert capsys.readouterr().out == PLAN

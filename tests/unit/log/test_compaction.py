@@ -19,6 +19,7 @@ from palaver.schema.events import (
     Event,
     KnownEvent,
     LogCompacted,
+    MessageAdded,
     MessageEdited,
     MessageRemoved,
     RequestOpened,
@@ -140,6 +141,9 @@ STRANGE: dict[str, list[KnownEvent]] = {
         begun("m"), TextFinished(message="m", block=1, text="x"),
         MessageEdited(message="m", content=(TextPart(text="y"),)), TextDelta(message="m", block=1, text="z"),
     ],
+    "a fragment of its input comes while a call has output": [
+        begun("m"), called("m"), ToolOutputDelta(call="c", text="x"), fragment("m"), ToolFinished(call="c", ok=True),
+    ],
     "a result comes before the call": [
         begun("m"), ToolFinished(call="c", ok=True), called("m"), ToolOutputDelta(call="c", text="x"),
     ],
@@ -149,7 +153,9 @@ STRANGE: dict[str, list[KnownEvent]] = {
 @pytest.mark.parametrize("name", STRANGE)
 def test_fold_of_a_compacted_log_stays_the_same_when(name: str) -> None:
     segments = cut_at(numbered_lines(STRANGE[name]), set())
-    assert fold(State(), events(compacted(segments))) == fold(State(), events(segments))
+    once = compacted(segments)
+    assert fold(State(), events(once)) == fold(State(), events(segments))
+    assert compacted(once) == once
 
 
 @settings(deadline=None, max_examples=150)
@@ -169,10 +175,75 @@ def test_fold_of_every_prefix_at_which_no_dropped_block_is_open_equals_the_full_
 
 @settings(deadline=None, max_examples=150)
 @given(well_behaved_logs, cuts, strides)
-def test_compaction_of_a_well_behaved_log_leaves_no_fragment(
+def test_compaction_of_a_well_behaved_log_leaves_at_most_the_first_words_of_a_text(
     log: list[KnownEvent], at: set[int], gaps: list[int]
 ) -> None:
-    assert not any(isinstance(event, Delta) for event in events(compacted(cut_at(numbered_lines(log), at, gaps))))
+    kept = [event for event in events(compacted(cut_at(numbered_lines(log), at, gaps))) if isinstance(event, Delta)]
+    assert all(isinstance(event, TextDelta | ThinkingDelta) for event in kept)
+    assert len({block_of(event) for event in kept}) == len(kept)
+
+
+@settings(deadline=None, max_examples=150)
+@given(well_behaved_logs, cuts)
+def test_compaction_keeps_the_order_in_which_texts_and_calls_begin(log: list[KnownEvent], at: set[int]) -> None:
+    segments = cut_at(numbered_lines(log), at)
+    assert beginnings(events(compacted(segments))) == beginnings(events(segments))
+
+
+def beginnings(log: Sequence[Event]) -> list[tuple[str, ...] | None]:
+    """Texts, thoughts and calls in the order in which a reader of the log first hears of them."""
+    heard = TextDelta | ThinkingDelta | TextFinished | ThinkingFinished
+    return list(
+        dict.fromkeys(
+            block_of(event)
+            for event in log
+            if isinstance(event, ToolCalled) or (isinstance(event, heard) and event.text)
+        )
+    )
+
+
+BESIDE: dict[str, list[KnownEvent]] = {
+    "a call": [ToolCalled(message="m", block=1, call="c", name="read")],
+    "a request": [RequestOpened(request="r", kind="question")],
+    "a message": [MessageAdded(message="n", content=(TextPart(text="And another thing"),))],
+    "a thought": [ThinkingDelta(message="m", block=1, text="x"), ThinkingFinished(message="m", block=1, text="x")],
+    "a thought that comes whole": [ThinkingFinished(message="m", block=1, text="x")],
+}
+
+
+def text_around(between: Sequence[KnownEvent]) -> list[KnownEvent]:
+    return [
+        AnswerStarted(message="m"),
+        *(TextDelta(message="m", block=0, text=text) for text in ("", "I ", "begin ")),
+        *between,
+        TextDelta(message="m", block=0, text="to"),
+        TextFinished(message="m", block=0, text="I begin to", interrupted=True),
+    ]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_the_first_words_of_a_text_stay_when_something_began_before_its_end(name: str) -> None:
+    result = compact(cut_at(numbered_lines(text_around(BESIDE[name])), set()), GENESIS, 99)
+    kept = [event for event in events(result.segments) if isinstance(event, TextDelta)]
+    assert [(event.seq, event.text) for event in kept] == [(3, "I ")]
+    assert result.settled == 99
+
+
+def test_no_words_of_a_text_stay_when_nothing_began_before_its_end() -> None:
+    between: list[KnownEvent] = [
+        TurnStatus(status="working"),
+        ToolOutputDelta(call="c", text="x"),
+        ToolFinished(call="c", ok=True),
+    ]
+    kept = events(compacted(cut_at(numbered_lines(text_around(between)), set())))
+    assert not any(isinstance(event, Delta) for event in kept)
+
+
+def test_what_an_ended_turn_left_open_keeps_no_later_words() -> None:
+    open_text = TextDelta(message="l", block=0, text="never finished")
+    log = [AnswerStarted(message="l"), open_text, TurnInterrupted(turn="t", reason="user"), *text_around([])]
+    kept = events(compacted(cut_at(numbered_lines(log), set())))
+    assert [event.seq for event in kept if isinstance(event, Delta)] == [2]
 
 
 @settings(deadline=None, max_examples=150)

@@ -9,13 +9,14 @@ from palaver.schema.events import (
     AnswerStarted,
     RequestOpened,
     TextDelta,
+    ThinkingDelta,
     ToolCalled,
     ToolFinished,
     ToolInputDelta,
     ToolStarted,
 )
 from tests.flows.engine import FREE, bodies, engine, gone
-from tests.flows.faces.socket.client import Frame, events, of, subscribed, types
+from tests.flows.faces.socket.client import Frame, events, of, operation, rendered, subscribed, types
 from tests.flows.served import serving
 from tests.unit.tools.workshop import processes_with
 
@@ -97,6 +98,38 @@ async def test_text_begun_before_a_tool_stays_before_it(tmp_path: Path) -> None:
     assert [frame["sequence"] for frame in frames] == sorted(frame["sequence"] for frame in frames)
     assert types(frames).index("text_delta") < types(frames).index("tool_call_start")
     assert types(frames).index("text_done") < types(frames).index("tool_result")
+
+
+async def test_text_begun_before_a_tool_stays_before_it_in_a_compacted_log(tmp_path: Path) -> None:
+    thought = [Emit(ThinkingDelta(message="a", block=5, text=text)) for text in ("Let ", "me ", "see")]
+    more = [Emit(TextDelta(message="a", block=0, text=text)) for text in (" look", " at it")]
+    async with serving(tmp_path, turns([*BUSY[:2], *more, *thought, *BUSY[2:], Wait("never")])) as server:
+        session = await server.create()
+        async with subscribed(server, session) as one:
+            await one.say("text_input", sessionId=session, text="go")
+            await one.until("interaction_request")
+            await one.say("control", action="cancel", target="output", sessionId=session)
+            await one.until("output_cancelled")
+        await server.settled(session)
+        full = await events(server, session)
+        await server.app.log.compact(session, (await server.state(session))["seq"])
+        compacted = await events(server, session)
+        resumed = {
+            frame["sequence"]: await operation(server, "events", sessionId=session, after=frame["sequence"])
+            for frame in full
+        }
+    async with serving(tmp_path) as server:
+        after_restart = await events(server, session)
+    assert len(of(compacted, "text_delta", "thinking_delta")) < len(of(full, "text_delta", "thinking_delta"))
+    assert rendered(compacted) == rendered(full)
+    assert rendered(after_restart) == rendered(full)
+    assert [shown[0] for shown in rendered(compacted)[:4]] == ["user", "text", "thinking", "tool"]
+    for place, frame in enumerate(full, 1):
+        answer = resumed[frame["sequence"]]
+        seen = [] if answer["reset"] else full[:place]
+        assert rendered([*seen, *answer["events"]]) == rendered(full)
+    deltas = of(full, "text_delta", "thinking_delta")
+    assert [resumed[frame["sequence"]]["reset"] for frame in deltas] == [False, True, False, False, True, False]
 
 
 async def test_cancel_in_the_middle_of_a_batch_and_the_provider_takes_the_next_request(tmp_path: Path) -> None:
