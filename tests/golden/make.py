@@ -23,7 +23,7 @@ from tests.golden.record import Record
 from tests.golden.scenes.agents import delegated, delegating
 from tests.golden.scenes.elsewhere import elsewhere
 from tests.golden.scenes.engine import engine
-from tests.golden.scenes.history import branched, paged, rewritten
+from tests.golden.scenes.history import branched, paged, rewritten, withdrawn
 from tests.golden.scenes.interrupted import interrupted, retried
 from tests.golden.scenes.long import compacted_long, long
 from tests.golden.scenes.queue import patient, paused, queue
@@ -48,6 +48,7 @@ SCENES: tuple[Callable[[], Record], ...] = (
     interrupted,
     retried,
     rewritten,
+    withdrawn,
     branched,
     paged,
     work,

@@ -83,6 +83,8 @@ class OpenAiWire:
                     for piece in pieces(arguments, answer.chunk_chars):
                         yield chunk({"tool_calls": [{"index": calls, "function": {"arguments": piece}}]})
                     calls += 1
+        if answer.extra:
+            yield chunk(answer.extra)
         yield chunk({}, FINISH_REASONS[answer.stop_word])
         if (body.get("stream_options") or {}).get("include_usage"):
             yield sse({**_head(body, number, "chat.completion.chunk"), "choices": [], "usage": _usage(answer)})

@@ -118,6 +118,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     delay_s: float = 0.0
     stop: Stop | None = None
     """Else what the blocks imply."""
+    extra: dict[str, Any] | None = None
+    """A delta with fields of the service's own, where the wire has deltas of a message (OpenAI)."""
     input_tokens: int = 10
     cached_tokens: int = 0
     output_tokens: int = 5

@@ -117,11 +117,15 @@ class _Draft:
                     lambda known: replace(known, blocks=blocks.of_content(event.content), edited=True),
                 )
             case events.MessageRemoved():
+                end = self._end_of_last_turn()
                 if not self._said.remove(event.message) and event.index < state.offset:
                     self._set(offset=state.offset - 1)
+                self._forget_outcome(end)
             case events.MessageTruncated():
+                end = self._end_of_last_turn()
                 self._said.truncate(max(0, event.index - state.offset))
                 self._set(offset=min(event.index, state.offset), compressions=compressions.before(state, event))
+                self._forget_outcome(end)
 
             case events.TurnStarted():
                 self._set(
@@ -261,6 +265,19 @@ class _Draft:
         )
         if summary.outcome in ("failed", "interrupted", "limited"):
             self._said.mark_end(summary, event.seq)
+
+    def _end_of_last_turn(self) -> str | None:
+        """The message at which a failed or completed task ended, while the conversation rests."""
+        last = self._state.last_turn
+        if self._state.turn is not None or last is None or last.outcome not in turns.SEEN_AT_REST:
+            return None
+        return self._said.end_of(last.id)
+
+    def _forget_outcome(self, end: str | None) -> None:
+        """If the message at which the last turn ended was taken away, the conversation is idle."""
+        last = self._state.last_turn
+        if last is not None and end is not None and not self._said.has(end):
+            self._set(last_turn=turns.without_outcome(last))
 
     def _open_request(self, event: events.RequestOpened) -> None:
         if find_request(self._state, event.request) is not None:

@@ -72,11 +72,20 @@ class Transcript:
         """On the last message of a turn that ended otherwise than planned."""
         for place in range(len(self._messages) - 1, -1, -1):
             message = self._messages[place]
-            shown = not message.hidden and message.status != "superseded" and message.blocks
-            if message.turn == summary.id and shown:
+            if message.turn == summary.id and _is_shown(message):
                 self._messages[place] = replace(message, ended=summary, updated_seq=seq)
                 self._touched = True
                 return
+
+    def end_of(self, turn: str) -> str | None:
+        """The last message of a turn; of one that left none, the last thing said before it, which it had to answer."""
+        shown = [message for message in self._messages if _is_shown(message)]
+        of_turn = (message.id for message in reversed(shown) if message.turn == turn)
+        said = (message.id for message in reversed(shown) if message.role in ("user", "assistant"))
+        return next(of_turn, None) or next(said, None)
+
+    def has(self, message: str) -> bool:
+        return self._place_of(message) is not None
 
     def _place_of(self, message: str) -> int | None:
         for place in range(len(self._messages) - 1, -1, -1):
@@ -86,6 +95,10 @@ class Transcript:
 
 
 # -- one message
+
+
+def _is_shown(message: Message) -> bool:
+    return not message.hidden and message.status != "superseded" and bool(message.blocks)
 
 
 def added(event: MessageAdded) -> Message:

@@ -16,6 +16,9 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Turn, TurnSummary
 
+SEEN_AT_REST = frozenset({"task", "failed"})
+"""Outcomes that are the status of a conversation at rest."""
+
 
 def started(event: TurnStarted) -> Turn:
     return Turn(
@@ -60,3 +63,8 @@ def ended(turn: Turn, event: TurnFinished | TurnInterrupted) -> TurnSummary:
         duration_ms=event.duration_ms,
         mode=turn.mode,
     )
+
+
+def without_outcome(summary: TurnSummary) -> TurnSummary:
+    """A turn whose end was taken out of the history: it has been, and neither failed nor completed a task."""
+    return replace(summary, outcome="completed", error=None, summary=None)

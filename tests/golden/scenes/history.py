@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from palaver.core.evolve import fold
 from palaver.schema.base import BlobRef
 from palaver.schema.content import ImagePart, ImageUrl, as_content
+from palaver.schema.errors import WireError
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -87,6 +88,40 @@ def rewritten() -> Record:
     log.add(TurnFinished(outcome="completed"))
     log.check()
     log.add(MessageTruncated(index=9), MessageTruncated(index=0))
+    return log
+
+
+def withdrawn() -> Record:
+    """The end of a turn that failed, or completed a task, is taken away, and with it the status it left."""
+    log = Record("withdrawn")
+    refused = WireError(code="provider", message="The model service refused.")
+    log.created()
+    log.asked("m1", "Plant", "t1")
+    _answer(log, "m2", "Half")
+    log.add(TurnFinished(outcome="failed", error=refused))
+    log.check()
+    log.add(MessageRemoved(message="m1", index=0))
+    log.check()
+    log.add(MessageRemoved(message="m2", index=0))
+    log.check()
+    log.asked("m3", "Water", "t2")
+    _answer(log, "m4", "Done.")
+    log.add(TurnFinished(outcome="task", summary="Watered."))
+    log.check()
+    log.add(MessageTruncated(index=2))
+    log.check()
+    log.add(MessageTruncated(index=1))
+    log.check()
+    # A turn that left no message of its own failed at the message it had to answer.
+    again = Trigger(kind="regenerate", messages=("m3",))
+    log.add(MessageAdded(message="m5", role="event", event_kind="notice", content=as_content("Note.")))
+    log.add(
+        TurnStarted(turn="t3", agent="default", backend="scripted", trigger=again),
+        TurnFinished(outcome="failed", error=refused),
+        MessageRemoved(message="m5", index=1),
+    )
+    log.check()
+    log.add(MessageTruncated(index=0))
     return log
 
 

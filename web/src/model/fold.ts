@@ -151,9 +151,12 @@ class Draft {
           message.edited = true;
         });
         break;
-      case "message.removed":
+      case "message.removed": {
+        const end = this.endOfLastTurn();
         if (!this.said.remove(event.message) && event.index < state.offset) state.offset -= 1;
+        this.forgetOutcome(end);
         break;
+      }
       case "message.truncated":
         this.truncate(event);
         break;
@@ -303,12 +306,26 @@ class Draft {
   }
 
   private truncate(event: MessageTruncated): void {
+    const end = this.endOfLastTurn();
     this.said.truncate(Math.max(0, event.index - this.state.offset));
     if (event.index < this.state.offset) this.state.offset = event.index;
     const first = event.first_seq;
     if (first != null) {
       this.state.compressions = this.state.compressions.filter((known) => known.horizon <= first);
     }
+    this.forgetOutcome(end);
+  }
+
+  /** The message at which a failed or completed task ended, while the conversation rests. */
+  private endOfLastTurn(): string | null {
+    const { turn, last_turn: last } = this.state;
+    return turn === null && last !== null && turns.SEEN_AT_REST.has(last.outcome) ? this.said.endOf(last.id) : null;
+  }
+
+  /** If the message at which the last turn ended was taken away, the conversation is idle. */
+  private forgetOutcome(end: string | null): void {
+    const last = this.state.last_turn;
+    if (last !== null && end !== null && !this.said.has(end)) this.state.last_turn = turns.withoutOutcome(last);
   }
 
   private finishAnswer(event: AnswerFinished): void {

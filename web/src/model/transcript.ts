@@ -71,10 +71,19 @@ export class Transcript {
 
   /** On the last message of a turn that ended otherwise than planned. */
   markEnd(summary: TurnSummary, seq: number): void {
-    const place = this.messages.findLastIndex(
-      ({ turn, hidden, status, blocks }) => turn === summary.id && !hidden && status !== "superseded" && blocks.length > 0,
-    );
+    const place = this.messages.findLastIndex((message) => message.turn === summary.id && isShown(message));
     if (place >= 0) this.ownMessage(place, seq).ended = summary;
+  }
+
+  /** The last message of a turn; of one that left none, the last thing said before it, which it had to answer. */
+  endOf(turn: string): string | null {
+    const shown = this.messages.filter(isShown);
+    const end = shown.findLast((message) => message.turn === turn);
+    return (end ?? shown.findLast(({ role }) => role === "user" || role === "assistant"))?.id ?? null;
+  }
+
+  has(id: string): boolean {
+    return this.placeOf(id) >= 0;
   }
 
   private placeOf(id: string): number {
@@ -101,4 +110,8 @@ export class Transcript {
     message.updated_seq = seq;
     return message;
   }
+}
+
+function isShown({ hidden, status, blocks }: Message): boolean {
+  return !hidden && status !== "superseded" && blocks.length > 0;
 }

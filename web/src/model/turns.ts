@@ -16,6 +16,9 @@ import type {
 /** How a turn ends when it did not simply come to its end. */
 export const ENDS_TO_BE_SEEN: ReadonlySet<TurnSummary["outcome"]> = new Set(["failed", "interrupted", "limited"]);
 
+/** Outcomes that are the status of a conversation at rest. */
+export const SEEN_AT_REST: ReadonlySet<TurnSummary["outcome"]> = new Set(["task", "failed"]);
+
 export function started(event: TurnStarted): Turn {
   return {
     id: event.turn ?? "",
@@ -64,6 +67,11 @@ export function ended({ mode }: Turn, event: TurnFinished | TurnInterrupted): Tu
     duration_ms: event.duration_ms ?? null,
     mode,
   };
+}
+
+/** A turn whose end was taken out of the history: it has been, and neither failed nor completed a task. */
+export function withoutOutcome(summary: TurnSummary): TurnSummary {
+  return { ...summary, outcome: "completed", error: null, summary: null };
 }
 
 const COUNTS = ["input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"] as const;

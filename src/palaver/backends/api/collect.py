@@ -14,6 +14,7 @@ import msgspec
 from palaver.backends.api.provider import (
     Began,
     CitationPiece,
+    ExtraPiece,
     ModelEvent,
     ServerPiece,
     Stopped,
@@ -99,6 +100,7 @@ class Collector:
         self._prose: _Prose | None = None
         self._thoughts: list[_Prose] = []
         self._served: list[Mapping[str, Any]] = []
+        self._extra: dict[str, Any] = {}
         self._calls: list[_Calling] = []
         self._calls_by_index: dict[int, _Calling] = {}
 
@@ -119,6 +121,8 @@ class Collector:
             case ServerPiece():
                 self._served.append(event.block)
                 return [*self._begin(), *self._close_prose()]
+            case ExtraPiece():
+                self._extra = _merged(self._extra, event.fields)
             case Began():
                 self.model = event.model or self.model
             case UsageSeen():
@@ -165,7 +169,7 @@ class Collector:
             usage=self.usage,
             model=self.model,
             interrupted=interrupted,
-            provider=_kept(self._served),
+            provider=_kept(self._served, self._extra),
         )
 
     # -- text and thinking
@@ -214,7 +218,10 @@ class Collector:
             signed = next((thought for thought in alike if thought.signature == piece.signature), None)
             if signed is not None:
                 return signed
-        return self._prose if self._prose in alike else None
+        current = self._prose if self._prose in alike else None
+        # A signature alone replaces the one before it; with text of its own it signs another block.
+        is_other = current is not None and current.signature is not None and piece.signature is not None
+        return None if is_other and piece.text else current
 
     def _open_prose(self, kind: str, index: int | None) -> tuple[list[KnownEvent], _Prose]:
         events = [*self._begin(), *self._close_prose()]
@@ -292,16 +299,25 @@ class Collector:
         return self._blocks - 1
 
 
-def _kept(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The provider's own blocks, as documents show them; of what is too long, that it was there."""
+def _merged(extra: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Objects are merged by name, of anything else the latest counts. What would be too long is left out."""
+    merged = {**extra}
+    for name, value in fields.items():
+        known = extra.get(name)
+        merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged if len(msgspec.json.encode(merged)) <= SERVED_BYTES else extra
+
+
+def _kept(blocks: Sequence[Mapping[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The provider's own fields and blocks, as documents show them; of a block that is too long, that it was there."""
     if not blocks:
-        return None
+        return {"trajectory": {**extra}} if extra else None
     left_bytes, kept = SERVED_BYTES, list[Any]()
     for block in blocks:
         size_bytes = len(msgspec.json.encode(block))
         left_bytes -= size_bytes
         kept.append(block if left_bytes >= 0 else {"type": block.get("type"), "left_out_bytes": size_bytes})
-    return {"trajectory": {"server_content_blocks": kept}}
+    return {"trajectory": {**extra, "server_content_blocks": kept}}
 
 
 def parsed(arguments: str) -> Any:

@@ -8,13 +8,14 @@ from itertools import chain
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import reasons
 from palaver.backends.api.provider import (
     Began,
+    ExtraPiece,
     FinishReason,
     ModelEvent,
     ModelRequest,
@@ -186,7 +187,7 @@ class _Delta(Struct, frozen=True):
 
 
 class _Choice(Struct, frozen=True):
-    delta: _Delta | None = None
+    delta: Raw = Raw(b"null")
     finish_reason: str | None = None
 
 
@@ -213,6 +214,14 @@ class _Chunk(Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
+_delta_decoder = msgspec.json.Decoder(_Delta | None)
+_names_decoder = msgspec.json.Decoder(dict[str, Raw])
+
+_READ = frozenset({*_Delta.__struct_fields__, "role", "server_content_blocks"})
+"""Fields of a delta that are read, say nothing, or have a meaning of their own for clients."""
+EXTRA_LEVELS = 32
+"""How deep a field may be nested to be kept: whatever is saved must be readable again."""
+_NOTHING = frozenset({b"null", b'""', b"[]", b"{}"})
 
 
 class OpenAiReader:
@@ -236,8 +245,9 @@ class OpenAiReader:
             self._began = True
             found.append(Began(chunk.model))
         for choice in chunk.choices[:1]:
-            if choice.delta is not None:
-                self._pieces(choice.delta, found)
+            if (delta := _delta_decoder.decode(choice.delta)) is not None:
+                self._pieces(delta, found)
+                found.extend(_extra(choice.delta))
             if choice.finish_reason:
                 self.stopped = True
                 word = choice.finish_reason
@@ -266,6 +276,24 @@ class OpenAiReader:
             function = call.function or _Function()
             index = FIRST_CALL + (at if call.index is None else call.index)
             found.append(ToolPiece(index, call.id, function.name, function.arguments or "", call.extra_content))
+
+
+def _extra(delta: Raw) -> list[ModelEvent]:
+    named = _names_decoder.decode(delta)
+    unknown = {name: raw for name, raw in named.items() if name not in _READ and bytes(raw) not in _NOTHING}
+    if not unknown:
+        return []
+    try:
+        values = {name: msgspec.json.decode(raw) for name, raw in unknown.items()}
+    except RecursionError:
+        return []
+    fields = {name: value for name, value in values.items() if _is_shallow(value, EXTRA_LEVELS)}
+    return [ExtraPiece(fields)] if fields else []
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(one, levels - 1) for one in inner)
 
 
 def _detailed(detail: _Detail) -> ThinkingPiece:

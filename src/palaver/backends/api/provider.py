@@ -89,6 +89,13 @@ class ServerPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtraPiece:
+    """Fields of the answer that only this provider knows. Shown to clients, never sent back."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class UsageSeen:
     """Counts so far; the latest holds."""
 
@@ -104,7 +111,9 @@ class Stopped:
     """The provider's own word for it."""
 
 
-ModelEvent = Began | TextPiece | ThinkingPiece | ToolPiece | CitationPiece | ServerPiece | UsageSeen | Stopped
+ModelEvent = (
+    Began | TextPiece | ThinkingPiece | ToolPiece | CitationPiece | ServerPiece | ExtraPiece | UsageSeen | Stopped
+)
 
 
 class Provider(Protocol):

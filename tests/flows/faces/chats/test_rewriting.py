@@ -134,6 +134,30 @@ async def test_truncating_inside_an_answer_takes_it_as_a_whole(work: Work) -> No
         assert (await chat.snapshot())["messages"] == chat.client.messages
 
 
+@pytest.mark.parametrize(
+    ("text", "state"), [("failing\n!status 400", "error"), ('!tool finish_task {"summary": "Done."}', "completed")]
+)
+@pytest.mark.parametrize("command", ["truncate_messages", "remove_message"])
+async def test_chat_whose_last_turn_is_taken_away_is_idle(work: Work, text: str, state: str, command: str) -> None:
+    async with following(work.server, fresh("withdrawn")) as chat:
+        await chat.say("before")
+        await chat.say(text)
+        assert chat.client.runtime["state"] == state
+        assert await chat.did("abort") in ("applied", "aborted")
+        assert (await chat.snapshot())["runtime"]["state"] == state
+        fields = {"from_index": 2} if command == "truncate_messages" else {}
+        if command == "remove_message":
+            own = [message for message in chat.client.messages if message["role"] in ("user", "assistant")]
+            fields = {"message_id": own[-1]["message_id"]}
+        assert await chat.did(command, **fields) == "accepted"
+        await chat.until_state("idle")
+        assert chat.client.runtime["error"] is None
+        assert (await chat.snapshot())["runtime"].items() >= {"state": "idle", "error": None}.items()
+        await chat.say("And now?")
+        assert chat.texts[-1] == ("assistant", "You said: And now?")
+        await same(chat)
+
+
 # -- beginnings
 
 

@@ -91,3 +91,34 @@ async def test_both_wires_tell_the_same_turn_in_the_same_frames(tmp_path: Path) 
             assert cut.client.messages[-1]["finish_reason"] == "abort"
             told[wire] = [comparable(one.frames, work.project) for one in (chat, cut)]
     assert told["anthropic"] == told["openai"]
+
+
+async def test_fields_of_the_services_own_are_merged_into_the_answer_and_not_sent_back(tmp_path: Path) -> None:
+    own = {"provider_specific_fields": {"grounded": True}}
+    async with engine(tmp_path, "openai") as work:
+        work.provider.script.append(Answer(blocks=(Say(text="Sure."),), extra=own, when="^extra$"))
+        conversation = await work.server.create(project=str(work.project))
+        async with following(work.server, conversation) as chat:
+            heard = await chat.say("extra")
+            ops = [op for frame in heard for op in frame.get("ops", ()) if op["op"] == "merge_extra"]
+            assert ops == [{"op": "merge_extra", "extra": own}]
+            assert chat.client.messages[-1].items() >= {"content": "Sure.", **own}.items()
+            assert (await chat.snapshot())["messages"] == chat.client.messages
+            await chat.say("next")
+            (body,) = bodies(work, "next")
+            assert [message["role"] for message in body["messages"][-3:]] == ["user", "assistant", "user"]
+            assert "provider_specific_fields" not in str(body)
+
+
+async def test_thoughts_with_signatures_alone_are_merged_by_them(tmp_path: Path) -> None:
+    pieces = [("a", "s1"), ("b", "s2"), ("c", "s1")]
+    details = [{"type": "reasoning.text", "text": text, "signature": signature} for text, signature in pieces]
+    async with engine(tmp_path, "openai") as work:
+        answer = Answer(blocks=(Say(text="Sure."),), extra={"reasoning_details": details}, when="^signed$")
+        work.provider.script.append(answer)
+        conversation = await work.server.create(project=str(work.project))
+        async with following(work.server, conversation) as chat:
+            await chat.say("signed")
+            blocks = chat.client.messages[-1]["thinking_blocks"]
+            assert [(block["thinking"], block["signature"]) for block in blocks] == [("ac", "s1"), ("b", "s2")]
+            assert (await chat.snapshot())["messages"] == chat.client.messages

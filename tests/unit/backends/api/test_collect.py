@@ -6,6 +6,7 @@ from palaver.backends.api.collect import DELTA_CHARS, SERVED_BYTES, Collector, p
 from palaver.backends.api.provider import (
     Began,
     CitationPiece,
+    ExtraPiece,
     ModelEvent,
     ServerPiece,
     Stopped,
@@ -131,6 +132,14 @@ def test_thoughts_without_an_index_find_their_block_by_id_then_by_signature() ->
     assert thoughts(ThinkingPiece(None, "a"), ThinkingPiece(None, "b")) == [(0, "ab", None)]
 
 
+def test_thoughts_with_signatures_of_their_own_are_blocks_of_their_own() -> None:
+    mixed = (ThinkingPiece(None, "a", "s1"), ThinkingPiece(None, "b", "s2"), ThinkingPiece(None, "c", "s1"))
+    assert thoughts(*mixed) == [(0, "ac", "s1"), (1, "b", "s2")]
+    signed_late = (ThinkingPiece(None, "a"), ThinkingPiece(None, "b", "s1"), ThinkingPiece(None, "c"))
+    assert thoughts(*signed_late) == [(0, "abc", "s1")]
+    assert thoughts(ThinkingPiece(None, "a", "s1"), ThinkingPiece(None, "", "s2")) == [(0, "a", "s2")]
+
+
 def test_thoughts_of_another_kind_are_never_merged() -> None:
     assert thoughts(ThinkingPiece(0, "a", "s"), ThinkingPiece(0, "b", "s", kind="summary")) == [
         (0, "a", "s"),
@@ -204,6 +213,20 @@ def test_blocks_of_the_providers_own_stay_with_the_answer_and_make_no_call() -> 
     kept = finished.provider["trajectory"]["server_content_blocks"]
     assert kept[0] == block
     assert kept[1].keys() == {"type", "left_out_bytes"}
+
+
+def test_fields_of_the_providers_own_are_merged_and_bounded() -> None:
+    events = collected(
+        TextPiece(0, "a"),
+        ExtraPiece({"provider_specific_fields": {"x": 1, "y": 1}, "tier": "low"}),
+        TextPiece(0, "b"),
+        ExtraPiece({"provider_specific_fields": {"y": 2}, "tier": "high"}),
+        ExtraPiece({"long": "x" * SERVED_BYTES}),
+    )
+    assert [event.text for event in events if isinstance(event, TextFinished)] == ["ab"]
+    finished = events[-1]
+    assert isinstance(finished, AnswerFinished)
+    assert finished.provider == {"trajectory": {"provider_specific_fields": {"x": 1, "y": 2}, "tier": "high"}}
 
 
 def test_cut_answer_keeps_its_text_marked_and_makes_no_call() -> None:

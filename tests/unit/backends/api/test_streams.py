@@ -11,6 +11,7 @@ from palaver.backends.api.openai import OpenAiReader
 from palaver.backends.api.provider import (
     Began,
     CitationPiece,
+    ExtraPiece,
     ModelEvent,
     ServerPiece,
     Stopped,
@@ -137,6 +138,19 @@ def test_openai_calls_without_index_are_numbered_by_place() -> None:
         {"id": "b", "function": {"name": "list", "arguments": None}},
     ]
     assert openai(delta(tool_calls=calls)) == [ToolPiece(1, "a", "read", "{}"), ToolPiece(2, "b", "list", "")]
+
+
+def test_openai_fields_of_the_services_own_are_passed_on() -> None:
+    own = {"provider_specific_fields": {"a": 1}, "audio": None, "server_content_blocks": {}, "role": "assistant"}
+    assert openai(delta(content="c", **own)) == [TextPiece(0, "c"), ExtraPiece({"provider_specific_fields": {"a": 1}})]
+
+
+@pytest.mark.parametrize("levels", [40, 500])
+def test_openai_fields_that_are_nested_too_deep_are_left_out(levels: int) -> None:
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    assert openai(delta(content="c", deep=nested)) == [TextPiece(0, "c")]
 
 
 def test_openai_nulls_and_absent_parts_are_nothing() -> None:
