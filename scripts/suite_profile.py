@@ -79,8 +79,6 @@ def pytest_configure(config: pytest.Config) -> None:
 class Recorder:
     def __init__(self, folder: Path) -> None:
         self._file = (folder / f"{os.getpid()}.jsonl").open("a", buffering=1)
-        self._running = Cost()
-        """What fixtures cost that were set up inside the current phase: they are told by themselves."""
         self._started = spent()
         # Until here: the interpreter, pytest and its plugins.
         self._tell("start", "", Cost(0.0, self._started.cpu))
