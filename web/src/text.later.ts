@@ -21,6 +21,23 @@ export const later = {
     plan: "A plan waits for your approval.",
   },
 
+  activity: {
+    label: "Activity",
+    thinking: "Thinking",
+    working: "Working",
+    writing: "Writing",
+    model_loading: "Loading the model",
+    calling: "Calling a tool",
+    compacting: "Shortening the history for the model",
+    waiting: "Waiting for you",
+    waitingEditor: "Waiting for the editor",
+    retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (attempt ${attempt} of ${of})`,
+    retryingNow: (attempt: number, of: number) => `Retrying now (attempt ${attempt} of ${of})`,
+    stalled: (time: string) => `No sign from the agent for ${time}`,
+    tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
+    stopping: "Stopping …",
+  },
+
   knowledge: { note: "Note", conversation: "Conversation", file: "File", cited: (n: number) => `Cites ${count(n, "source")}` },
 
   settings: {

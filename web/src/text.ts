@@ -346,23 +346,6 @@ export const text = {
     } as Record<string, string>,
   },
 
-  activity: {
-    label: "Activity",
-    thinking: "Thinking",
-    working: "Working",
-    writing: "Writing",
-    model_loading: "Loading the model",
-    calling: "Calling a tool",
-    compacting: "Shortening the history for the model",
-    waiting: "Waiting for you",
-    waitingEditor: "Waiting for the editor",
-    retrying: (seconds: number, attempt: number, of: number) => `Retrying in ${seconds} s (attempt ${attempt} of ${of})`,
-    retryingNow: (attempt: number, of: number) => `Retrying now (attempt ${attempt} of ${of})`,
-    stalled: (time: string) => `No sign from the agent for ${time}`,
-    tokens: (input: number, output: number) => `Tokens: ${tokens(input)} in, ${tokens(output)} out`,
-    stopping: "Stopping …",
-  },
-
   connection: {
     connecting: "Connecting …",
     reconnecting: (seconds: number) => (seconds > 0 ? `No connection. Trying again in ${seconds} s` : "No connection. Trying again …"),

@@ -1,4 +1,4 @@
-/** A turn in the view: how it begins, what it does and costs, how it ended, as `src/palaver/core/turns.py`. Called by the fold alone. Pure. */
+/** A turn in the view: how it begins, what it does and costs, how it ended, as `src/palaver/core/turns.py`. Called by the fold, and by whatever says what a turn does. Pure. */
 
 import type {
   AnswerFinished,
@@ -84,4 +84,9 @@ export function summed(one: Usage, other: Usage): Usage {
     if (count !== 0) sum[name] = count;
   }
   return sum;
+}
+
+/** What the server calls it while it makes a long history fit the model. */
+export function isCompacting(turn: Turn | null): boolean {
+  return turn?.detail === "compressing";
 }

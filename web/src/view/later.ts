@@ -3,17 +3,16 @@
  * when they are wanted earlier. What takes the next keystroke is not among them: whoever presses a key goes on typing.
  */
 
-import { createElement, lazy, use, type ReactNode } from "react";
-import type { TurnWorkRow } from "../model/rows";
+import { createElement, lazy, use, type ComponentProps, type FunctionComponent, type ReactNode } from "react";
 import type { Store } from "../model/store";
 import { goTo } from "./route";
-import type { EventKindRow } from "./transcript/Events";
 import { screens } from "./screens";
 
 const parts = {
   announced: () => import("./announcer/Announced"),
   notices: () => import("./notices/NoticeLines"),
   copy: () => import("./connection/CopyBanner"),
+  activity: () => import("./dock/Activity"),
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
   plan: () => import("./dock/PlanLine"),
@@ -54,6 +53,7 @@ const parts = {
 export const Announced = lazy(parts.announced);
 export const NoticeLines = lazy(parts.notices);
 export const CopyBanner = lazy(parts.copy);
+export const Activity = lazy(parts.activity);
 export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
 export const PlanLine = lazy(parts.plan);
@@ -106,15 +106,18 @@ export function useTurnRows(): TurnRows | null {
   return known ?? use(turns);
 }
 
-export function EventRow(props: { row: EventKindRow }): ReactNode {
-  const part = useTurnRows();
-  return part && createElement(part.EventRow, props);
+function turnRow<Name extends keyof TurnRows>(name: Name) {
+  return (props: ComponentProps<TurnRows[Name]>): ReactNode => {
+    const part = useTurnRows();
+    return part && createElement<object>(part[name] as FunctionComponent, props);
+  };
 }
 
-export function TurnSummary(props: { row: TurnWorkRow }): ReactNode {
-  const part = useTurnRows();
-  return part && createElement(part.TurnSummary, props);
-}
+export const EventRow = turnRow("EventRow");
+export const TurnSummary = turnRow("TurnSummary");
+export const Interrupted = turnRow("Interrupted");
+export const Note = turnRow("Note");
+export const KnowledgeLine = turnRow("KnowledgeLine");
 
 // By then the first picture is drawn. The page is idle before that too, but only until what it shows comes in.
 const FIRST_PICTURE_MS = 1500;

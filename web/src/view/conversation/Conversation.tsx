@@ -6,10 +6,9 @@ import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
-import { Activity } from "../dock/Activity";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
+import { Activity, Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
 import type { Place } from "../route";
 import { useReadsAloud } from "../speech/setting";
 import { useMayWrite, usePick, usePicked, useStore, useWaitsBelow } from "../store";
@@ -112,8 +111,8 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
           </Suspense>
           <div className="dock" hidden={isCopy}>
             <div className="dock-column">
-              <Activity id={id} />
               <Suspense fallback={null}>
+                <Activity id={id} />
                 {hasPlan && <PlanLine id={id} />}
                 {hasRequests && <RequestDock id={id} />}
                 {hasTree && <SubagentStrip id={id} />}

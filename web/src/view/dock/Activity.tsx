@@ -2,10 +2,12 @@
 
 import { useEffect, useRef } from "react";
 import type { OpenConversation } from "../../model/store";
+import { isCompacting } from "../../model/turns";
 import type { Turn } from "../../protocol/events.gen";
 import { elapsed, money } from "../../measures";
 import { said } from "../../sentences";
 import { text } from "../../text";
+import { later } from "../../text.later";
 import { useSeconds } from "../controls/now";
 import { visible } from "../controls/visible";
 import { usePick, usePicked, useWaitsBelow } from "../store";
@@ -14,7 +16,7 @@ import { sayTool } from "../tools/say";
 // Silence that is worth a word. Tools and people may take longer; they are shown as what they are.
 const STALLED_MS = 30_000;
 
-export function Activity({ id }: { id: string }) {
+export default function Activity({ id }: { id: string }) {
   const conversation = usePicked(id, (known) => (known.state.turn ? known : undefined));
   const turn = conversation?.state.turn;
   return conversation && turn ? <Line conversation={conversation} turn={turn} /> : null;
@@ -35,9 +37,9 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
 
   function wordsOf(): { what: string; since: number | null } {
     const isStopping = outbox.some(({ command, status }) => command.type === "interrupt" && status !== "failed");
-    if (isStopping) return { what: text.activity.stopping, since: null };
-    if (waiting) return { what: text.activity.waiting, since: null };
-    if (state.status === "waiting_ide") return { what: text.activity.waitingEditor, since: null };
+    if (isStopping) return { what: later.activity.stopping, since: null };
+    if (waiting) return { what: later.activity.waiting, since: null };
+    if (state.status === "waiting_ide") return { what: later.activity.waitingEditor, since: null };
     return turn.retry ? { what: sayRetry(turn, now - retrySeen), since: null } : sayDoing(conversation, turn);
   }
 
@@ -47,17 +49,17 @@ function Line({ conversation, turn }: { conversation: OpenConversation; turn: Tu
   const { input_tokens = 0, output_tokens = 0 } = turn.usage;
 
   return (
-    <div className={`activity${waiting ? " is-wait" : ""}${lost ? " is-stale" : ""}`} role="group" aria-label={text.activity.label}>
+    <div className={`activity${waiting ? " is-wait" : ""}${lost ? " is-stale" : ""}`} role="group" aria-label={later.activity.label}>
       <span className="activity-main">
         <span className={waiting ? "pulse wait" : "pulse"} />
         <span className={turn.retry ? "activity-what" : "activity-what ellipsis"}>{words.what}</span>
       </span>
       {!turn.retry && !waiting && <span className="activity-time tabular">{elapsed(now - since)}</span>}
-      {stalled && <span className="activity-extra is-wait">{text.activity.stalled(elapsed(silent))}</span>}
+      {stalled && <span className="activity-extra is-wait">{later.activity.stalled(elapsed(silent))}</span>}
       <span className="activity-end tabular">
         {text.join(
           turn.cost_usd > 0 && money(turn.cost_usd),
-          input_tokens + output_tokens > 0 && text.activity.tokens(input_tokens, output_tokens),
+          input_tokens + output_tokens > 0 && later.activity.tokens(input_tokens, output_tokens),
         )}
       </span>
     </div>
@@ -73,11 +75,6 @@ function useFirstSeen(thing: unknown, now: number): number {
   return seen.current.thing === thing ? seen.current.at : now;
 }
 
-/** What the server calls it while it makes a long history fit the model. */
-export function isCompacting(turn: Turn | null): boolean {
-  return turn?.detail === "compressing";
-}
-
 function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
@@ -85,7 +82,7 @@ function sentence(words: string): string {
 function sayRetry({ retry }: Turn, passedMs: number): string {
   if (!retry) return "";
   const left = Math.ceil(retry.after_s - passedMs / 1000);
-  const words = left > 0 ? text.activity.retrying(left, retry.attempt, retry.of) : text.activity.retryingNow(retry.attempt, retry.of);
+  const words = left > 0 ? later.activity.retrying(left, retry.attempt, retry.of) : later.activity.retryingNow(retry.attempt, retry.of);
   return retry.reason ? `${words}: ${visible(said(text.modelSwitch.because(retry.reason)))}` : words;
 }
 
@@ -96,19 +93,19 @@ function sayDoing({ rows }: OpenConversation, turn: Turn): { what: string; since
     const line = sayTool(tool);
     return { what: `${text.tool.verbs[line.kind][1]} ${line.object}`.trim(), since: tool.started_at };
   }
-  if (isCompacting(turn)) return { what: text.activity.compacting, since: null };
+  if (isCompacting(turn)) return { what: later.activity.compacting, since: null };
   if (turn.detail) return { what: sentence(visible(turn.detail)), since: null };
   const newest = rows.at(-2);
-  if (newest?.kind === "text" && newest.block.status === "streaming") return { what: text.activity.writing, since: null };
+  if (newest?.kind === "text" && newest.block.status === "streaming") return { what: later.activity.writing, since: null };
   switch (turn.activity) {
     case "model_loading":
-      return { what: text.activity.model_loading, since: null };
+      return { what: later.activity.model_loading, since: null };
     case "thinking":
-      return { what: text.activity.thinking, since: null };
+      return { what: later.activity.thinking, since: null };
     case "calling_tool":
-      return { what: text.activity.calling, since: null };
+      return { what: later.activity.calling, since: null };
     case "working":
     case "idle":
-      return { what: newest?.kind === "thinking" ? text.activity.thinking : text.activity.working, since: null };
+      return { what: newest?.kind === "thinking" ? later.activity.thinking : later.activity.working, since: null };
   }
 }

@@ -1,13 +1,13 @@
 /** The top of a conversation: its title to change, who answers and where, what it is doing, and Stop. */
 
 import { memo, Suspense, useEffect, useState, type ReactNode } from "react";
+import { isCompacting } from "../../model/turns";
 import { text } from "../../text";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
 import { copyText } from "../controls/Copy";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
-import { isCompacting } from "../dock/Activity";
 import { ScreenLink } from "../frame/ScreenLink";
 import { ask, onAsked } from "../keys";
 import { ConfirmRemoval, Meter, MissionDialog, Settings, TreeDialog } from "../later";

@@ -2,9 +2,8 @@
 
 import { Suspense } from "react";
 import type { NoteRow } from "../../model/rows";
-import { Callback, EventRow } from "../later";
+import { Callback, EventRow, Note } from "../later";
 import { isTold } from "./eventwords";
-import { Note } from "./Marks";
 
 export function NoteView({ row }: { row: NoteRow }) {
   if (isTold(row)) return <EventRow row={row} />;

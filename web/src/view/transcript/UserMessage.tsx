@@ -16,13 +16,12 @@ import { plainly } from "../controls/visible";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
-import { EditMessage } from "../later";
+import { EditMessage, KnowledgeLine } from "../later";
 import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
 import { faceOf, isAnothers, useMe, type Me } from "../me";
 import type { Store } from "../../model/store";
 import { useDisclosed, usePicked, useStore } from "../store";
-import { KnowledgeLine } from "./Knowledge";
 
 // Longer than this, a message is a document: it opens on demand.
 const LONG_CHARS = 1400;
