@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from palaver.tools.policy import Rule
+from palaver.tools.sandbox_level import Level
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
@@ -58,6 +59,8 @@ class Config:
     """Mode `full` may be chosen: agents then run anything without asking."""
     trajectories: bool = True
     """Each conversation is also written down beside its project, for other programs."""
+    sandbox: Level = "bubblewrap"
+    """The strongest sandbox that may hold commands; what works of it and of the weaker ones is found out at the start."""
     sessions_file: bool = False
     """Each project gets a list of its conversations, `chat-sessions.jsonl`, for other programs."""
 

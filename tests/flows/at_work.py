@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.clock import Clock
+from palaver.tools.sandbox_level import Level
 from tests.flows.served import Served, serving
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 
@@ -68,6 +69,7 @@ async def at_work(
     environment: Mapping[str, str] | None = None,
     provider: ScriptedProvider | None = None,
     clock: Clock | None = None,
+    sandbox: Level | None = None,
 ) -> AsyncIterator[Work]:
     """`folder` holds the data, the project and a home. Without a script the model obeys."""
     for name in ("project", "home"):
@@ -75,17 +77,17 @@ async def at_work(
     if provider is None:
         async with (
             scripted_provider(*script, obedient=not script) as started,
-            _serving(folder, started, environment or {}, clock) as work,
+            _serving(folder, started, environment or {}, clock, sandbox) as work,
         ):
             yield work
     else:
-        async with _serving(folder, provider, environment or {}, clock) as work:
+        async with _serving(folder, provider, environment or {}, clock, sandbox) as work:
             yield work
 
 
 @asynccontextmanager
 async def _serving(
-    folder: Path, provider: ScriptedProvider, more: Mapping[str, str], clock: Clock | None
+    folder: Path, provider: ScriptedProvider, more: Mapping[str, str], clock: Clock | None, sandbox: Level | None
 ) -> AsyncIterator[Work]:
     environment = {
         "PATH": os.environ["PATH"],
@@ -94,5 +96,7 @@ async def _serving(
         "OPENAI_API_KEY": "k",
         **more,
     }
-    async with serving(folder / "data", environment=environment, model="scripted", clock=clock) as server:
+    async with serving(
+        folder / "data", environment=environment, model="scripted", clock=clock, sandbox=sandbox
+    ) as server:
         yield Work(server, provider, folder / "project")

@@ -27,6 +27,8 @@ from palaver.config import Config, ProviderSettings
 from palaver.faces.listener import Listener
 from palaver.log.base import EventLog
 from palaver.schema.records import AgentRecord
+from palaver.tools.sandbox_level import Level
+from tests.levels import strongest_level
 
 WAIT_S = 30.0
 """The longest any wait of a test takes before it counts as a failure: most of it is the machine's other work."""
@@ -192,6 +194,7 @@ async def serving(
     agents_folder: Path | None = None,
     send_buffer_bytes: int | None = None,
     sessions_file: bool = False,
+    sandbox: Level | None = None,
 ) -> AsyncIterator[Served]:
     """With an `environment` the agents are those it describes; without one, the scripted agent alone, and with an
     `agents_folder` whatever is made there: records of any kind, of which only the scripted ones can be run."""
@@ -214,6 +217,7 @@ async def serving(
             providers=providers,
             full_enabled=full_enabled,
             sessions_file=sessions_file,
+            sandbox=sandbox or strongest_level(),
         )
         book = Book(records, agents_folder, Trust(data / "trusted.json"), "scripted", ("scripted",))
         roster = None if environment is not None else Roster(book, {"scripted": Source(lambda: agent)})

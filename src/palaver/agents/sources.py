@@ -54,6 +54,7 @@ async def open_roster(
         rules=config.rules,
         full_enabled=config.full_enabled,
         hidden=(config.data,),
+        strongest=config.sandbox,
         standing=standing,
         processes=processes,
         new_id=new_id,

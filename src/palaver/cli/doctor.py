@@ -149,7 +149,7 @@ async def _sandbox(config: Config) -> Finding:
     """What holds the commands of agents here, by trying it."""
     from palaver.tools.sandbox import probe
 
-    found = await probe(config.environment, (config.data,))
+    found = await probe(config.environment, (config.data,), strongest=config.sandbox)
     if found.level != "none":
         return Finding("ok", "sandbox", found.words)
     return Finding("note", "sandbox", found.words, "Install bubblewrap (bwrap), or use a Linux kernel of 6.2 or later")

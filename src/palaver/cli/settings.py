@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from palaver.config import DEFAULT_HOST, DEFAULT_PORT, Config, ProviderSettings
 from palaver.errors import ConfigurationError
 from palaver.tools.policy import Rule
+from palaver.tools.sandbox_level import LEVELS, Level
 
 _TRUE = ("1", "true", "yes", "on")
 _PROVIDER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -99,6 +100,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True):
     full_enabled: bool = False
     trajectories: bool = True
     sessions_file: bool = False
+    sandbox: Level | None = None
     policy: tuple[PolicyRule, ...] = ()
 
 
@@ -137,6 +139,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
         full_enabled=file.full_enabled or is_set(environment, "PALAVER_FULL_ENABLED"),
         trajectories=file.trajectories,
         sessions_file=file.sessions_file,
+        sandbox=_sandbox(environment, file),
     )
     check_exposure(config, flags.allow_remote or is_set(environment, "PALAVER_ALLOW_REMOTE") or file.allow_remote)
     return config
@@ -183,6 +186,16 @@ def _port(flags: Flags, environment: Mapping[str, str], file: SettingsFile) -> i
     if not text.isdecimal() or not 0 < int(text) < 65_536:
         raise ConfigurationError(f"PALAVER_PORT is {text!r}, which is not a port. Ports are numbers from 1 to 65535.")
     return int(text)
+
+
+def _sandbox(environment: Mapping[str, str], file: SettingsFile) -> Level:
+    text = environment.get("PALAVER_SANDBOX")
+    if not text:
+        return file.sandbox or LEVELS[0]
+    for level in LEVELS:
+        if text.strip().lower() == level:
+            return level
+    raise ConfigurationError(f"PALAVER_SANDBOX is {text!r}. The levels are {', '.join(LEVELS)}, the strongest first.")
 
 
 def _path(environment: Mapping[str, str], name: str, otherwise: str | None) -> Path | None:

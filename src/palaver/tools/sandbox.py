@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
 from palaver.errors import AgentError
 from palaver.tools.held_folder import held_folder, tidy
+from palaver.tools.sandbox_level import Level, levels_from
 
 PROBE_LIMIT_S = 5.0
 """A sandbox starts in milliseconds; one that hangs does not work here."""
@@ -34,8 +35,6 @@ _TRIAL = (
     "echo x > kept && test -s kept"
     " && ! cat ../hidden/secret > /dev/null 2>&1 && ! (echo x >> ../outside/file) 2> /dev/null"
 )
-
-Level = Literal["bubblewrap", "landlock", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,13 @@ def unsandboxed() -> Sandbox:
     return Sandbox(words=f"none: runs as you, with a time limit, {ended} killed on stop")
 
 
-async def probe(environment: Mapping[str, str], hidden: Sequence[Path] = (), works: Works | None = None) -> Sandbox:
-    """The strongest that works here. `works` tries one; tests give another."""
+async def probe(
+    environment: Mapping[str, str],
+    hidden: Sequence[Path] = (),
+    works: Works | None = None,
+    strongest: Level = "bubblewrap",
+) -> Sandbox:
+    """The strongest that works here and may be used. `works` tries one; tests give another."""
 
     async def tried(sandbox: Sandbox) -> bool:
         return await _works(sandbox, environment)
@@ -107,7 +111,7 @@ async def probe(environment: Mapping[str, str], hidden: Sequence[Path] = (), wor
     await asyncio.to_thread(tidy)
     secret = (*hidden, *_secrets(environment))
     for sandbox in _ladder(environment, secret):
-        if await (works or tried)(sandbox):
+        if sandbox.level in levels_from(strongest) and await (works or tried)(sandbox):
             return sandbox
     return replace(unsandboxed(), hidden=secret)
 

@@ -33,6 +33,7 @@ from palaver.tools.processes import ShellOutput, ShellStop
 from palaver.tools.read import Read
 from palaver.tools.redact import Redactor
 from palaver.tools.sandbox import Sandbox, probe, unsandboxed
+from palaver.tools.sandbox_level import Level
 from palaver.tools.shell import Shell
 from palaver.tools.standing import StandingGrants
 from palaver.tools.task import NAME as TASK
@@ -181,9 +182,11 @@ async def open_toolbox(
     processes: Processes | None = None,
     new_id: Callable[[], str] | None = None,
     agents: Known | None = None,
+    strongest: Level = "bubblewrap",
 ) -> Toolbox:
-    """The built-in tools with the strongest sandbox that works here. `hidden` is what no sandboxed command may see."""
-    sandbox = await probe(environment, hidden)
+    """The built-in tools with the strongest sandbox that works here and may be used. `hidden` is what no sandboxed
+    command may see."""
+    sandbox = await probe(environment, hidden, strongest=strongest)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
     tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id, agents)}
     return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)
