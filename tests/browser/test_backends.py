@@ -280,8 +280,10 @@ async def test_backends_are_reached_by_the_keyboard_alone(ada: Visitor) -> None:
     await ada.command("backends")
     await expect(ada.page.get_by_role("heading", name="Backends", level=1)).to_be_visible()
     await expect(ada.page.get_by_role("main")).to_be_focused()
+    first = ada.page.get_by_role("button", name="Try it: Claude Code")
+    await expect(first).to_be_visible()
     await ada.press("Tab")
-    await expect(ada.page.get_by_role("button", name="Try it: Claude Code")).to_be_focused()
+    await expect(first).to_be_focused()
     await ada.page.go_back()
     await expect(ada.page.get_by_role("heading", name="What shall we work on?")).to_be_visible()
 

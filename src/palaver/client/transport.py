@@ -261,14 +261,16 @@ class _Wire(asyncio.Protocol):
 
 async def _connected(address: SplitResult) -> _Wire:
     is_https = address.scheme == "https"
-    port = address.port or (443 if is_https else 80)
+    host, port = address.hostname or "", address.port or (443 if is_https else 80)
+    # A number is one address. To race it would gain nothing, and a race that is cancelled at its end leaves the socket open.
+    is_number = ":" in host or host.replace(".", "").isdigit()
     async with asyncio.timeout(CONNECT_S):
         _, wire = await asyncio.get_running_loop().create_connection(
             _Wire,
-            address.hostname or "",
+            host,
             port,
             ssl=_certificates() if is_https else None,
-            happy_eyeballs_delay=NEXT_ADDRESS_S,
+            happy_eyeballs_delay=None if is_number else NEXT_ADDRESS_S,
         )
     return wire
 
