@@ -17,7 +17,9 @@ from palaver.backends.api.route import only
 from palaver.backends.base import Backend
 from palaver.context.compress import Budget, Compressing
 from palaver.context.linearize import linearize
+from palaver.context.quoting import KEY_BYTES, Quoting
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.loading import snapshot_of
 from palaver.conversation.surroundings import Surroundings
 from palaver.core.facts import Runner
@@ -173,7 +175,7 @@ async def _directory(log: EventLog, folder: Path) -> AsyncIterator[tuple[Directo
 
     feed = Feed(log, CLOCK, snapshot)
     roster = OneAgent(ApiBackend(only(Instant()), Toolbox(tools={})))
-    directory = Directory(Surroundings(log, feed, CLOCK, IDS, roster, folder))
+    directory = Directory(Surroundings(log, feed, CLOCK, IDS, roster, ProjectFolders(Path("/no/such/data"), folder)))
     async with directory.running():
         yield directory, feed
 
@@ -194,7 +196,7 @@ async def _prompt(length: int) -> Row:
     times: list[float] = []
     for _ in range(TURNS):
         begun = time.perf_counter()
-        await linearize(history, provider="bench@nowhere", load=_no_blob)
+        await linearize(history, provider="bench@nowhere", load=_no_blob, quoting=Quoting(bytes(KEY_BYTES)))
         times.append((time.perf_counter() - begun) * 1000)
     return Row(what=f"a prompt made anew at {length:,} messages", measured=str(Spread.of(times)))
 

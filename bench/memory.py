@@ -13,6 +13,7 @@ from bench.served import free_port
 from bench.table import Row
 from palaver.agents.roster import Roster
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.surroundings import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import open_sqlite_log
@@ -37,7 +38,9 @@ async def _conversations() -> list[Row]:
                 return await directory.snapshot(conversation)
 
             feed = Feed(log, CLOCK, snapshot)
-            directory = Directory(Surroundings(log, feed, CLOCK, IDS, Roster((), {}), Path(folder)))
+            directory = Directory(
+                Surroundings(log, feed, CLOCK, IDS, Roster((), {}), ProjectFolders(Path(folder), Path(folder)))
+            )
             async with directory.running():
                 await _touch_all(directory, "warm")
                 await directory.let_rest(0)

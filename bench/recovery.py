@@ -9,6 +9,7 @@ from bench.logs import CLOCK, IDS, Writer, turn_events
 from bench.table import Row
 from palaver.agents.roster import Roster
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.surroundings import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.sqlite import open_sqlite_log
@@ -37,7 +38,9 @@ async def _measure() -> list[Row]:
                 return await directory.snapshot(conversation)
 
             feed = Feed(log, CLOCK, snapshot)
-            directory = Directory(Surroundings(log, feed, CLOCK, IDS, Roster((), {}), Path(folder)))
+            directory = Directory(
+                Surroundings(log, feed, CLOCK, IDS, Roster((), {}), ProjectFolders(Path(folder), Path(folder)))
+            )
             begun = time.perf_counter()
             async with directory.running():
                 while await log.unfinished():

@@ -24,8 +24,11 @@ from palaver.agents.sources import open_roster
 from palaver.agents.trial import Trials
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
+from palaver.context.quoting import Quoting
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
+from palaver.conversation.quote_key import quote_key
 from palaver.conversation.sessions_files import SessionsFiles
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.trajectories import Trajectories
@@ -37,20 +40,14 @@ from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.voices import speaker_of
 from palaver.faces.streams import Streams
-from palaver.faces.token_files import SignedOutFile, ensure_token, read_key_records, read_token, token_stamps
+from palaver.faces.token_files import SignedOutFile, TokenFiles, ensure_token, read_key_records, read_token
 from palaver.feed.feed import Feed
 from palaver.history.programs.places import places_of
-from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.log.sqlite import open_sqlite_log
 from palaver.tools.background import Processes
 from palaver.tools.paths import DATA_MARK
 from palaver.tools.standing import StandingGrants
-
-logger = Journal(__name__)
-
-LOOK_AT_KEYS_S = 2.0
-"""How long a rotated token may stay valid: short for a person, nothing for a disk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +87,18 @@ async def open_app(
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         # Likewise conversations ask for colleagues, who are conversations.
         colleagues = Colleagues(lambda: delegation, lambda: exchanges)
-        directory = Directory(Surroundings(log, feed, clock, ids, roster, config.home, processes, colleagues, defaults))
+        quoting = Quoting(quote_key(config.data))
+        folders = ProjectFolders(config.data, config.home, path=config.data / "folders.json")
+        projects = Projects(log, feed, clock, ids, folders)
+        if folders.is_new:
+            named = [known.project for known in await log.folders()]
+            await folders.remember([*named, *(state.folder for state in await projects.all())])
+        around = Surroundings(log, feed, clock, ids, roster, folders, processes, colleagues, defaults, quoting)
+        directory = Directory(around)
         delegation = Delegation(directory, roster, ids)
         exchanges = Exchanges(directory, log, clock, ids, roster)
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
         backends = Backends(roster, clock, config.environment)
-        projects = Projects(log, feed, clock, ids)
         missions = Missions(projects, directory, log, roster, clock)
         never_in = (Path(config.environment.get("HOME") or "/"), config.data)
         written = Trajectories(directory, log, feed, clock, ids, never_in) if config.trajectories else None
@@ -127,7 +130,7 @@ async def open_app(
             rules=config.rules,
         )
         inbox = InboxDoors(server)
-        asgi = build_app(server, config.public_hosts, inbox.routes)
+        asgi = build_app(server, config.public_hosts, inbox.routes, behind_proxy=config.behind_proxy)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
         if written is not None:
             await stack.enter_async_context(written.running())
@@ -137,7 +140,7 @@ async def open_app(
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
-        tokens = _Tokens(config.data, keys, server.streams)
+        tokens = TokenFiles(config.data, keys, server.streams)
         keys.look_again = tokens.look
         await stack.enter_async_context(_held(tokens.watch(clock), "watch the tokens"))
         await stack.enter_async_context(inbox.running())
@@ -168,32 +171,3 @@ def prepare_data(data: Path) -> None:
         raise ConfigurationError(
             f"The data directory {data} cannot be used: {failure.strerror}. Choose another one with --data."
         ) from failure
-
-
-class _Tokens:
-    """The files of tokens, which another process may change."""
-
-    def __init__(self, data: Path, keys: Keys, streams: Streams) -> None:
-        self._data, self._keys, self._streams = data, keys, streams
-        self._known = token_stamps(data)
-
-    def look(self) -> bool:
-        """Whether they changed. Those that are new count from now on, and the streams of those that are gone end."""
-        seen = token_stamps(self._data)
-        if seen == self._known:
-            return False
-        self._known = seen
-        try:
-            self._keys.replace(read_token(self._data), read_key_records(self._data))
-        except ConfigurationError as failure:
-            logger.warning("the tokens changed but cannot be read; the old ones stay", reason=failure.message)
-            return False
-        self._streams.drop_strangers()
-        logger.info("the tokens changed")
-        return True
-
-    async def watch(self, clock: Clock) -> None:
-        """A token rotated by another process counts here within seconds, and its old streams end."""
-        while True:
-            await clock.sleep(LOOK_AT_KEYS_S)
-            self.look()

@@ -17,10 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.clock import Clock, Ids
+from palaver.conversation.folders import ProjectFolders
 from palaver.core import project
 from palaver.core.decision import Already, Refusal
 from palaver.core.project import Decided, ProjectEvent, ProjectState
-from palaver.errors import REFUSALS, Conflict, HeadMoved, Invalid, LogUnavailable
+from palaver.errors import REFUSALS, Conflict, HeadMoved, LogUnavailable
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, Claim, EventLog, lines_after
 from palaver.schema.base import Origin
@@ -47,7 +48,8 @@ NOBODY = By()
 
 
 class Projects:
-    def __init__(self, log: EventLog, feed: Feed, clock: Clock, ids: Ids) -> None:
+    def __init__(self, log: EventLog, feed: Feed, clock: Clock, ids: Ids, folders: ProjectFolders) -> None:
+        self._folders = folders
         self._log = log
         self._feed = feed
         self._clock = clock
@@ -58,15 +60,20 @@ class Projects:
 
     # -- reading
 
-    async def folder(self, name: str) -> Path:
-        """The folder a project is known by. Raises Invalid for what is none, and never was."""
-        path = Path(name)
-        if path.is_absolute() and "\0" not in name:
-            real, is_there = await asyncio.to_thread(_looked_at, path)
-            # A mission can still be cleared when its folder is gone.
-            if is_there or (await self._log.head(stream_of(real))) is not None:
-                return real
-        raise Invalid(f"`project`: {name} is no folder on the server. Give the whole path of one.", project=name)
+    async def folder(self, name: str, *, person: bool) -> Path:
+        """The folder a project is known by, for a person or for a token that may not choose one. Raises as `ProjectFolders`.
+
+        What the log says of a project can be read, and a mission cleared, also when its folder is gone.
+        """
+        real = await asyncio.to_thread(_resolved, name)
+        if real is not None and await self._log.head(stream_of(real)) is not None:
+            return real
+        return await self._folders.open(name, person=person)
+
+    async def choose(self, name: str, origin: Origin) -> Path:
+        """The folder that a person wants something said of, as `ProjectFolders` has it."""
+        await self._folders.choose(name, origin)
+        return await self.folder(name, person=True)
 
     async def state(self, folder: Path) -> ProjectState:
         """Of a resolved folder; one that nobody has said anything of has an empty one."""
@@ -215,11 +222,11 @@ class Projects:
         return lock
 
 
-def _looked_at(path: Path) -> tuple[Path, bool]:
+def _resolved(name: str) -> Path | None:
     try:
-        return path.resolve(), path.is_dir()
-    except (OSError, RuntimeError):
-        return path, False  # A name that no file can have, or links in a circle.
+        return Path(name).resolve() if Path(name).is_absolute() else None
+    except (OSError, RuntimeError, ValueError):
+        return None  # A name that no file can have, or links in a circle.
 
 
 def _digest(asked: object) -> str:

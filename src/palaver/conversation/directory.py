@@ -19,6 +19,7 @@ from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation
 from palaver.conversation.descent import subagents_below
+from palaver.conversation.folders import By, ProjectFolders
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.transcripts import whole
@@ -35,6 +36,7 @@ from palaver.schema.commands import (
     Deliver,
     EditMessage,
     EditQueued,
+    Fill,
     Order,
     PostAnswer,
     RetryFrom,
@@ -143,7 +145,11 @@ class Directory:
     @property
     def home(self) -> Path:
         """The folder of a conversation without a project."""
-        return self._around.home
+        return self._around.folders.home
+
+    @property
+    def folders(self) -> ProjectFolders:
+        return self._around.folders
 
     async def _opened(self, conversation: str) -> Conversation:
         """The one owner of a conversation; concurrent callers share the opening."""
@@ -202,7 +208,7 @@ class Directory:
         if used is not None:  # The source may have gone on, or be gone, since the branch was made.
             seq = _same_again(used, claim, conversation)
         else:
-            seq = await self.begin(await self._beginning(body, maker, created_at), claim)
+            seq = await self.begin(await self._beginning(body, maker, created_at), claim, origin)
         answer = Accepted(conversation=conversation, seq=seq, id=conversation)
         if body.message is not None:
             # Derived from the conversation's id, so that a repeated creation never sends its message twice.
@@ -214,10 +220,12 @@ class Directory:
     async def _beginning(self, body: CreateConversation, maker: Maker, created_at: int) -> Beginning:
         if body.branch is not None:
             source = await self.whole(body.branch.conversation)
+            if body.project is not None:
+                await self.folders.choose(body.project, maker.origin)
             self._check_agent(body.agent or source.agent, source.project)
             # A long history takes a while to copy, and others are served on the loop.
             return await asyncio.to_thread(branched, source, body, maker)
-        defaults, project = self._around.defaults, body.project or str(self._around.home)
+        defaults, project = self._around.defaults, await self.folders.choose(body.project, maker.origin)
         agent = body.agent or defaults.agent or "default"
         self._check_agent(agent, project)
         params = {**defaults.params_for(self._around.roster.agent(agent, project)), **body.params}
@@ -229,6 +237,7 @@ class Directory:
     ) -> State:
         """A conversation from a file, and its view; `dry` only says what it would be. Repeating the claim is safe."""
         around = self._around
+        await self.folders.choose(wishes.project, origin)
         if wishes.agent is not None:
             self._check_agent(wishes.agent, wishes.project)
         conversation = self._id_of(None, claim.client_request_id)
@@ -239,12 +248,18 @@ class Directory:
             )
         beginning = await asyncio.to_thread(_brought, file, wishes, maker)
         if not dry:
-            await self.begin(beginning, claim)
+            await self.begin(beginning, claim, origin)
         return beginning.state
 
-    async def begin(self, beginning: Beginning, claim: Claim) -> int:
-        """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated."""
+    async def begin(
+        self, beginning: Beginning, claim: Claim, origin: Origin | None, *, chosen_by: By = "person"
+    ) -> int:
+        """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated.
+
+        Whatever made it, this is where its project is looked at.
+        """
         conversation, log = beginning.state.conversation, self._around.log
+        await self.folders.admit(beginning.state.project or str(self.home), origin, by=chosen_by)
         try:
             await log.append(beginning.append(claim))
         except HeadMoved:
@@ -259,7 +274,8 @@ class Directory:
         self._check_agent(created.agent, created.project)
         claim = Claim(conversation, _digest(created))
         maker = Maker(conversation, claim, self._around.clock.now_ms(), self._around.ids.new, origin)
-        await self.begin(begun(maker.numbered([(maker.claimed(created), 0)])), claim)
+        # The agent works where it worked before: nobody chose that just now.
+        await self.begin(begun(maker.numbered([(maker.claimed(created), 0)])), claim, origin, chosen_by="history")
 
     async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
         """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
@@ -287,7 +303,7 @@ class Directory:
         return chosen or (id_for(client_request_id) if client_request_id else self._around.ids.new())
 
     def _check_agent(self, agent: str, project: str | None) -> None:
-        folder = project or str(self._around.home)
+        folder = project or str(self.home)
         if self._around.roster.agent(agent, folder) is None:
             raise NotFound(self._around.roster.why_not(agent, folder), agent=agent)
 
@@ -295,6 +311,7 @@ class Directory:
         self, conversation: str, command: Order, origin: Origin | None, *, remembers: bool = False
     ) -> Accepted:
         """On disk when it returns. `remembers`: its id is used up even if there was nothing to do."""
+        await self._check_folder(command, origin)
         answer = await self._taken(conversation, await self.fitted(command), origin, remembers)
         if isinstance(command, DeleteConversation):
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
@@ -353,6 +370,10 @@ class Directory:
         ):
             return replace(command, content=await with_blobs(command.content, self._around.log.blobs))
         return command
+
+    async def _check_folder(self, command: Order, origin: Origin | None) -> None:
+        if isinstance(command, Fill) and command.project is not None:
+            await self.folders.admit(command.project, origin, by="history")
 
     # -- reading
 

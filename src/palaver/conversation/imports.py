@@ -53,7 +53,8 @@ class Imports:
             if not dry:
                 messages = await self._with_blobs(taking.marked(foreign, foreign.messages))
                 whole = replace(foreign, messages=messages)
-                await self.directory.begin(await asyncio.to_thread(taking.beginning, whole, wishes, maker), claim)
+                begun = await asyncio.to_thread(taking.beginning, whole, wishes, maker)
+                await self.directory.begin(begun, claim, origin, chosen_by="history")
             return taken
         verdict = taking.judged(foreign, latest)
         if verdict.outcome != "grown":

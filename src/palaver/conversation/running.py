@@ -5,14 +5,13 @@ Held by the owner. At most one turn runs; the task of the one before may still b
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.turn import CLEANUP_S, Owner, RunningTurn, run_turn
-from palaver.errors import NotInstalled
+from palaver.errors import NotInstalled, PalaverError
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
 
@@ -59,17 +58,23 @@ class Running:
             await asyncio.wait({ending}, timeout=CLEANUP_S)
 
     async def _run(self, turn: str, agent: str, folder: str, after: asyncio.Task[None] | None) -> None:
+        try:
+            project = await self._around.folders.enter(folder)
+        except PalaverError as refusal:
+            self._owner.ended(turn, refusal.wire())
+            return
         record = self._around.roster.agent(agent, folder)
         known = record or AgentRecord(id=agent, name=agent, backend="none")
         running = RunningTurn(
             id=turn,
             owner=self._owner,
             agent=replace(known, params={**self._around.defaults.limits, **known.params}),
-            project=Path(folder),
+            project=project,
             clock=self._around.clock,
             ids=self._around.ids,
             blobs=self._around.log.blobs,
             others=self._around.others,
+            quoting=self._around.quoting,
         )
 
         def backend() -> Backend:

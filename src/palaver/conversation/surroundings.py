@@ -1,11 +1,13 @@
 """What every conversation of a server shares. Made once by the composition root, given to the directory and each owner."""
 
+import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from palaver.backends.base import Background, NoBackground
 from palaver.clock import Clock, Ids
+from palaver.context.quoting import KEY_BYTES, Quoting
 from palaver.conversation.defaults import Defaults
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.others import Alone, Others
 from palaver.conversation.roster import Roster
 from palaver.feed.feed import Feed
@@ -22,14 +24,16 @@ class Surroundings:
     clock: Clock
     ids: Ids
     roster: Roster
-    home: Path
-    """The folder of a conversation without a project."""
+    folders: ProjectFolders
+    """Where conversations may work, and where those without a project do."""
     background: Background = field(default_factory=NoBackground)
     others: Others = field(default_factory=Alone)
     """The other conversations, for agents that work together."""
     defaults: Defaults = field(default_factory=Defaults)
     """What counts where neither a conversation nor its agent says otherwise."""
+    quoting: Quoting = field(default_factory=lambda: Quoting(secrets.token_bytes(KEY_BYTES)))
+    """How words that are not the person's enter a prompt."""
 
     def folder_of(self, state: State) -> str:
         """Where the agents of a conversation work."""
-        return state.project or str(self.home)
+        return state.project or str(self.folders.home)

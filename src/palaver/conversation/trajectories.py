@@ -8,6 +8,7 @@ Must never: write over a file that is not this conversation's, follow a link out
 """
 
 import asyncio
+import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -28,6 +29,7 @@ from palaver.history.trajectory import document_of, keep_message_keys, unknown_k
 from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing, State
+from palaver.tools.paths import lies_in_data
 
 logger = Journal(__name__)
 
@@ -170,7 +172,8 @@ _OF_ANOTHER = "{} is not the trajectory of this conversation; it is left as it i
 def is_a_place(project: Path, never_in: Sequence[Path]) -> bool:
     """A folder of its own: neither a person's home nor the server's data, and nothing that holds one of them."""
     resolved = project.resolve()
-    return resolved.is_dir() and not any(folder.is_relative_to(resolved) for folder in never_in)
+    holds_one = any(folder.is_relative_to(resolved) for folder in never_in)
+    return resolved.is_dir() and not holds_one and not lies_in_data(resolved)
 
 
 # -- files; all of this runs beside the loop
@@ -217,16 +220,24 @@ def _opened(project: Path, place: Sequence[str], *, make: bool = False) -> Itera
     made = False
     try:
         for name in place:
+            _refuse_data(folder)
             made = make and _made(folder, name)
             inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner
+        _refuse_data(folder)
         if made:
             # What was said to an agent is not for the repository, unless somebody wants it there.
             _replace(folder, ".gitignore", ".gitignore.new", b"*\n")
         yield folder
     finally:
         os.close(folder)
+
+
+def _refuse_data(folder: int) -> None:
+    """A project of an earlier release, or a link that was put in its place, may lead to a server's own data."""
+    if lies_in_data(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "This is a data directory, which is no project.")
 
 
 def _made(folder: int, name: str) -> bool:

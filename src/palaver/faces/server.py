@@ -95,4 +95,10 @@ def require(principal: Principal, role: Role) -> None:
 def origin_of(connection: Connection, face: str) -> Origin:
     """Who did it, for the events it causes. A client may name itself, to know its own events again."""
     client = connection.headers.get("palaver-client", "")[:CLIENT_CHARS] or None
-    return Origin(face=face, client=client, user=connection.auth.name)
+    return origin_for(connection.auth, face, client)
+
+
+def origin_for(principal: Principal, face: str, client: str | None, agent: str | None = None) -> Origin:
+    """The one place that says of a command whether a person gave it: a token that may not decide speaks for none."""
+    agent_token = not principal.may("decide")
+    return Origin(face=face, client=client, user=principal.name, agent=agent, agent_token=agent_token)

@@ -38,6 +38,10 @@ class BlobRef(Wire):
     mime: str = "application/octet-stream"
 
 
+IMPORT_FACE = "import"
+"""The face of words that were read from a file: what it calls a user's was not said here."""
+
+
 class Origin(Wire):
     """Who caused an event and through which face; a face that must not echo a client filters on it."""
 
@@ -47,6 +51,13 @@ class Origin(Wire):
     agent: str | None = None
     conversation: str | None = None
     """Where an agent spoke from: another conversation of this server."""
+    agent_token: bool = False
+    """It came with a token that may not decide, as agents hold: what it says is no person's word."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the words are not those of a person who speaks here."""
+        return self.agent is not None or self.agent_token or self.face == IMPORT_FACE
 
 
 class Usage(Wire):

@@ -37,6 +37,11 @@ anything, so no file tool takes anything from it."""
 _NOTES = "knowledge"
 """But for the notes of a project that is its neighbour: agents write them, through a tool of their own."""
 
+Identity = tuple[int, int]
+"""A folder as the file system knows it, whatever it is called and through which link or mount it is reached."""
+# Only to look at: a folder that may be entered and not listed has its place too.
+_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+
 Missing = Literal["refuse", "make", "allow"]
 """What to do about a missing folder on the way: `allow` says where the path would lead and makes nothing."""
 
@@ -76,10 +81,10 @@ class Root:
         with self.find(text) as found, _open_file(found) as file:
             yield file
 
-    def read(self, text: str) -> bytes:
-        """The whole of a file that is not too large to change."""
+    def read(self, text: str, limit_bytes: int = FILE_LIMIT_BYTES) -> bytes:
+        """The whole of a file that is not too large to change. Raises TooLarge."""
         with self.open(text) as file:
-            return _read_whole(file, text)
+            return _read_whole(file, text, limit_bytes)
 
     def read_if_there(self, text: str) -> bytes | None:
         """The same, or nothing when there is no such file yet."""
@@ -176,6 +181,9 @@ class _Walk:
                 self._folders.append(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             except OSError as error:
                 raise NotFound(f"The project folder {self._root} cannot be opened: {error.strerror}.") from error
+            # Looked at anew for each path: a folder may be swapped for a link while a turn runs.
+            if lies_in_data(self._folders[0]):
+                raise Forbidden(f"{self._root} is among Palaver's own data, which no tool may use.")
         if text.startswith("/"):
             text = _beneath(self._root, text, self._text)
             while len(self._folders) > 1:
@@ -236,6 +244,45 @@ def _readable(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    identity: Identity
+    is_marked: bool
+    """It is the data directory of a server."""
+
+
+def ancestry(folder: Path | int) -> list[Ancestor]:
+    """A folder and all that it lies in, each reached from the one below: no name and no link is believed on the way.
+
+    Ends where nothing can be entered; what is not there has none.
+    """
+    found: list[Ancestor] = []
+    place: int | None = None
+    try:
+        place = os.open(".", _PLACE, dir_fd=folder) if isinstance(folder, int) else os.open(folder, _PLACE)
+        while not found or found[-1].identity != identity_of(place):
+            found.append(Ancestor(identity_of(place), _is_marked(place)))
+            above = os.open("..", _PLACE, dir_fd=place)
+            os.close(place)
+            place = above
+    except (OSError, ValueError):
+        pass
+    finally:
+        if place is not None:
+            os.close(place)
+    return found
+
+
+def lies_in_data(folder: Path | int) -> bool:
+    """Whether a folder is the data directory of a server, or lies in one."""
+    return any(above.is_marked for above in ancestry(folder))
+
+
+def identity_of(folder: Path | int) -> Identity:
+    found = os.stat(folder)  # noqa: PTH116 - a handle too
+    return found.st_dev, found.st_ino
+
+
 def _is_marked(folder: int) -> bool:
     try:
         os.stat(DATA_MARK, dir_fd=folder, follow_symlinks=False)
@@ -271,10 +318,10 @@ def _open_file(found: Found) -> BufferedReader:
     return file
 
 
-def _read_whole(file: BufferedReader, text: str) -> bytes:
-    data = file.read(FILE_LIMIT_BYTES + 1)
-    if len(data) > FILE_LIMIT_BYTES:
-        raise TooLarge(f"{text} is larger than {FILE_LIMIT_BYTES:,} bytes; read a part of it, or use the shell.")
+def _read_whole(file: BufferedReader, text: str, limit_bytes: int) -> bytes:
+    data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise TooLarge(f"{text} is larger than {limit_bytes:,} bytes; read a part of it, or use the shell.")
     return data
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -25,7 +24,7 @@ from palaver.schema.events import KnownEvent, TurnFinished
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import State, TextBlock
 from palaver.tools.base import Report
-from tests.unit.conversation.house import STEERABLE, WAIT_S, House, OneAgent, Puppet, Script, answer, says
+from tests.unit.conversation.house import STEERABLE, WAIT_S, House, OneAgent, Puppet, Script, answer, anywhere, says
 
 
 @dataclass
@@ -89,7 +88,7 @@ class Crew(House):
     player: Player
 
     async def begin_with(self, text: str, **params: Any) -> str:
-        body = CreateConversation(project="/garden", params=params, message=text)
+        body = CreateConversation(project="/usr/share", params=params, message=text)
         return (await asyncio.wait_for(self.directory.create(body, None), WAIT_S)).conversation
 
     async def order(self, conversation: str, order: Order) -> Accepted:
@@ -111,7 +110,7 @@ async def open_crew(
     roster = Roster([replace(record, backend="player") for record in records], {"player": Source(lambda: player)})
     feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
     colleagues = Colleagues(lambda: delegation, lambda: exchanges)
-    around = Surroundings(log, feed, clock, ids, roster, Path("/nowhere"), others=colleagues)
+    around = Surroundings(log, feed, clock, ids, roster, anywhere(), others=colleagues)
     directory = Directory(around)
     delegation = Delegation(directory, roster, ids)
     exchanges = Exchanges(directory, log, clock, ids, roster)

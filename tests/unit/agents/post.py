@@ -34,9 +34,9 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Exchange, State
 from palaver.tools.base import Letter, Reply, Report
-from tests.unit.conversation.house import STEERABLE, WAIT_S, Script, answer, says
+from tests.unit.conversation.house import STEERABLE, WAIT_S, Script, answer, anywhere, says
 
-HOME = "/nowhere"
+HOME = "/usr"
 
 
 @dataclass
@@ -188,7 +188,7 @@ async def open_office(
     crew = Crew(players, records or [AgentRecord(id=name, name=name.title(), backend="p") for name in ("ada", "bea")])
     ids = Ids(clock)
     others = Colleagues(lambda: exchanges)
-    directory = Directory(Surroundings(log, feed, clock, ids, crew, Path(HOME), others=others))
+    directory = Directory(Surroundings(log, feed, clock, ids, crew, anywhere(HOME), others=others))
     exchanges = Exchanges(directory, log, clock, ids, crew)
     async with directory.running(), exchanges.running() if take_up else nullcontext():
         yield Office(log, feed, directory, exchanges, players.scripts, clock)

@@ -73,7 +73,7 @@ async def test_task_is_done_in_a_conversation_of_its_own_and_reported() -> None:
     assert child.parent is not None
     assert (child.parent.kind, child.parent.conversation, child.parent.root) == ("subagent", conversation, conversation)
     assert (child.parent.call, child.parent.depth) == ("call-0", 1)
-    assert (child.agent, child.project, child.title) == ("digger", "/garden", "Dig a hole")
+    assert (child.agent, child.project, child.title) == ("digger", "/usr/share", "Dig a hole")
     (started,) = [event for event in events if isinstance(event, SubagentStarted)]
     (finished,) = [event for event in events if isinstance(event, SubagentFinished)]
     assert (started.subagent, started.agent, started.task) == (child.conversation, "digger", "Dig a hole")
@@ -399,7 +399,7 @@ async def test_copy_of_a_subagents_log_stands_for_itself() -> None:
         await crew.at_rest(conversation)
         child = await crew.child_of(conversation)
         lines = tuple([msgspec.json.decode(encode_event(event)) for event in await crew.events(child)])
-        wishes = Wishes(project="/garden", knows=lambda _: True)
+        wishes = Wishes(project="/usr/share", knows=lambda _: True)
         copied = await crew.directory.bring(Recorded(lines), wishes, Claim("copy-1", "hash"), None)
         await crew.order(conversation, DeleteConversation())
         kept = await crew.directory.state(copied.conversation)

@@ -69,12 +69,12 @@ async def test_answer_comes_back_as_the_result_of_the_call() -> None:
 
 async def test_new_conversation_belongs_to_the_project_and_the_root_of_the_caller() -> None:
     async with open_office() as office:
-        caller = await office.begin("ada", project="/elsewhere")
+        caller = await office.begin("ada", project="/usr/lib")
         await office.ask(caller, writes(to(conversation="create")))
         await office.at_rest(caller, turns=1)
         (target,) = await office.conversations("bea")
         (created,) = of(await office.events(target), ConversationCreated)
-    assert (created.agent, created.project) == ("bea", "/elsewhere")
+    assert (created.agent, created.project) == ("bea", "/usr/lib")
     assert created.parent == Parent(conversation=caller, kind="exchange", root=caller, call="x")
 
 

@@ -52,7 +52,7 @@ async def test_message_that_cannot_be_sent_is_refused_in_words_and_nothing_is_re
     replies: list[Reply] = []
     async with open_office() as office:
         caller = await office.begin("ada")
-        other = await office.begin("bea", project="/elsewhere")
+        other = await office.begin("bea", project="/usr/lib")
         child = Parent(kind="subagent", conversation=other, root=other)
         made = ConversationCreated(agent="bea", project=HOME, parent=child)
         await office.directory.begin_as("child", made, Origin(face="agents"))
@@ -68,12 +68,12 @@ async def test_message_that_cannot_be_sent_is_refused_in_words_and_nothing_is_re
 async def test_latest_is_the_newest_conversation_of_that_agent_in_the_project() -> None:
     replies: list[Reply] = []
     async with open_office() as office:
-        caller = await office.begin("ada", project="/here")
-        await office.begin("bea", project="/elsewhere")
-        wanted = await office.begin("bea", project="/here")
-        await office.begin("ada", project="/here")
+        caller = await office.begin("ada", project="/usr/share")
+        await office.begin("bea", project="/usr/lib")
+        wanted = await office.begin("bea", project="/usr/share")
+        await office.begin("ada", project="/usr/share")
         for order in (UpdateConversation(archived=True), DeleteConversation()):
-            await office.do(await office.begin("bea", project="/here"), order)
+            await office.do(await office.begin("bea", project="/usr/share"), order)
         for choice in ("latest", "latest-or-create", wanted):
             letter = to(conversation=choice)
             await office.ask(caller, writes(letter, replies, call=f"x-{choice}"))

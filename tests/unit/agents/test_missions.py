@@ -18,6 +18,7 @@ from palaver.backends.script import Ask, Emit, Finish, Say, Step, Wait
 from palaver.backends.scripted import ScriptedBackend
 from palaver.clock import Ids, ManualClock
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.surroundings import Surroundings
 from palaver.core.project import TRIGGER_LIMIT
 from palaver.errors import Conflict, NotFound
@@ -146,8 +147,9 @@ async def world(
         directory: Directory
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         ids = Ids(clock)
-        directory = Directory(Surroundings(log, feed, clock, ids, roster, path))
-        projects = Projects(log, feed, clock, ids)
+        folders = ProjectFolders(path / "data", folder)
+        directory = Directory(Surroundings(log, feed, clock, ids, roster, folders))
+        projects = Projects(log, feed, clock, ids, folders)
         missions = Missions(projects, directory, log, roster, clock)
         async with directory.running():
             yield World(log, directory, projects, missions, clock, folder.resolve(), feed, agent, roster)
@@ -499,7 +501,7 @@ async def test_eight_changes_at_once_of_one_project_are_one_after_the_other(tmp_
     async with world(tmp_path, ManualClock()) as here:
         await asyncio.gather(*(here.projects.set_mission(here.folder, f"number {n}", []) for n in range(8)))
         state = await here.projects.state(here.folder)
-        reread = Projects(here.log, here.feed, here.clock, Ids(here.clock))
+        reread = Projects(here.log, here.feed, here.clock, Ids(here.clock), here.directory.folders)
         same = await reread.state(here.folder)
 
     assert len(state.former) == 7

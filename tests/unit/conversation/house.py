@@ -10,6 +10,7 @@ from typing import Any
 from palaver.backends.base import Backend, Capabilities, Turn
 from palaver.clock import Clock, Ids, ManualClock
 from palaver.conversation.directory import Directory
+from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.surroundings import Surroundings
 from palaver.core.facts import Runner
 from palaver.errors import AgentError
@@ -163,6 +164,11 @@ class House:
         return await self.until(conversation, lambda state: state.turn is None and not state.queue)
 
 
+def anywhere(home: str = "/usr") -> ProjectFolders:
+    """Any folder that a person chooses; there is no data directory to keep apart."""
+    return ProjectFolders(Path("/no/such/data"), Path(home))
+
+
 @asynccontextmanager
 async def open_house(
     log: EventLog | None = None, puppet: Puppet | None = None, clock: Clock | None = None
@@ -175,7 +181,7 @@ async def open_house(
 
     feed = Feed(log, clock, snapshot)
     roster = OneAgent(puppet)
-    directory = Directory(Surroundings(log, feed, clock, Ids(clock), roster, Path("/nowhere")))
+    directory = Directory(Surroundings(log, feed, clock, Ids(clock), roster, anywhere()))
     async with directory.running():
         yield House(log, feed, directory, puppet, clock, roster)
 

@@ -22,7 +22,7 @@ async def test_a_turn_finds_what_was_said_in_its_project_and_not_here() -> None:
 
     async with open_house() as house:
         names: list[str] = []
-        for project in ("/garden", "/kitchen", "/garden"):
+        for project in ("/usr/share", "/usr/lib", "/usr/share"):
             created = await house.directory.create(CreateConversation(project=project, title="Beds"), None)
             names.append(created.conversation)
         for name in names[:2]:

@@ -78,7 +78,7 @@ class TakenBack(Shown):
 async def begin(body: Sent, request: BusRequest, server: ServerParts, choosing: asyncio.Lock) -> Begun:
     """On disk, and running or in the queue. `choosing`: one for all requests, while they look for their session."""
     named = await _row(server, body.session_id) if body.session_id else None
-    project = (named.project if named else None) or await _project(server, body.project_root)
+    project = (named.project if named else None) or await _project(server, request, body.project_root)
     addressed, text = _addressed(body.message, server, project)
     planned = _PLAN.match(text)
     text = text[planned.end() :] if planned else text
@@ -138,8 +138,10 @@ async def _made(body: Sent, agent: str | None, project: str, origin: Origin, ser
     return row
 
 
-async def _project(server: ServerParts, name: str | None) -> str:
-    return str(server.directory.home) if not name else str(await server.projects.folder(name))
+async def _project(server: ServerParts, request: BusRequest, name: str | None) -> str:
+    if not name:
+        return str(server.directory.home)
+    return str(await server.projects.folder(name, person=request.auth.may("decide")))
 
 
 def _addressed(message: str, server: ServerParts, project: str | None) -> tuple[str | None, str]:
@@ -186,7 +188,7 @@ async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -
             raise NotFound("No such session.", session_id=data.session_id)
         rows = [row]
     elif data.project_root:
-        rows = [row async for row in sessions_of(server, await _project(server, data.project_root))]
+        rows = [row async for row in sessions_of(server, await _project(server, request, data.project_root))]
     else:
         # Too much to lose for a default.
         raise Invalid("`project_root`: say which project is to be cleared, or give a `session_id`.")

@@ -2,6 +2,7 @@
 
 import asyncio
 from operator import itemgetter
+from pathlib import Path
 
 import msgspec
 from litestar import delete, get
@@ -14,8 +15,7 @@ from palaver.errors import Invalid, NotFound
 from palaver.faces.body import decode
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.json_post import json_post
-from palaver.faces.native.projects import is_known
-from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
 from palaver.tools.tree import DEPTH_LIMIT, Entry, tree_of
@@ -95,19 +95,19 @@ _named = msgspec.json.Decoder(Named)
 
 
 @get("/api/mission", guards=[needs("read")], operation_id="bus_mission", tags=["bus"])
-async def mission(server: Server, project_root: FromQuery[str | None] = None) -> MissionTold:
+async def mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> MissionTold:
     """The mission that a project has."""
-    state = await server.projects.state(await server.projects.folder(_root(server, project_root)))
+    state = await server.projects.state(await _folder(server, request, project_root))
     return _mission(state.mission) if state.mission else MissionTold(active=False)
 
 
 @get("/api/missions", guards=[needs("read")], operation_id="bus_missions", tags=["bus"])
-async def missions(server: Server, project_root: FromQuery[str | None] = None) -> MissionsTold:
+async def missions(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> MissionsTold:
     """Every mission that a project has had, or all projects; the latest first."""
     if project_root is None:
         states = await server.projects.all()
     else:
-        states = [await server.projects.state(await server.projects.folder(project_root))]
+        states = [await server.projects.state(await _folder(server, request, project_root))]
     found = [
         (one.created_at, _mission(one, state.folder))
         for state in states
@@ -134,7 +134,7 @@ def _mission(one: Mission, project_root: str | None = None) -> MissionTold:
 @json_post("/api/mission", "decide", "bus_set_mission", "bus")
 async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Done:
     """Give a project a mission. The former one ends and stays in the history."""
-    folder = await server.projects.folder(_root(server, data.project_root))
+    folder = await server.projects.choose(_root(server, data.project_root), origin_of(request, FACE))
     for named in data.agents:
         _check_agent(server, named.id, str(folder))
     agents = [
@@ -150,7 +150,7 @@ async def clear_mission(request: BusRequest, server: Server, project_root: FromQ
     """End the mission of a project, named in the query or in the body. Turns that run go on."""
     if project_root is None and (body := await request.body()):
         project_root = decode(body, _named).project_root
-    folder = await server.projects.folder(_root(server, project_root))
+    folder = await _folder(server, request, project_root)
     await server.projects.clear_mission(folder, By(origin_of(request, FACE)))
     return Done()
 
@@ -160,17 +160,16 @@ async def clear_mission(request: BusRequest, server: Server, project_root: FromQ
 
 @get("/api/agent-override", guards=[needs("read")], operation_id="bus_override", tags=["bus"])
 async def override(
-    server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None
+    request: BusRequest, server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None
 ) -> OverrideTold:
     """The idle prompt and interval that a project has for an agent."""
-    return await _override(server, _root(server, project_root), agent_id)
+    return await _override(server, await _folder(server, request, project_root), agent_id)
 
 
 @json_post("/api/agent-override", "decide", "bus_set_override", "bus")
 async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> OverrideTold:
     """Change them: only what is given, null takes one back."""
-    root = _root(server, data.project_root)
-    folder = await server.projects.folder(root)
+    folder = await server.projects.choose(_root(server, data.project_root), origin_of(request, FACE))
     _check_agent(server, data.agent_id, str(folder))
     changes: dict[str, str | int | None] = {}
     if data.idle_prompt is not UNSET:
@@ -178,11 +177,10 @@ async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server
     if data.idle_interval_secs is not UNSET:
         changes["idle_interval_s"] = data.idle_interval_secs
     await server.projects.override(folder, data.agent_id, changes, By(origin_of(request, FACE)))
-    return await _override(server, root, data.agent_id)
+    return await _override(server, folder, data.agent_id)
 
 
-async def _override(server: ServerParts, root: str, agent: str) -> OverrideTold:
-    folder = await server.projects.folder(root)
+async def _override(server: ServerParts, folder: Path, agent: str) -> OverrideTold:
     said = (await server.projects.state(folder)).overrides.get(agent)
     if said is None:
         _check_agent(server, agent, str(folder))
@@ -190,6 +188,10 @@ async def _override(server: ServerParts, root: str, agent: str) -> OverrideTold:
     return OverrideTold(
         project_root=str(folder), agent_id=agent, idle_prompt=said.prompt, idle_interval_secs=said.interval_s
     )
+
+
+async def _folder(server: ServerParts, request: BusRequest, given: str | None) -> Path:
+    return await server.projects.folder(_root(server, given), person=request.auth.may("decide"))
 
 
 def _root(server: ServerParts, given: str | None) -> str:
@@ -209,10 +211,7 @@ async def tree(
     request: BusRequest, server: Server, project_root: FromQuery[str | None] = None, path: FromQuery[str] = "."
 ) -> TreeTold:
     """The files of a project, without what git ignores. Links are shown and never followed."""
-    folder = await server.projects.folder(_root(server, project_root))
-    if not await is_known(server, folder):
-        # Whoever may send could have an agent list any folder; who may only read sees the folders that are worked in.
-        require(request.auth, "send")
+    folder = await server.directory.folders.open(_root(server, project_root), person=request.auth.may("decide"))
     if "\0" in path:
         raise Invalid("`path`: this is no path.")
     found = await asyncio.to_thread(tree_of, folder, path, DEPTH_LIMIT)

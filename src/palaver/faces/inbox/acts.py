@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from palaver.errors import Forbidden, Invalid
 from palaver.faces.inbox.default import begin, generation_of
@@ -22,7 +23,7 @@ from palaver.faces.inbox.tools import (
     decoded,
 )
 from palaver.faces.inbox.visit import Visit
-from palaver.faces.server import ServerParts
+from palaver.faces.server import ServerParts, origin_for
 from palaver.schema.base import Origin
 from palaver.schema.commands import PostAnswer, SendMessage, YieldTurn
 from palaver.schema.content import TextPart
@@ -97,4 +98,5 @@ class Acts:
         name = self._subscriber(subscriber)
         # The owner itself is no agent: what it posts without naming one is said by the conversation's own.
         speaks = self._side == "assistant" and (self._caller.kind == "agent" or subscriber is not None)
-        return Origin(face=FACE, client=self._client, user=name, agent=name if speaks else None)
+        origin = origin_for(self._caller, FACE, self._client, name if speaks else None)
+        return replace(origin, user=name)

@@ -13,7 +13,7 @@ from typing import Any
 from palaver.conversation.requests import with_expiry
 from palaver.errors import PalaverError
 from palaver.faces.inbox.visit import Visit
-from palaver.faces.server import ServerParts
+from palaver.faces.server import ServerParts, origin_for
 from palaver.feed.feed import Snapshot
 from palaver.feed.frames import Frame
 from palaver.journal import Journal
@@ -58,7 +58,7 @@ async def asked(
 
 
 def origin_of_agent(visit: Visit) -> Origin:
-    return Origin(face="inbox", client=visit.client, user=visit.caller.name, agent=visit.caller.name)
+    return origin_for(visit.caller, "inbox", visit.client, visit.caller.name)
 
 
 async def _answer(server: ServerParts, conversation: str, request: str, after: int) -> RequestResolved:

@@ -4,6 +4,7 @@ Whoever changes an agent decides what runs on this machine, so all of that is th
 holds never leaves: a client is told that it is set.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from palaver.agents.book import Known
 from palaver.agents.roster import AgentEntry
 from palaver.errors import NotFound
 from palaver.faces.body import JsonBody, json_body_like
-from palaver.faces.native.conversations import check_folder
+from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts, needs
 from palaver.schema.base import Id, Shown
 from palaver.schema.records import AgentRecord, PolicyRule
@@ -84,18 +85,22 @@ class Copying(Struct, frozen=True, kw_only=True):
 
 
 @get("/api/agents", guards=[needs("read")], operation_id="list_agents", tags=["agents"])
-async def agents(server: Server, project: FromQuery[str | None] = None) -> AgentList:
+async def agents(request: NativeRequest, server: Server, project: FromQuery[str | None] = None) -> AgentList:
     """The agents of this server, and of a project; whether each is ready to answer, and what is wrong with its file."""
-    _folder(project)
+    await _folder(server, request, project)
     last = server.agents.last_used.agent
     usable = last and server.agents.agent(last, project) is not None
-    return AgentList(items=tuple(server.agents.entries(project)), last_used=last if usable else None)
+    # Beside the loop: a project's files are anybody's, and there may be a hundred of them.
+    items = await asyncio.to_thread(server.agents.entries, project)
+    return AgentList(items=tuple(items), last_used=last if usable else None)
 
 
 @get("/api/agents/{agent:str}", guards=[needs("decide")], operation_id="get_agent", tags=["agents"])
-async def agent(agent: FromPath[str], server: Server, project: FromQuery[str | None] = None) -> AgentShown:
+async def agent(
+    agent: FromPath[str], request: NativeRequest, server: Server, project: FromQuery[str | None] = None
+) -> AgentShown:
     """The whole of one."""
-    known = server.agents.book.known(agent, _folder(project))
+    known = server.agents.book.known(agent, await _folder(server, request, project))
     if known is None:
         raise NotFound(server.agents.why_not(agent, project), agent=agent)
     return shown(server, known)
@@ -141,13 +146,15 @@ async def remove(agent: FromPath[str], server: Server) -> None:
 )
 async def duplicate(
     agent: FromPath[str],
+    request: NativeRequest,
     server: Server,
     data: JSONBody[Copying | None] = None,
     project: FromQuery[str | None] = None,
 ) -> AgentShown:
     """A copy with a file of its own."""
     wishes = {"id": data.id, "name": data.name} if data else {}
-    return shown(server, await server.agents.book.duplicate(agent, _folder(project), wishes))
+    folder = await _folder(server, request, project)
+    return shown(server, await server.agents.book.duplicate(agent, folder, wishes))
 
 
 @post(
@@ -158,9 +165,9 @@ async def duplicate(
     operation_id="trust_agent",
     tags=["agents"],
 )
-async def trust(data: JSONBody[Trusting], server: Server) -> AgentEntry:
+async def trust(data: JSONBody[Trusting], request: NativeRequest, server: Server) -> AgentEntry:
     """Let a project's agent work in that project, for as long as its file is what it is now."""
-    check_folder(Path(data.project))
+    await _folder(server, request, data.project)
     return server.agents.entry(await server.agents.book.trust(data.agent, Path(data.project), data.hash))
 
 
@@ -202,10 +209,10 @@ def _set(secrets: dict[str, str]) -> dict[str, bool]:
     return {name: bool(value) for name, value in secrets.items()}
 
 
-def _folder(project: str | None) -> Path | None:
+async def _folder(server: ServerParts, request: NativeRequest, project: str | None) -> Path | None:
     if project is None:
         return None
-    check_folder(Path(project))
+    await server.directory.folders.open(project, person=request.auth.may("decide"))
     return Path(project)
 
 

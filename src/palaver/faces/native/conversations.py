@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
 from palaver.conversation.loading import TAIL_MESSAGES
-from palaver.errors import Gone, Invalid, NotFound
+from palaver.errors import Gone, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.keys import Principal, Role
 from palaver.faces.server import Server, ServerParts, needs, origin_of, require
@@ -75,8 +75,6 @@ async def create(data: JSONBody[CreateConversation], request: NativeRequest, ser
     """Make a conversation, with its first message if there is one. Repeating it with the same id is safe."""
     if data.params.get("mode") not in _CAUTIOUS_MODES or "policy" in data.params:
         require(request.auth, "decide")
-    if data.project is not None:
-        check_folder(Path(data.project))
     answer = await server.directory.create(data, origin_of(request, "native"))
     await chose(server, request.auth, data.agent or "default")
     return answer
@@ -86,13 +84,6 @@ async def chose(server: ServerParts, who: Principal, agent: str | None) -> None:
     """What a person chose last is offered first the next time; what an agent's token chose is not."""
     if agent is not None and who.kind in ("owner", "human"):
         await server.agents.last_used.is_now(agent)
-
-
-def check_folder(folder: Path) -> None:
-    if not folder.is_absolute() or not folder.is_dir():
-        raise Invalid(
-            f"`project`: {folder} is no folder on the server. Give the whole path of one.", project=str(folder)
-        )
 
 
 @get("/api/conversations", guards=[needs("read")], operation_id="list_conversations", tags=["conversations"])

@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Annotated, assert_never
 
 import msgspec
@@ -22,7 +21,7 @@ from palaver.conversation.beginnings import Wishes
 from palaver.conversation.transcripts import Images, with_whole_texts
 from palaver.errors import Invalid, TooLarge
 from palaver.faces.described import BYTES, OBJECT, TEXT, operation
-from palaver.faces.native.conversations import NativeRequest, check_folder
+from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, needs, origin_of
 from palaver.history import markdown, page
 from palaver.history.reading import Format, Recorded, Told, read, recognised
@@ -191,8 +190,6 @@ async def import_file(
     data = await request.body()
     if not data.strip():
         raise Invalid("The body is empty: send the file as it is.")
-    if project is not None:
-        check_folder(Path(project))
     kind = format or recognised(data)
     file = await asyncio.to_thread(read, data, kind)
     home = str(server.directory.home)

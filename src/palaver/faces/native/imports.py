@@ -19,6 +19,7 @@ from litestar.response import Stream
 from msgspec.structs import replace as changed
 
 from palaver.conversation.beginnings import Wishes
+from palaver.conversation.folders import is_person
 from palaver.conversation.imports import Imports
 from palaver.conversation.taking import Taken, announced
 from palaver.errors import CallerError, Invalid, NotFound, TooLarge
@@ -222,7 +223,7 @@ async def taken_over(
     home = str(server.directory.home)
 
     async def one(foreign: ForeignConversation) -> Taken:
-        folder = await asyncio.to_thread(_folder, foreign.project)
+        folder = await _folder(server, foreign.project, origin)
         wishes = Wishes(
             project=folder or home,
             knows=lambda name: server.agents.agent(name) is not None,
@@ -236,9 +237,14 @@ async def taken_over(
     return list(await asyncio.gather(*(one(foreign) for foreign in conversations)))
 
 
-def _folder(project: str | None) -> str | None:
-    """The folder it was about, if it is still there: a program goes on only where it was."""
-    return project if project and Path(project).is_absolute() and Path(project).is_dir() else None
+async def _folder(server: ServerParts, project: str | None, origin: Origin) -> str | None:
+    """The folder it was about, if it is still there and may be a project: a program goes on only where it was."""
+    try:
+        if project:
+            await server.directory.folders.open(project, person=is_person(origin))
+    except CallerError:
+        return None
+    return project or None
 
 
 ROUTES = [found, import_conversations, import_program]

@@ -9,12 +9,12 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType
 
 from palaver.agents.missions import MissionView
-from palaver.agents.projects import By, stream_of
+from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
 from palaver.tools.tree import DEPTH_LIMIT, Tree, tree_of
@@ -126,13 +126,17 @@ def _with(row: ProjectEntry, **fields: Any) -> ProjectEntry:
     return ProjectEntry(**{name: getattr(row, name) for name in row.__struct_fields__} | fields)
 
 
+async def _folder(server: ServerParts, request: NativeRequest, project: str) -> Path:
+    return await server.projects.folder(project, person=request.auth.may("decide"))
+
+
 # -- missions
 
 
 @get("/api/projects/mission", guards=[needs("read")], operation_id="get_mission", tags=["projects"])
-async def mission(server: Server, project: Project) -> MissionView:
+async def mission(request: NativeRequest, server: Server, project: Project) -> MissionView:
     """The mission of a project as it stands: who is busy, who is woken next and when, what it has cost."""
-    return await server.missions.view(await server.projects.folder(project))
+    return await server.missions.view(await _folder(server, request, project))
 
 
 @put(
@@ -147,7 +151,7 @@ async def set_mission(
     data: JSONBody[MissionWish], request: NativeRequest, server: Server, project: Project
 ) -> MissionView:
     """Give a project a mission. The former one ends and stays in the history. Nobody is woken before it has rested."""
-    folder = await server.projects.folder(project)
+    folder = await server.projects.choose(project, origin_of(request, "native"))
     for named in data.agents:
         _check_agent(server, named.agent, folder)
     agents = [
@@ -168,17 +172,20 @@ async def set_mission(
 )
 async def clear_mission(request: NativeRequest, server: Server, project: Project) -> MissionView:
     """End the mission. Nobody is woken any more; turns that run go on."""
-    folder = await server.projects.folder(project)
+    folder = await _folder(server, request, project)
     await server.projects.clear_mission(folder, By(origin_of(request, "native")))
     return await server.missions.view(folder)
 
 
 @get("/api/projects/missions", guards=[needs("read")], operation_id="list_missions", tags=["projects"])
 async def missions(
-    server: Server, project: Project, limit: Annotated[int, QueryParameter(ge=1, le=HISTORY_LIMIT)] = 50
+    request: NativeRequest,
+    server: Server,
+    project: Project,
+    limit: Annotated[int, QueryParameter(ge=1, le=HISTORY_LIMIT)] = 50,
 ) -> MissionHistory:
     """Every mission the project has had, the latest first."""
-    state = await server.projects.state(await server.projects.folder(project))
+    state = await server.projects.state(await _folder(server, request, project))
     every = [*state.former, *([state.mission] if state.mission else [])]
     return MissionHistory(items=tuple(_past(one) for one in reversed(every[-limit:])))
 
@@ -201,9 +208,9 @@ def _past(one: Mission) -> PastMission:
 
 
 @get("/api/projects/override", guards=[needs("read")], operation_id="get_override", tags=["projects"])
-async def override(server: Server, project: Project, agent: FromQuery[str]) -> Override:
+async def override(request: NativeRequest, server: Server, project: Project, agent: FromQuery[str]) -> Override:
     """The idle prompt and interval that a project has for an agent."""
-    return await _override(server, await server.projects.folder(project), agent)
+    return await _override(server, await _folder(server, request, project), agent)
 
 
 @put(
@@ -217,7 +224,7 @@ async def set_override(
     data: JSONBody[OverrideWish], request: NativeRequest, server: Server, project: Project, agent: FromQuery[str]
 ) -> Override:
     """Change what a project says of an agent: only the given fields, null takes one back."""
-    folder = await server.projects.folder(project)
+    folder = await server.projects.choose(project, origin_of(request, "native"))
     _check_agent(server, agent, folder)
     changes: dict[str, str | int | None] = {}
     if data.idle_prompt is not UNSET:
@@ -254,18 +261,8 @@ async def tree(
     depth: Annotated[int, QueryParameter(ge=1, le=DEPTH_LIMIT)] = 1,
 ) -> Tree:
     """The files of a folder of the project, without what git ignores; `depth` levels of it. Links are not followed."""
-    folder = await server.projects.folder(project)
-    if not await is_known(server, folder):
-        # Whoever may send could have an agent list any folder; who may only read sees the folders that are worked in.
-        require(request.auth, "send")
+    folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
     return await asyncio.to_thread(tree_of, folder, path, depth)
-
-
-async def is_known(server: ServerParts, folder: Path) -> bool:
-    if await server.log.head(stream_of(folder)) is not None:
-        return True
-    named = [server.directory.home, *(Path(known.project) for known in await server.log.folders())]
-    return await asyncio.to_thread(lambda: any(name.resolve() == folder for name in named))
 
 
 ROUTES = [projects, mission, set_mission, clear_mission, missions, override, set_override, tree]

@@ -21,7 +21,7 @@ from palaver.faces.keys import Principal
 from palaver.faces.projected import Following
 from palaver.faces.refusals import unforeseen
 from palaver.faces.ring import Beat, Behind
-from palaver.faces.server import ServerParts
+from palaver.faces.server import ServerParts, origin_for
 from palaver.faces.socket.asked import (
     PROTOCOL_VERSION,
     Asked,
@@ -83,7 +83,7 @@ class Connection:
 
     @property
     def origin(self) -> Origin:
-        return Origin(face=FACE, client=self._client, user=self._socket.auth.name)
+        return origin_for(self._socket.auth, FACE, self._client)
 
     async def run(self) -> None:
         try:

@@ -5,7 +5,6 @@ Every answer is `{ok: true, result}`; a refusal has the one shape of all errors 
 
 import asyncio
 from contextlib import aclosing
-from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from litestar import Request, Response, get
@@ -19,7 +18,7 @@ from palaver.errors import Invalid
 from palaver.faces.framed import payloads
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
-from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, check_folder, chose
+from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, chose
 from palaver.faces.server import Server, ServerParts, needs, origin_of
 from palaver.faces.socket.project import FACE
 from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replayed
@@ -187,8 +186,6 @@ async def list_sessions(data: JSONBody[Listing], server: Server) -> Done[Listed]
 @json_post(f"{PATH}/create", "send", "socket_create", "socket", status_code=201)
 async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Created:
     """Make a session. Without a project it belongs to the folder the server was started in."""
-    if data.project_root is not None:
-        check_folder(Path(data.project_root))
     params = {OUTPUT_MODE: data.output_mode} if data.output_mode else {}
     body = CreateConversation(
         id=data.session_id, title=data.title, agent=data.agent_id, project=data.project_root, params=params
