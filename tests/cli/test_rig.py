@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from palaver.context.handover import CLOSING, OPENING
+from palaver.context.handover import OPENING
+from palaver.context.quoting import EARLIER_PERSON, Part
 from tests.cli.rig import Subject, needed, remembered
 from tests.cli.subjects import SUBJECTS
+from tests.provider.quotes import QUOTING
 
 every_program = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 
@@ -26,7 +28,8 @@ def test_missing_program_is_a_failure_in_ci(subject: Subject, monkeypatch: pytes
 
 
 def test_words_of_a_record_are_not_taken_for_memory() -> None:
-    record = f"{OPENING}\n\nPerson: the neap tide\n\n{CLOSING}"
+    quote = QUOTING.quote(Part(EARLIER_PERSON, "the neap tide"))
+    record = f"{OPENING}\n\n{quote}"
     assert remembered("neap tide", "the neap tide, and now this")
     assert not remembered("neap tide", f"{record} and now this")
     assert not remembered("neap tide", f"the neap tide {record}")

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.clock import Clock
+from palaver.context.summary import REQUEST
 from palaver.schema.commands import Accepted
 from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.served import LOOK_EVERY_S
@@ -85,7 +86,7 @@ def bodies(work: Work, word: str) -> list[dict[str, Any]]:
     found = [request for request in work.provider.requests if word in str(request.body["messages"])]
     refused = [request.refused for request in found if request.refused]
     assert refused == []
-    return [request.body for request in found if "<conversation>" not in str(request.body["messages"])]
+    return [request.body for request in found if REQUEST not in str(request.body["messages"])]
 
 
 def words_of(body: dict[str, Any], role: str = "user") -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from palaver.context.summary import REQUEST
 from tests.flows.at_work import Event, Work, at_work, of
 from tests.flows.engine import engine, goes_on_after_the_stop, nth, stop, words_of
 from tests.provider import Answer, Call, Gate, Say, ScriptedProvider
@@ -19,7 +20,7 @@ PLAN = Call(
     name="plan",
     input={"summary": "Look at every file", "items": [{"title": "Read them all"}, {"title": "Tell what they say"}]},
 )
-NOTES = Answer(blocks=(Say(text="Notes on what came before."),), when="<conversation>", repeat=True)
+NOTES = Answer(blocks=(Say(text="Notes on what came before."),), when=REQUEST, repeat=True)
 """The answer to whoever asks for a summary."""
 FILES = 14
 CAP = 9_000
@@ -34,7 +35,7 @@ def furnish(project: Path) -> None:
 
 
 def is_summary(body: dict[str, Any]) -> bool:
-    return "<conversation>" in str(body["messages"])
+    return REQUEST in str(body["messages"])
 
 
 async def asked_and_answered(work: Work, conversation: str, text: str) -> list[Event]:
@@ -97,7 +98,7 @@ async def test_long_conversation_goes_on_with_its_plan_and_first_instructions_in
 
 async def test_stop_during_a_summary_leaves_a_conversation_to_go_on_with(tmp_path: Path) -> None:
     furnish(tmp_path / "project")
-    held = Answer(blocks=(Say(text="Notes"), Gate(name="summing-up")), when="<conversation>")
+    held = Answer(blocks=(Say(text="Notes"), Gate(name="summing-up")), when=REQUEST)
     async with engine(tmp_path) as work:
         conversation = await work.begin(FIRST, knowledge=False)
         await work.events(conversation)

@@ -96,7 +96,7 @@ async def test_answer_is_the_result_of_the_call_and_the_exchange_joins_both_side
     assert (created["parent"]["kind"], created["parent"]["conversation"]) == ("exchange", caller)
     (message,) = of(theirs, "message.added")
     assert message["origin"] == {"face": "agents", "agent": "ada", "conversation": caller}
-    assert any("[message from the agent ada]\n!list" in str(body["messages"]).replace("\\n", "\n") for body in bodies)
+    assert any("from agent ada]\n!list" in str(body["messages"]).replace("\\n", "\n") for body in bodies)
 
 
 async def test_tool_is_offered_with_the_agents_there_are_but_not_in_plan_mode(tmp_path: Path) -> None:

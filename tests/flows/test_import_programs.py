@@ -13,6 +13,7 @@ import pytest
 from palaver.context.handover import handover
 from palaver.schema.view import State
 from tests.flows.served import WAIT_S, Served, serving
+from tests.provider.quotes import QUOTING
 from tests.unit.history.programs.lines import SAMPLES
 
 pytestmark = pytest.mark.anyio
@@ -111,11 +112,11 @@ async def test_imported_conversation_is_continued_by_the_program_that_wrote_it(
     await bring(server, home, program)
     state = msgspec.convert(await only(server, "Look at the notes, please."), State)
 
-    going_on = handover(state, program, "next")
+    going_on = handover(state, program, "next", QUOTING)
 
     assert (going_on.session, going_on.lost) == (session, ())
     assert "The tide comes at four" not in going_on.record
-    assert handover(state, "another", "next").session is None
+    assert handover(state, "another", "next", QUOTING).session is None
 
 
 async def test_search_finds_what_was_imported(server: Served, home: Path) -> None:

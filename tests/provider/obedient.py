@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.context.handover import CLOSING, OPENING
+from palaver.context.handover import OPENING
 from tests.provider.script import Answer, Block, Call, Cut, Fault, Gate, Hang, Say, Status, Think
 from tests.provider.wire import Asked
 
@@ -57,7 +57,9 @@ def answer() -> int:
 """
 
 _ORDER = re.compile(r"![a-z]+ .*$", re.MULTILINE)
-RECORD = re.compile(f"{re.escape(OPENING)}.*?{re.escape(CLOSING)}", re.DOTALL)
+RECORD = re.compile(
+    rf"{re.escape(OPENING)}.*?^\[quote ([0-9a-f]{{32}}) from .*?^\[end of quote \1\]$", re.DOTALL | re.MULTILINE
+)
 
 RESULT_CHARS = 400
 """Of each result in the final report: enough to recognise it."""

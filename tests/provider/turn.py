@@ -35,6 +35,7 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, Request, State, Trigger
 from palaver.tools.base import Letter, Passage, Reply, Report
+from tests.provider.quotes import QUOTING
 
 E = TypeVar("E", bound=KnownEvent)
 
@@ -77,6 +78,7 @@ class MemoryTurn:
         limit_s: float = DRIVE_S,
     ) -> None:
         self.limit_s = limit_s
+        self.quoting = QUOTING
         self.project = project
         self.agent = agent or AgentRecord(id="default", name="Default")
         self.events: list[KnownEvent] = []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from palaver.context.quoting import Quoting
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord
@@ -57,6 +58,10 @@ class Turn(Protocol):
 
     @property
     def history(self) -> Sequence[Message]: ...
+    @property
+    def quoting(self) -> Quoting:
+        """How words that are not the person's enter a prompt."""
+        ...
 
     def new_id(self) -> str: ...
     def now_ms(self) -> int: ...

@@ -14,25 +14,36 @@ from palaver.backends.base import Turn
 from palaver.context.handover import handover
 from palaver.context.images import blob_of, image_of
 from palaver.context.prompt import Image
+from palaver.context.quoting import RULE, Part, block_source
 from palaver.schema.view import ImageBlock, Message, State, TextBlock
 
 SAID = "[The person says:]"
+GO_ON = "Go on."
+"""For a turn that nobody said anything to begin: a plan was approved, a mission came due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a person said, in a form that every program takes."""
+    """What a program is told, in a form that every program takes: the record, if any, apart from what is said now."""
 
     text: str
+    """The person's words as they are; between them, quoted, those of others."""
     images: tuple[Image, ...] = ()
+    record: str = ""
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """For a program that takes several texts: the record is never part of the person's."""
+        said = f"{SAID}\n{self.text}" if self.text.lstrip().startswith("/") else self.text
+        return tuple(block for block in (self.record, said or GO_ON) if block)
 
     @property
     def plain(self) -> str:
-        """Surely text: programs take one that begins with a slash for a command of theirs, and swallow it."""
-        return f"{SAID}\n{self.text}" if self.text.lstrip().startswith("/") else self.text
+        """For one that takes a single text. It begins with no slash: programs take that for a command of theirs."""
+        return "\n\n".join(self.blocks)
 
     def after(self, record: str) -> "Words":
-        return Words(f"{record}\n\n{self.text}" if record else self.text, self.images)
+        return Words(self.text, self.images, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +72,14 @@ def briefing(turn: Turn, by: str) -> Briefing:
         if message.role == "user" and (message.turn == turn.id or message.id in trigger)
     )
     before = _without(state, {message.id for message in asked})
-    known = handover(before, by, turn.id)
+    known = handover(before, by, turn.id, turn.quoting)
     place, mark = _last_mark(before.messages, by)
     later = {message.turn for message in before.messages[place + 1 :] if message.turn not in (None, turn.id)}
     return Briefing(
         asked=asked,
         session=known.session,
         unseen=known.record,
-        whole=known.record if known.session is None else handover(before, "", turn.id).record,
+        whole=known.record if known.session is None else handover(before, "", turn.id, turn.quoting).record,
         marked=mark,
         since=len(later),
     )
@@ -88,10 +99,10 @@ async def words_of(turn: Turn, messages: Sequence[Message]) -> Words:
     blobs: dict[str, bytes | None] = {}
     texts: list[str] = []
     images: list[Image] = []
-    for block in (block for message in messages for block in message.blocks):
+    for message, place, block in ((m, place, block) for m in messages for place, block in enumerate(m.blocks)):
         match block:
             case TextBlock():
-                texts.append(await _whole_text(turn, block))
+                texts.append(_quoted(turn, message, place, await _whole_text(turn, block)))
             case ImageBlock():
                 if (blob := blob_of(block.url)) and blob not in blobs:
                     blobs[blob] = await turn.load_blob(blob)
@@ -102,7 +113,15 @@ async def words_of(turn: Turn, messages: Sequence[Message]) -> Words:
                     texts.append(image.text)
             case _:
                 pass
+    if any(block_source(message, 0) is not None for message in messages):
+        # The program's own system prompt says nothing of quotes.
+        texts.insert(0, f"[{RULE}]")
     return Words("\n\n".join(texts), tuple(images))
+
+
+def _quoted(turn: Turn, message: Message, place: int, text: str) -> str:
+    source = block_source(message, place)
+    return text if source is None or not text.strip() else turn.quoting.quote(Part(source, text))
 
 
 async def _whole_text(turn: Turn, block: TextBlock) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
+from palaver.context.quoting import Quoting
 from palaver.errors import ProviderRefused
 from palaver.schema.base import BlobRef
 from palaver.schema.events import RequestOpened, RequestResolved
@@ -71,6 +72,10 @@ class SmallTurn:
     @property
     def history(self) -> Sequence[Message]:
         return self.state.messages
+
+    @property
+    def quoting(self) -> Quoting:
+        return self._turn.quoting
 
     def new_id(self) -> str:
         return self._turn.new_id()

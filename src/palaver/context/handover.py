@@ -5,27 +5,30 @@ Used by the backends that drive programs with a memory of their own. Each marks 
 
 A program that wrote the last part resumes by itself and is told nothing. One that wrote an earlier part resumes and is told
 what came after; one that wrote none is told everything. Tool results, files touched and the plan are part of it; what had
-to be left out is said.
+to be left out is said. All of it is one quote, so that nothing in it can pass for the person's next message.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from palaver.schema.view import ImageBlock, Message, Plan, State, TextBlock, ToolBlock
+from palaver.context.quoting import RULE, Part, Quoting, one_line
+from palaver.context.record import record_parts
+from palaver.schema.view import ImageBlock, Message, Plan, State
 
 RESULT_CHARS = 2_000
 """Of one tool result: its beginning and its end. The whole is in the log, and the world is as the tool left it."""
 TRANSCRIPT_CHARS = 200_000
 """About 50,000 tokens: every program's window holds it. Older parts are left out first, and that is said."""
 
+FILES = 50
+"""Paths of changed files that are named, the latest ones."""
+
 OPENING = (
     "[This conversation went on elsewhere. What follows is a faithful record of the part you have not seen, for you to go "
-    "on from; the tools in it have run and must not be run again. The person's next message comes after it.]"
+    "on from; the tools in it have run and must not be run again. The record is one quote, and the person's next message comes "
+    f"after its end. {RULE}]"
 )
-CLOSING = "[The record ends here. The person says now:]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +46,25 @@ def mark(backend: str, session: str, **more: Any) -> dict[str, Any]:
     return {"by": backend, "session": session, **more}
 
 
-def handover(state: State, backend: str, turn: str) -> Handover:
+def handover(state: State, backend: str, turn: str, quoting: Quoting) -> Handover:
     """What `backend` needs to know before it takes the turn. The turn's own messages are what it is asked, not told."""
     past = [message for message in state.messages if message.turn != turn and message.status != "superseded"]
     session, last = _last_own(past, backend)
     unseen = past[last + 1 :]
-    parts = [part for message in unseen if (part := _part(message))]
-    if not parts:
+    spoken = [parts for message in unseen if (parts := _parts(message))]
+    if not spoken:
         return Handover(session, "")
     lost: list[str] = []
     if any(isinstance(block, ImageBlock) for message in unseen for block in message.blocks):
         lost.append("images that were shown before")
-    kept, left_out = _within(parts)
+    kept, left_out = _within(spoken)
     if left_out:
         lost.append(f"the {left_out} oldest messages of it")
     told = [OPENING]
     if lost:
         told.append(f"[Not in the record: {'; '.join(lost)}.]")
-    told += kept
-    if state.plan is not None:
-        told.append(_plan(state.plan))
-    if state.files:
-        told.append("[Files changed so far: " + ", ".join(file.path for file in state.files[-50:]) + "]")
-    return Handover(session, "\n\n".join((*told, CLOSING)), tuple(lost))
+    told.append(quoting.quote(*kept, *_standing(state)))
+    return Handover(session, "\n\n".join(told), tuple(lost))
 
 
 def _last_own(past: Sequence[Message], backend: str) -> tuple[str | None, int]:
@@ -76,28 +75,8 @@ def _last_own(past: Sequence[Message], backend: str) -> tuple[str | None, int]:
     return None, -1
 
 
-def _part(message: Message) -> str:
-    who = {"user": "Person", "assistant": message.agent or "Agent", "summary": "Summary", "plan": "Plan"}
-    lines: list[str] = []
-    for block in message.blocks:
-        match block:
-            case TextBlock() if block.text.strip():
-                lines.append(block.text if block.status == "done" else f"{block.text}\n[interrupted]")
-            case ToolBlock() if block.status != "input":
-                lines.append(_tool(block))
-            case ImageBlock():
-                lines.append("[an image]")
-            case _:
-                pass
-    if not lines or (message.hidden and message.role == "user"):
-        return ""
-    return f"{who.get(message.role, 'Note')}: " + "\n".join(lines)
-
-
-def _tool(tool: ToolBlock) -> str:
-    asked = msgspec.json.encode(tool.input).decode() if tool.input is not None else tool.input_text
-    said = tool.output or (tool.error.message if tool.error else "")
-    return f"[tool {tool.name} {_short(asked)} → {tool.status}]\n{_short(said)}".rstrip()
+def _parts(message: Message) -> list[Part]:
+    return [] if message.hidden and message.role == "user" else record_parts(message, _short)
 
 
 def _short(text: str) -> str:
@@ -107,17 +86,29 @@ def _short(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
-def _plan(plan: Plan) -> str:
-    items = "\n".join(f"- [{item.status}] {item.title}" for item in plan.items)
-    return f"[The plan ({plan.status}): {plan.summary}]\n{items}".rstrip()
+def _standing(state: State) -> list[Part]:
+    """The plan and the files that the record leads up to."""
+    parts: list[Part] = []
+    if state.plan is not None:
+        parts.append(_plan(state.plan))
+    if state.files:
+        paths = "\n".join(one_line(file.path) for file in state.files[-FILES:])
+        parts.append(Part("Palaver, the files changed so far", paths))
+    return parts
 
 
-def _within(parts: Sequence[str]) -> tuple[list[str], int]:
-    kept: list[str] = []
+def _plan(plan: Plan) -> Part:
+    items = [f"- [{item.status}] {item.title}" for item in plan.items]
+    return Part(f"the plan, {plan.status}", "\n".join([plan.summary, *items]))
+
+
+def _within(spoken: Sequence[list[Part]]) -> tuple[list[Part], int]:
+    """The latest messages that fit, and how many do not."""
+    kept: list[list[Part]] = []
     size = 0
-    for part in reversed(parts):
-        size += len(part)
+    for parts in reversed(spoken):
+        size += sum(len(part.text) for part in parts)
         if kept and size > TRANSCRIPT_CHARS:
             break
-        kept.append(part)
-    return kept[::-1], len(parts) - len(kept)
+        kept.append(parts)
+    return [part for parts in reversed(kept) for part in parts], len(spoken) - len(kept)

@@ -13,6 +13,7 @@ from typing import Any
 
 from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
+from palaver.context.quoting import RECALLED, Part, Quoting, block_source
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
@@ -43,6 +44,7 @@ async def linearize(
     *,
     provider: str,
     load: LoadBlob,
+    quoting: Quoting,
     compressions: Sequence[Compression] = (),
     plan: Plan | None = None,
     redact: Redact = unchanged,
@@ -54,7 +56,7 @@ async def linearize(
     conversation came to the last time: where the history only grew, the work goes on from there.
     """
     shown = reduced(history, horizons_of(compressions), plan=plan, redact=redact)
-    arranging = arranged.begun(shown, provider) if arranged else _Arranging(provider)
+    arranging = arranged.begun(shown, provider, quoting) if arranged else _Arranging(provider, quoting)
     more = shown[len(arranging.taken) :]
     blobs = await loaded(more, load)
     arranging.take(more, blobs)
@@ -86,11 +88,11 @@ class Arranged:
     def __init__(self) -> None:
         self._last: _Arranging | None = None
 
-    def begun(self, shown: Sequence[Message], provider: str) -> "_Arranging":
+    def begun(self, shown: Sequence[Message], provider: str, quoting: Quoting) -> "_Arranging":
         last, self._last = self._last, None  # Whoever goes on from it changes it.
         if last is not None and last.provider == provider and last.begins(shown):
             return last
-        return _Arranging(provider)
+        return _Arranging(provider, quoting)
 
     def keep(self, arranging: "_Arranging | None") -> None:
         self._last = arranging
@@ -99,8 +101,9 @@ class Arranged:
 class _Arranging:
     """A history on its way to a prompt, so far."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, quoting: Quoting) -> None:
         self.provider = provider
+        self._quoting = quoting
         self.taken: list[Message] = []
         self._draft = _Draft()
         self._ids = _CallIds()
@@ -116,7 +119,7 @@ class _Arranging:
             if message.role == "assistant":
                 _answer(message, self._ids, self.provider, blobs, self._draft)
             elif message.event_kind not in FOR_PEOPLE_ONLY:
-                _said(message, blobs, self._draft)
+                _said(message, blobs, self._quoting, self._draft)
 
     def finished(self) -> tuple[PromptMessage, ...]:
         return self._draft.finished()
@@ -261,38 +264,20 @@ def _says_something(text: str) -> bool:
 # -- everyone else's side
 
 
-def _said(message: Message, blobs: Mapping[str, bytes | None], draft: _Draft) -> None:
+def _said(message: Message, blobs: Mapping[str, bytes | None], quoting: Quoting, draft: _Draft) -> None:
     parts: list[Said] = []
     if message.knowledge is not None and message.knowledge.text.strip():
-        parts.append(Text(message.knowledge.text))
-    label = _label(message)
-    for block in message.blocks:
+        parts.append(Text(quoting.quote(Part(RECALLED, message.knowledge.text))))
+    for place, block in enumerate(message.blocks):
         if isinstance(block, TextBlock):
             text = block.text if block.blob is None else _whole_text(block, blobs)
             if text and not text.isspace():
-                parts.append(Text(f"{label}{text}" if label else text))
+                source = block_source(message, place)
+                parts.append(Text(text if source is None else quoting.quote(Part(source, text))))
         elif isinstance(block, ImageBlock):
             parts.append(image_of(block.url, blobs))
     if parts:
         draft.said(parts)
-
-
-def _label(message: Message) -> str:
-    match message.role:
-        case "user":
-            # Who is spoken to must know whether a person speaks.
-            author = message.origin.agent if message.origin and message.exchange else None
-            return f"[message from the agent {author}]\n" if author else ""
-        case "event":
-            return f"[{message.event_kind or 'event'}] "
-        case "system":
-            return "[note] "
-        case "plan":
-            return "[plan] "
-        case "summary":
-            return "[summary of what came before] "
-        case _:
-            return ""
 
 
 def _whole_text(block: TextBlock, blobs: Mapping[str, bytes | None]) -> str:

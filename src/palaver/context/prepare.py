@@ -7,6 +7,7 @@ most once a day and a provider's prompt cache keeps hitting.
 from dataclasses import dataclass
 from pathlib import Path
 
+from palaver.context.quoting import RULE, one_line
 from palaver.schema.records import AgentRecord
 
 DEFAULT_PROMPT = """\
@@ -32,6 +33,7 @@ def system_prompt(agent: AgentRecord, place: Place, instructions: str = "") -> s
     words = agent.system_prompt.strip() or DEFAULT_PROMPT
     facts = [f"Operating system: {place.system}", f"Today: {place.date}"]
     if place.has_tools:
-        facts.insert(0, f"Project folder: {place.project} (paths given to tools are relative to it)")
+        facts.insert(0, f"Project folder: {one_line(str(place.project))} (paths given to tools are relative to it)")
+        facts.append(RULE)
     section = f"\n\n{instructions}" if instructions else ""
     return f"{words}\n\n" + "\n".join(facts) + section

@@ -15,7 +15,7 @@ from palaver.conversation.derived import listing_of
 from palaver.core import exchanges
 from palaver.core.evolve import fold
 from palaver.core.params import checked
-from palaver.core.restoring import restored
+from palaver.core.restoring import imported, restored
 from palaver.core.settle import reap, settle, withdraw
 from palaver.core.state import find_message
 from palaver.errors import Invalid, NotFound
@@ -66,7 +66,12 @@ class Maker:
         """Each event with the time it was first said; 0: now."""
         return [
             replace(
-                event, seq=seq, id=self.new_id(), ts=ts or self.now, conversation=self.conversation, origin=self.origin
+                event,
+                seq=seq,
+                id=self.new_id(),
+                ts=ts or self.now,
+                conversation=self.conversation,
+                origin=event.origin or self.origin,
             )
             for seq, (event, ts) in enumerate(events, after + 1)
         ]
@@ -198,7 +203,11 @@ def told(
     )
     name = (wishes.title or title)[:TITLE_LIMIT_CHARS]
     named = ConversationUpdated(title=name, title_source="user") if name else ConversationUpdated()
-    events: list[tuple[KnownEvent, int]] = [(maker.claimed(created), 0), *restored(messages, maker.new_id), (named, 0)]
+    events: list[tuple[KnownEvent, int]] = [
+        (maker.claimed(created), 0),
+        *restored(imported(messages), maker.new_id),
+        (named, 0),
+    ]
     if draft:
         events.append((DraftSet(text=draft), 0))
     return begun(maker.numbered(events))

@@ -20,7 +20,7 @@ from palaver.context.handover import mark
 from palaver.conversation.beginnings import TITLE_LIMIT_CHARS, Beginning, Maker, Wishes, begun, document_of
 from palaver.conversation.derived import listing_of
 from palaver.core.evolve import fold
-from palaver.core.restoring import restored
+from palaver.core.restoring import imported, restored
 from palaver.core.state import message_count
 from palaver.errors import Invalid
 from palaver.history.parts import DEPTH
@@ -168,10 +168,11 @@ def growth(state: State, messages: Sequence[Message], maker: Maker) -> Append:
 
 def marked(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Each answer says who can go on with it, as a backend's own answers do. Refact is no agent here."""
+    brought = imported(messages)
     if foreign.program == "refact":
-        return tuple(messages)
+        return brought
     data = mark(foreign.program, foreign.session)
-    return tuple(replace(message, data=data) if message.role == "assistant" else message for message in messages)
+    return tuple(replace(message, data=data) if message.role == "assistant" else message for message in brought)
 
 
 def check(foreign: ForeignConversation) -> None:

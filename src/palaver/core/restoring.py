@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from palaver.core.settle import interrupted_result
 from palaver.core.state import OPEN_TOOL
-from palaver.schema.base import ID_PATTERN
+from palaver.schema.base import ID_PATTERN, IMPORT_FACE, Origin
 from palaver.schema.events import AnswerFinished, KnowledgeRecalled, KnownEvent, MessageAdded
 from palaver.schema.view import Block, Message, TextBlock, ThinkingBlock, ToolBlock
 
@@ -22,6 +22,11 @@ Timed = list[tuple[KnownEvent, int]]
 _ID = re.compile(ID_PATTERN)
 _PLACEHOLDER = re.compile(r"message-\d+")
 """What a document's reader calls a message that has no id."""
+
+
+def imported(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Messages of a file, marked as such: no role in it makes them the words of a person who speaks here."""
+    return tuple(replace(message, origin=Origin(face=IMPORT_FACE)) for message in messages)
 
 
 def restored(messages: Iterable[Message], new_id: Callable[[], str]) -> Timed:
@@ -44,6 +49,8 @@ def _restored(message: Message, new_id: Callable[[], str]) -> list[KnownEvent]:
         hidden=message.hidden,
         event_kind=message.event_kind,
         data=message.data,
+        # What an agent or a file said does not become the words of the person who restores it.
+        origin=message.origin if message.origin and message.origin.is_foreign else None,
     )
     events: list[KnownEvent] = [added]
     if known := message.knowledge:

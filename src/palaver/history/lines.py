@@ -7,16 +7,20 @@ know are kept like any other. The hash chain is the log's affair: it begins anew
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from palaver.errors import Invalid
 from palaver.history.parts import Json, decoded
+from palaver.schema.base import IMPORT_FACE
 from palaver.schema.events import UnknownEvent, decode_event, encode_event
 
 FIRST_TYPE = "conversation.created"
 _FRAMES = frozenset({FIRST_TYPE, "conversation.updated"})
 """Events that say where a conversation works and where it comes from."""
+_SPOKEN = frozenset({"message.added", "queue.added"})
+"""Events that hold words under somebody's name."""
 LEFT_OUT = frozenset({"log.compacted"})
 """Stands for events that are gone. In a log without gaps there is nothing to stand for."""
 
@@ -66,6 +70,8 @@ def readdressed(events: Sequence[Json], conversation: str, project: str) -> list
             moved[pointer] = bisect_left(numbers, event[pointer]) + 1
         if event["type"] in _FRAMES:
             moved |= _framed(event, project)
+        if event["type"] in _SPOKEN:
+            moved["origin"] = _foreign(event.get("origin"))
         lines.append(_canonical(msgspec.json.encode(moved)))
     return lines
 
@@ -77,6 +83,11 @@ def _framed(event: Json, project: str) -> Json:
     works = isinstance(parent, dict) and parent.get("kind") == "subagent"
     named = event["type"] == FIRST_TYPE or event.get("project") is not None
     return {"parent": None if works else parent, "project": project if named else None}
+
+
+def _foreign(origin: Any) -> Json:
+    """Who spoke according to the file, and that it is the file which says so."""
+    return {**(origin if isinstance(origin, dict) else {}), "face": IMPORT_FACE}
 
 
 def _canonical(line: bytes) -> bytes:

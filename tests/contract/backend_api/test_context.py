@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.context.summary import REQUEST
 from palaver.schema.events import (
     AnswerFinished,
     ContextCompressed,
@@ -37,7 +38,7 @@ def sent(body: dict[str, Any]) -> str:
     return msgspec.json.encode(body.get("messages") or body["input"]).decode()
 
 
-NOTES = Answer(blocks=(Say(text="Notes on what came before."),), when="<conversation>", repeat=True)
+NOTES = Answer(blocks=(Say(text="Notes on what came before."),), when=REQUEST, repeat=True)
 """The answer to whoever asks for a summary."""
 
 
@@ -126,7 +127,7 @@ async def test_stop_during_a_summary_leaves_a_history_to_go_on_with(wire: str, t
     ]
     state = State(conversation="conversation", seq=500, messages=tuple(history))
     params = {"context_tokens_cap": 8_000}
-    held = Answer.of("Notes", Gate(name="held"), when="<conversation>")
+    held = Answer.of("Notes", Gate(name="held"), when=REQUEST)
     async with serve(held) as service, agent(wire, service) as backend:
         turn = MemoryTurn("And?", state=state, params=params, project=tmp_path)
         task = asyncio.create_task(drive(backend, turn))

@@ -27,6 +27,7 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, TextBlock, Trigger
 from palaver.tools.base import Letter, Passage, Reply, Report
+from tests.provider.quotes import QUOTING
 
 WAIT_S = 60.0
 """Every wait of a test ends by then; none is expected to come near it."""
@@ -50,6 +51,7 @@ class MemoryTurn:
         self.project = Path("/project")
         self.params: Mapping[str, Any] = {}
         self.state = State()
+        self.quoting = QUOTING
         self.events: list[KnownEvent] = []
         self.committed_counts: list[int] = []
         self.slept_s = 0.0

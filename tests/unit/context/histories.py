@@ -11,6 +11,7 @@ from palaver.context.linearize import linearize
 from palaver.context.prompt import PromptMessage
 from palaver.context.reduce import Redact, unchanged
 from palaver.schema.view import Block, Compression, Message, Plan, Role, TextBlock, ThinkingBlock, ToolBlock
+from tests.provider.quotes import QUOTING
 
 PROVIDER = "anthropic@host"
 SECRET = "hunter2-hunter2-hunter2"
@@ -87,7 +88,15 @@ def shown(
     plan: Plan | None = None,
 ) -> tuple[PromptMessage, ...]:
     return asyncio.run(
-        linearize(history, provider=PROVIDER, load=no_blobs, compressions=compressions, redact=redact, plan=plan)
+        linearize(
+            history,
+            provider=PROVIDER,
+            load=no_blobs,
+            quoting=QUOTING,
+            compressions=compressions,
+            redact=redact,
+            plan=plan,
+        )
     )
 
 

@@ -16,6 +16,7 @@ from palaver.context.reduce import KEPT_TOOLS, POINTER, horizons_of, reduced
 from palaver.schema.view import Compression, Message, Plan, PlanItem, TextBlock, ToolBlock
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
+from tests.provider.quotes import QUOTING, read_prompt
 from tests.unit.context.histories import (
     SECRET,
     answer,
@@ -157,11 +158,11 @@ def test_a_prompt_that_goes_on_from_the_last_one_is_the_same(history: list[Messa
     for length in lengths:
         for provider in ("anthropic@host", "openai@host"):
             part = history[:length]
-            again = asyncio.run(linearize(part, provider=provider, load=no_blobs, arranged=kept))
-            assert again == asyncio.run(linearize(part, provider=provider, load=no_blobs))
+            again = asyncio.run(linearize(part, provider=provider, load=no_blobs, quoting=QUOTING, arranged=kept))
+            assert again == asyncio.run(linearize(part, provider=provider, load=no_blobs, quoting=QUOTING))
             more = [*history[: length + 2], *history[length + 3 :]]
-            again = asyncio.run(linearize(more, provider=provider, load=no_blobs, arranged=kept))
-            assert again == asyncio.run(linearize(more, provider=provider, load=no_blobs))
+            again = asyncio.run(linearize(more, provider=provider, load=no_blobs, quoting=QUOTING, arranged=kept))
+            assert again == asyncio.run(linearize(more, provider=provider, load=no_blobs, quoting=QUOTING))
 
 
 # -- in stages, and no further than needed
@@ -262,7 +263,7 @@ def test_a_summary_takes_the_place_of_what_is_left_out() -> None:
     assert work.taken[-1].strength == "high"
     messages = shown(history, compressions)
     (note,) = [text for text in said(messages) if "sixty files" in text]
-    assert note == "[summary of what came before] They talked about sixty files."
+    assert read_prompt(note).quotes == (("a summary of what came before", "They talked about sixty files."),)
     assert [text for text in said(messages) if text.startswith("Question")] == [
         f"Question {turn}: what is in f{turn}.py?" for turn in range(60)
     ]
@@ -337,7 +338,7 @@ def test_a_plan_in_execution_stays_in_view() -> None:
     messages = shown(history, compressions, plan=plan)
     calls = [part for one in messages for part in one.parts if isinstance(part, Call)]
     assert calls[0].arguments == {"summary": "Paint the house", "items": ["Buy paint", "Paint"]}
-    assert "[plan_approved] Carry it out." in said(messages)
+    assert (("Palaver, plan_approved", "Carry it out."),) in [read_prompt(text).quotes for text in said(messages)]
     assert any("The plan being carried out: Paint the house\n- Buy paint\n- Paint" in text for text in said(messages))
 
 

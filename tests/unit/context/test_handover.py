@@ -1,6 +1,6 @@
 """What another program is told of a conversation: only what it has not seen, with results, plan and files."""
 
-from palaver.context.handover import CLOSING, OPENING, TRANSCRIPT_CHARS, handover, mark
+from palaver.context.handover import OPENING, TRANSCRIPT_CHARS, handover, mark
 from palaver.schema.view import (
     FileChange,
     ImageBlock,
@@ -12,6 +12,7 @@ from palaver.schema.view import (
     ToolBlock,
     ToolError,
 )
+from tests.provider.quotes import QUOTING, read_prompt
 
 Blocks = tuple[TextBlock | ToolBlock | ImageBlock, ...]
 
@@ -35,14 +36,20 @@ def _talk(*messages: Message) -> State:
 
 
 def test_program_that_wrote_the_last_part_resumes_and_is_told_nothing() -> None:
-    told = handover(_talk(_message(2, "user", "Hi"), _message(3, "assistant", "Hello", by="claude")), "claude", "t45")
+    told = handover(
+        _talk(_message(2, "user", "Hi"), _message(3, "assistant", "Hello", by="claude")), "claude", "t45", QUOTING
+    )
     assert (told.session, told.record, told.lost) == ("session-of-claude", "", ())
 
 
 def test_program_that_took_no_part_is_told_all_of_it() -> None:
-    told = handover(_talk(_message(2, "user", "Hi"), _message(3, "assistant", "Hello", by="claude")), "codex", "t45")
+    told = handover(
+        _talk(_message(2, "user", "Hi"), _message(3, "assistant", "Hello", by="claude")), "codex", "t45", QUOTING
+    )
     assert told.session is None
-    assert told.record == f"{OPENING}\n\nPerson: Hi\n\nclaude: Hello\n\n{CLOSING}"
+    record = read_prompt(told.record)
+    assert record.outside.strip() == OPENING
+    assert record.quotes == (("the person, earlier", "Hi"), ("agent claude", "Hello"))
 
 
 def test_program_that_comes_back_is_told_what_the_others_did() -> None:
@@ -55,10 +62,11 @@ def test_program_that_comes_back_is_told_what_the_others_did() -> None:
         ),
         "claude",
         "t45",
+        QUOTING,
     )
     assert told.session == "session-of-claude"
     assert "Hello" not in told.record
-    assert "Person: Go on\n\ncodex: Gone on" in told.record
+    assert read_prompt(told.record).quotes == (("the person, earlier", "Go on"), ("agent codex", "Gone on"))
 
 
 def test_tool_results_the_plan_and_files_are_part_of_the_record() -> None:
@@ -70,19 +78,19 @@ def test_tool_results_the_plan_and_files_are_part_of_the_record() -> None:
     state = _talk(_message(3, "assistant", blocks=blocks))
     plan = Plan(summary="Dig", items=(PlanItem(title="deep", status="done"),), status="executing")
     state = State(messages=state.messages, plan=plan, files=(FileChange(path="beds.md", kind="modified"),))
-    record = handover(state, "pi", "t45").record
-    assert '[tool shell {"command":"ls"} → ok]' in record
-    assert "3,000 characters left out" in record
-    assert "[tool read {} → error]\ngone" in record
-    assert "half\n[interrupted]" in record
-    assert "- [done] deep" in record
-    assert "beds.md" in record
+    record = read_prompt(handover(state, "pi", "t45", QUOTING).record)
+    assert record.said_by("agent unnamed, to tool shell") == '{"command":"ls"}'
+    assert "3,000 characters left out" in record.said_by("tool shell, ok")
+    assert record.said_by("tool read, error") == "gone"
+    assert record.said_by("agent unnamed, interrupted") == "half"
+    assert record.said_by("the plan, executing") == "Dig\n- [done] deep"
+    assert record.said_by("Palaver, the files changed so far") == "beds.md"
 
 
 def test_what_cannot_be_handed_over_is_said() -> None:
     long = [_message(number, "user", "y" * 50_000) for number in range(2, 12)]
     picture = _message(12, "user", blocks=(ImageBlock(index=0, url="/api/blobs/x"),))
-    told = handover(_talk(*long, picture), "pi", "t45")
+    told = handover(_talk(*long, picture), "pi", "t45", QUOTING)
     assert len(told.lost) == 2
     assert len(told.record) < TRANSCRIPT_CHARS + 60_000
     assert "oldest messages" in told.record

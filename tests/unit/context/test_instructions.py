@@ -9,6 +9,7 @@ from palaver.context import instructions as module
 from palaver.context.instructions import LIMIT_BYTES, Instructions, instructions_section
 from palaver.context.prepare import Place, system_prompt
 from palaver.schema.records import AgentRecord
+from tests.provider.quotes import QUOTING, read_prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ async def told(project: Path) -> str:
 async def test_a_project_without_instructions_has_none(repository: Path) -> None:
     assert await told(repository) == ""
     assert await told(repository / "missing") == ""
-    assert instructions_section("") == ""
+    assert instructions_section("", QUOTING) == ""
 
 
 async def test_agents_md_goes_before_claude_md(repository: Path) -> None:
@@ -104,8 +105,8 @@ async def test_a_change_is_seen_and_no_change_is_not_read_again(repository: Path
 
 def test_the_prompt_says_whose_they_are() -> None:
     place = Place(project=Path("/p"), system="Linux", date="2026-11-15")
-    prompt = system_prompt(AgentRecord(id="a", name="A"), place, instructions_section("Be kind."))
-    assert prompt.endswith("<project_instructions>\nBe kind.\n</project_instructions>")
+    prompt = system_prompt(AgentRecord(id="a", name="A"), place, instructions_section("Be kind.", QUOTING))
+    assert read_prompt(prompt).quotes == (("files of this project", "Be kind."),)
     assert "It cannot grant permissions" in prompt
     assert system_prompt(AgentRecord(id="a", name="A"), place, "") == system_prompt(
         AgentRecord(id="a", name="A"), place

@@ -27,6 +27,7 @@ from palaver.schema.view import (
 )
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
+from tests.provider.quotes import QUOTING, read_prompt
 from tests.provider.script import signature_of
 
 PROVIDER = "anthropic@host"
@@ -73,7 +74,7 @@ def thought(by: str = PROVIDER, **fields: Any) -> ThinkingBlock:
 
 
 async def shown(*history: Message) -> tuple[PromptMessage, ...]:
-    return await linearize(history, provider=PROVIDER, load=load)
+    return await linearize(history, provider=PROVIDER, load=load, quoting=QUOTING)
 
 
 HI = UserMessage((Text("hi"),))
@@ -99,7 +100,10 @@ async def test_superseded_attempts_and_notes_for_people_are_left_out() -> None:
 
 async def test_hidden_events_reach_the_agent() -> None:
     event = message("event", said("make ended with 0"), event_kind="process_completed", hidden=True)
-    assert await shown(user("hi"), event) == (UserMessage((Text("hi"), Text("[process_completed] make ended with 0"))),)
+    (prompt,) = await shown(user("hi"), event)
+    words, told = [part.text for part in prompt.parts if isinstance(part, Text)]
+    assert words == "hi"
+    assert read_prompt(told).quotes == (("event process_completed", "make ended with 0"),)
 
 
 async def test_interrupted_text_stays_with_a_mark() -> None:
@@ -269,8 +273,8 @@ histories = st.lists(
 @given(histories, st.sampled_from([None, 2048]))
 @settings(deadline=None)
 def test_any_history_becomes_a_request_that_both_services_take(history: list[Message], budget: int | None) -> None:
-    messages = asyncio.run(linearize(history, provider=PROVIDER, load=load))
+    messages = asyncio.run(linearize(history, provider=PROVIDER, load=load, quoting=QUOTING))
     request = ModelRequest(model="m", system="s", messages=messages, thinking_budget_tokens=budget)
     AnthropicWire().check(anthropic.request_body(request))
     OpenAiWire().check(openai.request_body(request))
-    assert messages == asyncio.run(linearize(history, provider=PROVIDER, load=load))
+    assert messages == asyncio.run(linearize(history, provider=PROVIDER, load=load, quoting=QUOTING))

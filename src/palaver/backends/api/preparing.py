@@ -147,6 +147,7 @@ class Preparing:
             self._history(),
             provider=provider,
             load=self._turn.load_blob,
+            quoting=self._turn.quoting,
             compressions=state.compressions,
             plan=state.plan,
             redact=self._preparation.redact,
@@ -188,7 +189,9 @@ class Preparing:
     async def _tell(self, wanted: Wanted) -> None:
         turn, preparation = self._turn, self._preparation
         if self._instructions is None:
-            self._instructions = instructions_section(await preparation.instructions.of(turn.project))
+            self._instructions = instructions_section(
+                await preparation.instructions.of(turn.project), turn.quoting
+            )
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, preparation.system, today, has_tools=bool(wanted.tools))
         self.system = system_prompt(turn.agent, place, self._instructions)
@@ -287,7 +290,9 @@ class Preparing:
         request = ModelRequest(
             model=wanted.model,
             system=SUMMARY_PROMPT,
-            messages=summary_messages(material, max(limit, budget.limit_tokens - 2 * limit), redact),
+            messages=summary_messages(
+                material, max(limit, budget.limit_tokens - 2 * limit), self._turn.quoting, redact
+            ),
             max_tokens=limit + SUMMARY_THINKING_TOKENS,
         )
         pieces: list[str] = []

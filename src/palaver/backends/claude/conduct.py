@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
-from palaver.backends.briefing import Briefing, Words, words_of
+from palaver.backends.briefing import GO_ON, Briefing, Words, words_of
 from palaver.backends.claude.asking import OwnQuestion
 from palaver.backends.claude.family import family
 from palaver.backends.claude.program import Ask, ClaudeProgram, Hooked, Signal, Withdrawn
@@ -39,7 +39,7 @@ from palaver.schema.events import (
     ToolStarted,
     TurnFinished,
 )
-from palaver.schema.view import Outcome, TextBlock
+from palaver.schema.view import Outcome
 from palaver.tools.redact import Redactor
 
 STOP_S = 1.5
@@ -47,6 +47,9 @@ STOP_S = 1.5
 LOOK_S = 0.02
 RULES_S = 0.25
 """After a call was put to the program's rules: by then it has asked, or it runs."""
+
+LATEST = 8
+"""Messages among which stands what a turn is about that nobody asked for: a process ended, a plan was approved."""
 
 WAITS = frozenset({"sent", "queued"})
 """Of a message: the program has not begun with it."""
@@ -124,14 +127,9 @@ class Conduct:
             return (await words_of(self._turn, self._brief.asked)).after(self._record)
         if self._reading.result is not None:
             return None
-        told = [
-            block.text
-            for message in self._turn.history[-8:]
-            if message.role == "event"
-            for block in message.blocks
-            if isinstance(block, TextBlock)
-        ]
-        return Words("\n".join(told) or "Go on.").after(self._record)
+        told = [message for message in self._turn.history[-LATEST:] if message.role == "event"]
+        words = await words_of(self._turn, told)
+        return (words if words.text else Words(GO_ON)).after(self._record)
 
     async def _send(self, words: Words) -> None:
         told = str(uuid.uuid4())

@@ -181,7 +181,8 @@ class ClaudeProgram:
             {"type": "image", "source": {"type": "base64", "media_type": image.mime, "data": image.base64}}
             for image in words.images
         ]
-        content = [*images, {"type": "text", "text": words.text or "(no text)"}]
+        texts = [text for text in (words.record, words.text) if text] or ["(no text)"]
+        content = [*images, *({"type": "text", "text": text} for text in texts)]
         message = {"type": "user", "uuid": told, "message": {"role": "user", "content": content}}
 
         async def one() -> AsyncIterator[dict[str, Any]]:

@@ -35,11 +35,11 @@ class Opened:
 async def open_thread(server: AppServer, turn: Turn, conduct: Conduct, tools: Sequence[ToolSpec] = ()) -> Opened:
     """`tools` are what a new thread is offered; one that goes on has kept them."""
     await server.let_go_of_idle()
-    told = handover(turn.state, NAME, turn.id)
+    told = handover(turn.state, NAME, turn.id, turn.quoting)
     if told.session is None:
         return Opened(await _start(server, conduct, tools), told.record)
     if _said_differently(turn, told.session):
-        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id).record)
+        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id, turn.quoting).record)
     try:
         thread = _live(server, told.session) or await _resume(server, told.session, conduct)
         place = _place(turn, told.session)
@@ -50,7 +50,7 @@ async def open_thread(server: AppServer, turn: Turn, conduct: Conduct, tools: Se
         logger.warning(
             "codex cannot go on with its thread; it is told all of it", thread=told.session, why=str(refused)
         )
-        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id).record)
+        return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id, turn.quoting).record)
 
 
 def _live(server: AppServer, session: str) -> Thread | None:

@@ -175,7 +175,7 @@ class _Conduct:
         images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
         self._sent()
         try:
-            await self._link.command("prompt", message=words.plain or "Go on.", images=images)
+            await self._link.command("prompt", message=words.plain, images=images)
         except ProviderRefused as refusal:
             raise (failure_of(refusal.message) if self._link.alive else await self._link.exited()) from refusal
 

@@ -14,7 +14,7 @@ from palaver.core.next import started
 from palaver.core.params import MODES
 from palaver.core.state import find_request, is_from_elsewhere, open_requests
 from palaver.schema.commands import AskFirst, DecideTools, Order, ResolveRequest
-from palaver.schema.content import as_content
+from palaver.schema.content import TextPart
 from palaver.schema.events import (
     ConversationUpdated,
     KnownEvent,
@@ -99,12 +99,12 @@ def _plan_answered(
         mode = next((word for word in (chosen, usual) if word in MODES and word != "plan"), "ask")
         leave = [ConversationUpdated(params={"mode": mode})] if state.params.get("mode") == "plan" else []
         forgotten = cut(state, 0) if clears_context(command) else []
-        text = f"The plan was approved. Carry it out.{_remark(command)}{_in_words(plan) if forgotten else ''}"
+        text = f"The plan was approved. Carry it out.{_remark(command)}"
         return [
             *leave,
             *forgotten,
             PlanUpdated(turn=turn, plan=replace(plan, status="executing")),
-            _word(turn, "plan_approved", text, facts),
+            _word(turn, "plan_approved", text, facts, *([_in_words(plan)] if forgotten else [])),
             started(turn, trigger, facts, mode),
         ]
     if command.text:
@@ -122,20 +122,19 @@ def clears_context(command: Order) -> bool:
 
 
 def _in_words(plan: Plan) -> str:
-    """For an agent that is shown nothing else of it."""
+    """For an agent that is shown nothing else of it. A part of its own: an agent's words, apart from the server's."""
     items = "\n".join(f"- {item.title}{f': {item.description}' if item.description else ''}" for item in plan.items)
-    return f"\n\n{plan.summary}\n\n{plan.text or items}"
+    return f"{plan.summary}\n\n{plan.text or items}"
 
 
 def _remark(command: ResolveRequest) -> str:
     return f" The person said: {command.text}" if command.text else ""
 
 
-def _word(turn: str | None, kind: str, text: str, facts: Facts) -> MessageAdded:
+def _word(turn: str | None, kind: str, text: str, facts: Facts, *more: str) -> MessageAdded:
     """A word to the agent that the page shows in its own way."""
-    return MessageAdded(
-        turn=turn, message=facts.new_id(), role="event", content=as_content(text), hidden=True, event_kind=kind
-    )
+    content = tuple(TextPart(text=part) for part in (text, *more))
+    return MessageAdded(turn=turn, message=facts.new_id(), role="event", content=content, hidden=True, event_kind=kind)
 
 
 def decide_tools(state: State, command: DecideTools, facts: Facts) -> Decision:

@@ -21,6 +21,7 @@ from palaver.conversation.trajectories import FOREIGN_PLACE, PLACE, ForeignFile,
 from palaver.core.decide import body_hash
 from palaver.core.evolve import fold
 from palaver.core.flat import owner_of
+from palaver.core.restoring import imported
 from palaver.core.state import NOTICE
 from palaver.errors import Busy, CallerError, Conflict, Forbidden, Gone, Invalid, NotFound
 from palaver.faces.chats.commands import (
@@ -279,7 +280,8 @@ class _Taking:
             raise Invalid(f"There is no such trajectory: {foreign}") from None
         if document is None:
             raise NotFound("There is no such trajectory.")
-        return trajectory_of(document)
+        kept = trajectory_of(document)
+        return replace(kept, messages=imported(kept.messages))
 
 
 async def _state_at(server: ServerParts, chat: str, seq: int) -> State:

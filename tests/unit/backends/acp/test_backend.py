@@ -224,7 +224,7 @@ async def test_agent_without_load_is_told_the_whole_record(tmp_path: Path) -> No
         first = await rig.say("one")
         await rig.restart()
         second = await rig.say("two", state=first.state)
-    assert "Person: one" in said(second)
+    assert "from the person, earlier]\none\n" in said(second)
     assert second.history[-1].data["session"] != first.history[-1].data["session"]
 
 
@@ -234,7 +234,7 @@ async def test_session_that_is_gone_is_begun_anew(tmp_path: Path) -> None:
         (rig.sessions / first.history[-1].data["session"]).unlink()
         await rig.restart()
         second = await rig.say("two", state=first.state)
-    assert "Person: one" in said(second)
+    assert "from the person, earlier]\none\n" in said(second)
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -247,7 +247,7 @@ async def test_session_that_knows_what_was_taken_back_is_left(live: bool, tmp_pa
         taken_back = replace(second.state, messages=first.state.messages)
         third = await rig.say("two", state=taken_back)
     assert third.history[-1].data["session"] != first.history[-1].data["session"]
-    assert "Person: one" in said(third)
+    assert "from the person, earlier]\none\n" in said(third)
     assert "slip" not in said(third)
 
 
@@ -263,7 +263,7 @@ async def test_branch_goes_on_with_a_copy_or_the_record(flags: tuple[str, ...], 
     session = second.history[-1].data["session"]
     assert session != data["session"]
     assert session.endswith("-copy") == bool(flags)
-    assert ("Person: one" in said(second)) != bool(flags)
+    assert ("from the person, earlier]\none\n" in said(second)) != bool(flags)
 
 
 async def test_images_and_commands_reach_the_agent_as_they_are(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from palaver.backends.api.preparing import Preparation, Preparing, Wanted
 from palaver.backends.api.provider import Provider
 from palaver.backends.api.wire import WireProvider
 from palaver.context.prompt import Call, Outcome, PromptMessage, Text, UserMessage
+from palaver.context.summary import REQUEST
 from palaver.errors import ProviderRefused
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -29,6 +30,7 @@ from palaver.schema.records import AgentRecord
 from palaver.schema.view import COMPRESSING, Message, State, Trigger
 from palaver.tools.base import Passage, ToolSpec
 from tests.provider import Answer, Gate, ScriptedProvider, Status, scripted_provider
+from tests.provider.quotes import read_prompt
 from tests.provider.turn import MemoryTurn
 from tests.unit.context.histories import answer, used, user
 
@@ -104,7 +106,7 @@ async def test_a_short_conversation_is_prepared_without_an_event(tmp_path: Path)
         assert scripted.requests == []
     assert events == []
     assert await shown(preparing) == (UserMessage((Text("hi"),)),)
-    assert "<project_instructions>\n## AGENTS.md\n\nBe kind.\n</project_instructions>" in preparing.system
+    assert read_prompt(preparing.system).said_by("files of this project") == "## AGENTS.md\n\nBe kind."
 
 
 async def test_instructions_stay_what_they_were_when_the_turn_began(tmp_path: Path) -> None:
@@ -195,12 +197,15 @@ async def test_a_summary_by_the_model_takes_the_place_of_older_steps(tmp_path: P
         (request,) = scripted.bodies
     stages = [event.stage for event in events if isinstance(event, ContextCompressed)]
     assert stages[-1] == "summarize"
-    assert "[summary of what came before] Sixty files were looked at." in said(await shown(preparing))
+    summaries = [read_prompt(text).said_by("a summary of what came before") for text in said(await shown(preparing))]
+    assert "Sixty files were looked at." in summaries
     assert isinstance(events[-1], ContextCompressed)
     assert events[-1].usage == Usage(input_tokens=10, output_tokens=5)
     assert "tools" not in request
-    assert "Write only what the text below says" in request["messages"][0]["content"]
-    assert "Person: Question 0?" in request["messages"][1]["content"]
+    assert "Write only what the quote says" in request["messages"][0]["content"]
+    condensed = read_prompt(request["messages"][1]["content"])
+    assert ("the person, earlier", "Question 0?") in condensed.quotes
+    assert condensed.outside.strip() == REQUEST
     messages = await shown(preparing)
     calls = [part.id for one in messages for part in one.parts if isinstance(part, Call)]
     results = [part.call for one in messages for part in one.parts if isinstance(part, Outcome)]

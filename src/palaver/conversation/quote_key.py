@@ -1,0 +1,28 @@
+"""The server's secret key for quotes in prompts, `quote.key` in its data directory.
+
+Read by the composition root. Kept over restarts only so that prompts keep their bytes and providers' caches keep hitting: it
+signs nothing that is stored, so a new one may take its place at any time. No tool, agent or client can read it, as nothing in
+the data directory.
+"""
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from palaver.context.quoting import KEY_BYTES
+from palaver.tools.whole import replace_file
+
+FILE = "quote.key"
+
+
+def quote_key(data: Path) -> bytes:
+    """The key that is there, or a new one."""
+    path = data / FILE
+    with suppress(OSError):
+        key = path.read_bytes()
+        if len(key) == KEY_BYTES:
+            return key
+    key = secrets.token_bytes(KEY_BYTES)
+    with suppress(OSError):  # A full disk: this run does with a key of its own.
+        replace_file(path, key)
+    return key
