@@ -162,6 +162,10 @@ class Proposal:
     """The files it changes and nothing else: such calls run together when they share none. None: it could be anything."""
     match: str | None = None
     """What rules and standing grants look at: the exact command, or the path beneath the root."""
+    commands: tuple[str, ...] = ()
+    """The command lines that it hands to a shell, whichever tool it is of."""
+    paths: tuple[str, ...] = ()
+    """Every name of the files it is about: as given, from the project, absolute, and with links resolved."""
     covers: str | None = None
     """What a lasting yes to `match` covers, in words, where that is more than this very call."""
 

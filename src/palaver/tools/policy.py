@@ -5,10 +5,15 @@ clocks or processes. In this order, the first that has a word: a denial by anybo
 (or the agent's `allowed_tools`), the narrowest source named; a rule that asks; a rule that allows; the mode. Whatever
 cannot be judged is denied. An allowing rule covers exact text, or a program by the parsed words of one simple command: a
 pattern over shell text covers more than its author means.
+
+A rule that denies or asks is compared with the commands that a line runs (`command_line.py`) and with every name of a file,
+not with their spelling. Where a call may be what such a rule names and that cannot be told, only a person's yes to exactly
+this call counts: a whole tool, a mode or a build tool that was allowed is asked for.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +25,7 @@ from palaver.schema.base import Decision
 from palaver.schema.records import PolicyRule
 from palaver.schema.view import Offer
 from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.command_line import Invocation, bare_name, parse
 from palaver.tools.commands import simple_words
 
 Mode = Literal["plan", "ask", "accept_edits", "auto", "full"]
@@ -32,6 +38,8 @@ PROGRAM = "program:"
 OUR_TOOLS = {
     "Bash": "shell",
     "bash": "shell",
+    "PowerShell": "shell",
+    "powershell": "shell",
     "Read": "read",
     "LS": "list",
     "ls": "list",
@@ -47,21 +55,44 @@ OUR_TOOLS = {
 COMMAND_TOOL = "shell"
 """The tool whose `match` is a command line."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
-_HAVE_SUBCOMMANDS = (
-    "apt brew bun cargo conda docker dotnet gh git go helm kubectl npm pip pip3 pnpm podman poetry systemctl terraform uv"
-    " yarn"
-)
-_WITH_SUBCOMMANDS = frozenset(_HAVE_SUBCOMMANDS.split())
-"""Programs whose first word alone says little of what they do."""
-_RUN_ARGUMENTS = (
-    "alias ash awk bash builtin busybox chroot command coproc csh dash doas env eval exec expect export fish find gawk"
-    " ionice ksh lua nice node nohup nsenter parallel perl php powershell pwsh python python3 ruby script setsid sh source"
-    " ssh stdbuf strace su sudo tcsh time timeout trap unshare watch xargs zsh"
-)
-_RUNS_ANYTHING = frozenset(_RUN_ARGUMENTS.split())
-"""Programs that run what they are given: a yes to one of them would be a yes to everything."""
+_SAME_TOOL = {**OUR_TOOLS, "apply_patch": "patch"}
+"""Names under which a rule that denies or asks means the same tool. One that allows means the name it gives."""
+
+_WRITES_OR_RUNS = ("--ou", "--ext", "--textc")
+"""How options of git begin that write a file anywhere or run a configured program, abbreviations included."""
+_WITH_ANY_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            *(
+                "basename",
+                "cat",
+                "cmp",
+                "comm",
+                "cut",
+                "df",
+                "diff",
+                "dirname",
+                "du",
+                "echo",
+                "false",
+                "grep",
+                "head",
+                "id",
+            ),
+            *("jq", "ls", "md5sum", "nl", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum", "sha512sum"),
+            *("stat", "tail", "tr", "true", "type", "uname", "wc", "which", "whoami"),
+            *("git add", "git blame", "git ls-files", "git rev-parse", "git status"),
+        ),
+        (),
+    ),
+    **dict.fromkeys(("git diff", "git log", "git show"), _WRITES_OR_RUNS),
+    "rg": ("--pre", "--hostname-bin"),
+}
+"""Programs that may be allowed with any arguments, but for those that begin so: no argument makes them run another program
+or write outside the project. Interpreters, launchers and build tools run whatever they are given, and `git commit` runs the
+project's hooks: a yes to one of them would be a yes to everything."""
+
+_IGNORES_CASE = sys.platform in ("darwin", "win32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +125,8 @@ class Verdict:
     """One sentence, for the person who is asked or the model that is refused."""
     failed: bool = False
     """It could not be judged, and is denied for that alone."""
+    by_rule: bool = False
+    """A rule denies it or says to ask, whatever a mode or another program allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +158,10 @@ class Policy:
             return Verdict(
                 "deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.", True
             )
+
+    def restricts(self, more: Iterable[Rule] = ()) -> bool:
+        """Whether some call is denied or asked for by a rule, so that a program must ask before each."""
+        return any(rule.decision != "allow" for rule in (*self.rules, *more))
 
 
 def as_mode(word: str | None) -> Mode:
@@ -177,17 +214,21 @@ def standing_grant(spec: ToolSpec, offer: Offer, scope: Source) -> Grant:
     return Rule(tool=spec.name, decision="allow", match=offer.match, source=scope)
 
 
+def is_lasting(match: str | None) -> bool:
+    """Whether a yes to this may outlive its call: `program:…` only for the programs that are offered with any arguments."""
+    return match is None or not match.startswith(PROGRAM) or match.removeprefix(PROGRAM) in _WITH_ANY_ARGUMENTS
+
+
 def _program_of(command: str) -> str | None:
-    """The first words that name what runs, if the command is so simple that they surely do."""
-    words = simple_words(command)
-    if not words or not _PLAIN.fullmatch(words[0]) or words[0] in _RUNS_ANYTHING:
-        return None
-    if words[0] not in _WITH_SUBCOMMANDS:
-        return words[0]
-    if len(words) < 2 or not _SUBCOMMAND.fullmatch(words[1]):
-        # Options before the subcommand may change everything (git -c …).
-        return None
-    return f"{words[0]} {words[1]}"
+    """The first words that name what runs, if the command may be allowed with any other arguments."""
+    words = simple_words(command) or []
+    programs = (" ".join(words[:count]) for count in (1, 2))
+    return next((program for program in programs if _is_harmless(program, words)), None)
+
+
+def _is_harmless(program: str, words: Sequence[str]) -> bool:
+    forbidden = _WITH_ANY_ARGUMENTS.get(program)
+    return forbidden is not None and not any(word.startswith(forbidden) for word in words if forbidden)
 
 
 # -- judging
@@ -210,23 +251,40 @@ def _judge(
     more: tuple[Rule, ...],
 ) -> Verdict:
     reads_only = spec.reads_only or proposal.reads_only
-    rules = [rule for rule in (*policy.rules, *more) if _covers(rule, spec, proposal)]
-    given = [grant for grant in grants if _covers(grant, spec, proposal)]
+    found = [(rule, _relation(rule, spec, proposal)) for rule in (*policy.rules, *more)]
+    held = [(grant, _relation(grant, spec, proposal)) for grant in grants if is_lasting(grant.match)]
+    rules = [rule for rule, relation in found if relation == "covers"]
+    given = [grant for grant, relation in held if relation == "covers"]
     for denial in ("deny_abort", "deny_continue"):
         for rule in (*rules, *given):
             if rule.decision == denial:
-                return Verdict(denial, "", f"{_RULES[rule.source]} forbid this call of {spec.name}.")
+                why = f"{_RULES[rule.source]} forbid this call of {spec.name}."
+                return Verdict(denial, "", why, by_rule=True)
     if mode == "plan" and not reads_only:
         return Verdict("deny_continue", "", "Plan mode only reads; propose this as a step of the plan.")
-    if allowed := _narrowest(given, "allow"):
+    # A command that provably only reads runs nothing else; what it reads may still be what a rule is about.
+    doubts = ("resembles",) if reads_only else ("resembles", "unknown")
+    doubtful = next((rule for rule, relation in (*found, *held) if relation in doubts), None)
+    if allowed := _narrowest([grant for grant in given if doubtful is None or _is_explicit(grant)], "allow"):
         if allowed.agent is not None:
             return Verdict("allow", f"agent:{allowed.agent}", f"The agent “{allowed.agent}” uses it without asking.")
         return Verdict("allow", allowed.source, f"A person allowed this for the {allowed.source}.")
     if asking := _narrowest([*rules, *given], "ask"):
-        return Verdict("ask", "", f"{_RULES[asking.source]} say to ask you first.")
-    if allowing := _narrowest(rules, "allow"):
+        return Verdict("ask", "", f"{_RULES[asking.source]} say to ask you first.", by_rule=True)
+    if allowing := _narrowest([rule for rule in rules if doubtful is None or _is_explicit(rule)], "allow"):
         return Verdict("allow", "rule", f"{_RULES[allowing.source]} allow it.")
-    return _by_mode(policy, spec, mode, reads_only)
+    by_mode = _by_mode(policy, spec, mode, reads_only)
+    if doubtful is None:
+        return by_mode
+    if by_mode.decision == "allow":
+        why = f"{_RULES[doubtful.source]} restrict some calls, and this one may do what they name."
+        return Verdict("ask", "", why, by_rule=True)
+    return replace(by_mode, by_rule=True)
+
+
+def _is_explicit(allowance: Rule) -> bool:
+    """Whether exactly this call was allowed, or a program that can run no other."""
+    return allowance.match is not None and is_lasting(allowance.match)
 
 
 def _narrowest(rules: Sequence[Rule], decision: Decision) -> Rule | None:
@@ -261,27 +319,101 @@ def _by_mode(policy: Policy, spec: ToolSpec, mode: Mode, reads_only: bool) -> Ve
     return Verdict("ask", "", f"This agent asks before it {why}.{but}")
 
 
-def _covers(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:
+# -- comparing a rule with a call
+
+Relation = Literal["covers", "resembles", "unknown", "none"]
+"""`resembles`: it may be what the rule names, spelt or ordered in another way. `unknown`: it may run anything."""
+_STRENGTH: tuple[Relation, ...] = ("covers", "resembles", "unknown", "none")
+
+
+def _relation(rule: Rule, spec: ToolSpec, proposal: Proposal) -> Relation:
+    if rule.decision == "allow":
+        return "covers" if _allows(rule, spec, proposal) else "none"
+    names = _SAME_TOOL.get(rule.tool, rule.tool)
+    named = names in ("*", _SAME_TOOL.get(spec.name, spec.name))
+    if rule.match is None:
+        return "covers" if named else "none"
+    texts = (proposal.match or "", *(proposal.writes or ()), *proposal.paths)
+    if named and not rule.match.startswith(PROGRAM) and any(_fits(text, rule.match) for text in texts):
+        return "covers"
+    if names not in ("*", COMMAND_TOOL):
+        return "none"
+    commands = proposal.commands or ((proposal.match or "",) if spec.name == COMMAND_TOOL else ())
+    relations = [_relation_to_command(rule.match, command, paths_too=names == "*") for command in commands]
+    return min(relations, key=_STRENGTH.index, default="none")
+
+
+def _allows(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:
     if rule.tool not in (spec.name, "*"):
         return False
     if rule.match is None:
         return True
-    text = proposal.match or ""
-    written = proposal.writes or ()
-    if rule.match.startswith(PROGRAM):
-        return spec.name == COMMAND_TOOL and _runs(rule, text)
-    if rule.decision == "allow":
+    if not rule.match.startswith(PROGRAM):
         # A call that writes more than it is known by is not the one that was allowed.
-        return text == rule.match and all(path == rule.match for path in written)
-    return any(fnmatchcase(known, rule.match) for known in (text, *written))
-
-
-def _runs(rule: Rule, command: str) -> bool:
-    program = (rule.match or "").removeprefix(PROGRAM).split()
-    if not program:
+        return (proposal.match or "") == rule.match and all(path == rule.match for path in proposal.writes or ())
+    program = rule.match.removeprefix(PROGRAM).split()
+    words = simple_words(proposal.match or "") if spec.name == COMMAND_TOOL else None
+    if not program or not words or words[: len(program)] != program:
         return False
-    words = simple_words(command)
-    if words is not None:
-        return words[: len(program)] == program
-    # Not one simple command: an allowance never covers it, a warning does if the program is named anywhere in it.
-    return rule.decision != "allow" and program[0] in re.split(r"[^A-Za-z0-9_.+-]+", command)
+    name = " ".join(program)
+    return name not in _WITH_ANY_ARGUMENTS or _is_harmless(name, words)
+
+
+def _fits(text: str, pattern: str) -> bool:
+    if _IGNORES_CASE:
+        text, pattern = text.casefold(), pattern.casefold()
+    return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removeprefix("./"))
+
+
+def _relation_to_command(match: str, command: str, *, paths_too: bool) -> Relation:
+    line = parse(command)
+    relations = [_relation_to_invocation(match, invocation) for invocation in line.invocations]
+    if "covers" in relations:
+        return "covers"
+    if match.startswith(PROGRAM):
+        program = bare_name((match.removeprefix(PROGRAM).split() or [""])[0])
+        if program and not line.complete and program in re.split(r"[^a-z0-9_.+-]+", command.casefold()):
+            # Not understood, and it names the program.
+            return "covers"
+    elif paths_too and any(_fits(path, match) for path in line.paths):
+        return "covers"
+    return (
+        min(relations, key=_STRENGTH.index, default="none") if "resembles" in relations or line.complete else "unknown"
+    )
+
+
+def _relation_to_invocation(match: str, invocation: Invocation) -> Relation:
+    if match.startswith(PROGRAM):
+        program = _bare_words(match.removeprefix(PROGRAM))
+        covered = bool(program) and list(invocation.words[: len(program)]) == program
+    else:
+        pattern = match.casefold()
+        text = invocation.text.casefold()
+        covered = fnmatchcase(text, pattern) or fnmatchcase(text, " ".join(_bare_words(pattern)))
+    if covered:
+        return "covers" if invocation.certain else "resembles"
+    return "resembles" if _resembles(match, invocation) else "none"
+
+
+def _bare_words(match: str) -> list[str]:
+    words = match.split()
+    return [bare_name(words[0]), *words[1:]] if words else []
+
+
+def _resembles(match: str, invocation: Invocation) -> bool:
+    """The same program, and the words before the rule's first option in this order: options have many spellings."""
+    head = list(_head(match))
+    if not head or not fnmatchcase(invocation.words[0], head[0]):
+        return False
+    if not invocation.exact:
+        return True
+    arguments = iter(invocation.words[1:])
+    return all(any(fnmatchcase(argument, wanted) for argument in arguments) for wanted in head[1:])
+
+
+def _head(match: str) -> Iterator[str]:
+    words = match.removeprefix(PROGRAM).lstrip("*").split()
+    for place, word in enumerate(words):
+        if word.startswith("-"):
+            return
+        yield bare_name(word) if place == 0 else word

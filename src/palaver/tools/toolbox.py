@@ -22,6 +22,7 @@ from palaver.tools.background import Processes
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
 from palaver.tools.edit import Edit
 from palaver.tools.fetch import Fetch
+from palaver.tools.file_names import file_names
 from palaver.tools.glob import Glob
 from palaver.tools.grep import Grep
 from palaver.tools.knowledge import Remember, SearchConversations
@@ -40,6 +41,9 @@ from palaver.tools.task import NAME as TASK
 from palaver.tools.task import Known, TaskTool
 from palaver.tools.turn_end import FinishTask, YieldTurn
 from palaver.tools.write import Write
+
+_READ_FILES = frozenset({"read", "list", "glob", "grep"})
+"""Tools whose `match` is a path."""
 
 logger = Journal(__name__)
 
@@ -113,7 +117,8 @@ class Toolbox:
             return _redacted(proposal, Redactor(self.environment))
         redact = Redactor(self.environment).redact
         preview = proposal.preview and redact(proposal.preview)
-        return replace(proposal, title=redact(proposal.title), preview=preview)
+        paths = await asyncio.to_thread(file_names, root, _files_of(tool.spec, proposal))
+        return replace(proposal, title=redact(proposal.title), preview=preview, paths=paths)
 
     def verdict(
         self, name: str, proposal: Proposal, mode: Mode, grants: Iterable[Grant] = (), rules: Iterable[Rule] = ()
@@ -149,6 +154,13 @@ class Toolbox:
             raise
         except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
             return _broken(name, failure)
+
+
+def _files_of(spec: ToolSpec, proposal: Proposal) -> tuple[str, ...]:
+    """The files that a call of a file tool is about."""
+    if spec.edits_only or spec.name in _READ_FILES:
+        return proposal.writes or ((proposal.match,) if proposal.match else ())
+    return ()
 
 
 def is_asking(tool: Tool | Asking) -> TypeGuard[Asking]:

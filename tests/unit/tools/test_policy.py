@@ -236,7 +236,8 @@ def test_offers_go_from_this_command_to_its_program() -> None:
         "git status -s",
         "program:git status",
     ]
-    assert [offer.match for offer in offers(SHELL, proposal("pytest -q"))] == ["pytest -q", "program:pytest"]
+    assert [offer.match for offer in offers(SHELL, proposal("ls -la"))] == ["ls -la", "program:ls"]
+    assert [offer.match for offer in offers(SHELL, proposal("pytest -q"))] == ["pytest -q"]
     assert [offer.match for offer in offers(replace(SHELL, name="mcp"), proposal("{}"))] == ["{}", None]
     assert [offer.match for offer in offers(EDIT, proposal("a.py"))] == [None]
 

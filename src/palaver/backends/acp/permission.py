@@ -19,6 +19,7 @@ from palaver.schema.base import Scope
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer
 from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.file_names import file_names
 from palaver.tools.policy import Mode, Verdict
 from palaver.tools.proposal import shortened, visible
 
@@ -133,4 +134,9 @@ def describe(call: Call, project: Path) -> tuple[ToolSpec, Proposal]:
     given = call.input or {"command" if call.kind == "execute" else "title": call.title}
     spec = ToolSpec(name=name, description="", parameters={}, reads_only=reads, edits_only=edits)
     proposal = proposal_of("acp", call.name, given, project, path=path, edits=call.kind == "edit", reads=reads)
-    return spec, replace(proposal, title=(call.title or call.name)[:TITLE_CHARS])
+    return spec, replace(
+        proposal,
+        title=(call.title or call.name)[:TITLE_CHARS],
+        writes=tuple(paths) if call.kind == "edit" and paths else proposal.writes,
+        paths=file_names(project, paths),
+    )

@@ -19,6 +19,7 @@ from palaver.core.state import EDITOR_GRANT, find_request
 from palaver.schema.events import RequestOpened, ToolFinished
 from palaver.schema.view import Request, ToolBlock, ToolError
 from palaver.tools.base import Asking, Proposal, ToolResult, ToolSpec
+from palaver.tools.command_line import command_lines
 from palaver.tools.policy import Mode, Verdict, offers, rules_of
 from palaver.tools.proposal import fingerprint, shortened, visible
 from palaver.tools.toolbox import Toolbox
@@ -182,6 +183,7 @@ class Judging:
             hash=fingerprint(f"editor {name}", arguments, self._turn.project, {}),
             preview=shortened(visible(text)),
             match=text,
+            commands=command_lines(arguments),
         )
 
     def _refused(self, tool: ToolBlock, verdict: Verdict) -> ToolFinished | None:

@@ -64,7 +64,7 @@ class CodexBackend:
         shared = self._program_of(turn.agent)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
-            conduct = conduct_of(turn, self._judging.policy.full_enabled)
+            conduct = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
             tools = offered(self._others, turn)
             opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.

@@ -7,6 +7,8 @@
 | accept_edits | before every command; patches inside the project are answered by the mode | the same |
 | auto | when it wants out of its sandbox | the same |
 | full | never | none |
+
+Where rules deny or ask for some calls it asks before every command and every patch in each mode, and the policy answers.
 """
 
 from dataclasses import dataclass
@@ -91,13 +93,14 @@ class Conduct:
         return given
 
 
-def conduct_of(turn: Turn, full_enabled: bool) -> Conduct:
-    """`full_enabled`: this server allows that mode; where it does not, it asks."""
+def conduct_of(turn: Turn, full_enabled: bool, restricted: bool = False) -> Conduct:
+    """`full_enabled`: this server allows that mode; where it does not, it asks. `restricted`: by rules of ours."""
     agent = turn.agent
     params = {**agent.params, **turn.params}
     wished = mode_of(turn)
     mode: Mode = "ask" if wished == "full" and not full_enabled else wished
     policy, sandbox = _CONDUCT[mode]
+    policy = "untrusted" if restricted else policy
     effort = _word(params.get("reasoning_effort"))
     return Conduct(
         mode=mode,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.schema.view import FileChange
+from palaver.tools.command_line import command_lines
 from palaver.tools.proposal import Change, shortened
 
 Item = Mapping[str, Any]
@@ -148,7 +149,9 @@ def _updated(path: str, source: str, diff: str, kind: Literal["modified", "renam
 
 
 def _command_input(item: Item, project: Path) -> dict[str, Any]:
-    asked: dict[str, Any] = {"command": plain_command(str(item.get("command") or ""))}
+    # A string, and an argv in older releases.
+    command = next(iter(command_lines({"command": item.get("command")})), "")
+    asked: dict[str, Any] = {"command": plain_command(command)}
     cwd = item.get("cwd")
     if isinstance(cwd, str) and Path(cwd) != project:
         asked["cwd"] = relative(cwd, project)

@@ -7,6 +7,7 @@ from palaver.backends.codex.asking import Asked
 from palaver.backends.codex.items import COMMAND, PATCH, relative
 from palaver.backends.judging import Judged, Judging, inside
 from palaver.tools.base import Proposal, ToolSpec
+from palaver.tools.file_names import file_names
 from palaver.tools.policy import offers
 
 
@@ -29,6 +30,7 @@ def judged(judging: Judging, turn: Turn, question: Asked, *, leaves_sandbox: boo
         preview=opened.preview or "",
         match=question.match,
         writes=tuple(relative(path, turn.project) for path in question.paths) or None,
+        paths=file_names(turn.project, question.paths),
     )
     return judging.judge(turn, spec, proposal)
 

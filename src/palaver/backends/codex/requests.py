@@ -86,7 +86,8 @@ class Requests:
             logger.info("codex asked what nobody can answer", method=line.method)
             await self._server.refuse(line.id, f"This client cannot answer {line.method}.")
             return
-        # In mode auto it asks only for what its sandbox does not let it do.
+        # In mode auto it asks only for what its sandbox does not let it do; by rules of ours also for the rest, and whether
+        # a command is of the one or the other sort it does not say.
         leaves = self._conduct.mode == "auto"
         found = judged(self._judging, self._turn, question, leaves_sandbox=leaves)
         if found is not None and found.verdict.decision != "ask":

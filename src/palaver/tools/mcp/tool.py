@@ -18,6 +18,7 @@ import msgspec
 from palaver.errors import AgentError, CallerError
 from palaver.schema.records import McpServer
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
+from palaver.tools.command_line import command_lines
 from palaver.tools.output import Collector
 from palaver.tools.proposal import fingerprint, shortened, visible
 from palaver.tools.redact import Redactor
@@ -112,6 +113,7 @@ class McpTool:
             risk=f"It is carried out by the MCP server {server.name}, outside the sandbox.",
             reads_only=self._spec.reads_only,
             match=exact.decode(),
+            commands=command_lines(arguments),
         )
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
