@@ -3,9 +3,7 @@
 Used by the tools' `propose`. Pure: the tools read the files, this compares and describes. Nothing here decides.
 """
 
-import difflib
 import hashlib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from palaver.core.line_diff import unified_diff
+from palaver.core.visible import visible
 from palaver.schema.view import FileChange
+
+__all__ = ["Change", "fingerprint", "shortened", "visible"]
 
 PREVIEW_BYTES = 64 * 1024
 """A person reads no more before deciding, and it must fit its event several times."""
 DIFF_LINES = 10_000
-"""difflib takes seconds beyond this; such a change is summed up instead."""
-
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
-"""Unicode categories that show nothing, or move what is shown: controls, bidi marks, zero widths, odd spaces."""
+"""More than a preview could show; such a change is summed up instead."""
 
 
 def fingerprint(tool: str, arguments: Mapping[str, Any], root: Path, contents: Mapping[str, bytes | None]) -> str:
@@ -33,18 +32,6 @@ def fingerprint(tool: str, arguments: Mapping[str, Any], root: Path, contents: M
         # Lengths and absence are hashed too, so that no two sets of files read the same.
         digest.update(b"\0absent" if content is None else b"\0%d:" % len(content) + content)
     return digest.hexdigest()
-
-
-def visible(text: str) -> str:
-    """Every character that could deceive the eye, written out. Newlines, tabs and plain spaces stay."""
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if character in " \n\t" or unicodedata.category(character) not in _HIDDEN:
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +76,7 @@ class Change:
         source = "/dev/null" if self.before is None else f"a/{self.moved_from or self.path}"
         target = "/dev/null" if self.after is None else f"b/{self.path}"
         # A file without a line has no difference to show, and yet it comes or goes.
-        lines = list(difflib.unified_diff(before, after, source, target)) or [f"--- {source}\n", f"+++ {target}\n"]
+        lines = list(unified_diff(before, after, source, target)) or [f"--- {source}\n", f"+++ {target}\n"]
         return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
 
 

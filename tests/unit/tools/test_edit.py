@@ -76,7 +76,7 @@ def test_proposal_shows_the_diff_and_is_bound_to_the_content(workshop: Workshop,
     call = {"path": "a.py", "old": "x = 1", "new": "x = '\u202e'"}
     proposal = workshop.propose(Edit(), **call)
     assert (proposal.title, proposal.match, proposal.reads_only) == ("Edit a.py", "a.py", False)
-    assert proposal.preview == "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = '\\u202e'\n"
+    assert proposal.preview == "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = '⟨202E⟩'\n"
     assert workshop.propose(Edit(), **call).hash == proposal.hash
     (root / "a.py").write_text("x = 1\n\n")
     assert workshop.propose(Edit(), **call).hash != proposal.hash

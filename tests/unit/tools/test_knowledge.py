@@ -52,7 +52,7 @@ async def test_search_that_finds_nothing_says_so(workshop: Workshop, root: Path)
 def test_search_only_reads(workshop: Workshop) -> None:
     assert SearchConversations().spec.reads_only
     proposal = workshop.propose(SearchConversations(), query="tea\u202e")
-    assert (proposal.title, proposal.reads_only) == ("Search earlier conversations for “tea\\u202e”", True)
+    assert (proposal.title, proposal.reads_only) == ("Search earlier conversations for “tea⟨202E⟩”", True)
 
 
 async def test_a_note_is_written_under_its_title(workshop: Workshop, root: Path) -> None:

@@ -90,7 +90,7 @@ async def test_tools_have_safe_names_and_their_schema(agent: Agent) -> None:
         "properties": {"text": {"type": "string"}},
         "required": ["text"],
     }
-    assert echo.description == "Say it\\u202e again\n(A tool of the MCP server it.)"
+    assert echo.description == "Say it⟨202E⟩ again\n(A tool of the MCP server it.)"
     assert all(len(name) <= 64 and name.isascii() for name in tools)
     assert len(tools) == 15
     assert tools["mcp__it__huge"].spec.parameters == {"type": "object"}
@@ -120,7 +120,7 @@ async def test_proposal_shows_the_arguments_and_is_bound_to_them_and_the_server(
     echo = (await agent.tools())["mcp__it__echo"]
     first = agent.workshop.propose(echo, text="a\u202eb", n=1)
     assert (first.title, first.match) == ("it: Echo it", '{"n":1,"text":"a\u202eb"}')
-    assert first.preview == '{\n  "n": 1,\n  "text": "a\\u202eb"\n}'
+    assert first.preview == '{\n  "n": 1,\n  "text": "a⟨202E⟩b"\n}'
     assert agent.workshop.propose(echo, n=1, text="a\u202eb").hash == first.hash
     assert agent.workshop.propose(echo, text="other").hash != first.hash
     agent.has(program("other"))

@@ -167,5 +167,5 @@ def test_braces_are_spelled_out_and_bounded() -> None:
 
 def test_proposals_only_read(workshop: Workshop) -> None:
     grep = workshop.propose(Grep(), pattern="a\u202eb", path="./")
-    assert (grep.title, grep.reads_only, grep.match) == ("Search . for a\\u202eb", True, ".")
+    assert (grep.title, grep.reads_only, grep.match) == ("Search . for a⟨202E⟩b", True, ".")
     assert workshop.propose(Glob(), pattern="src/**/*.py").title == "Find src/**/*.py"

@@ -139,8 +139,8 @@ async def test_missing_shell_says_so(workshop: Workshop) -> None:
 
 def test_proposal_shows_the_command_with_nothing_hidden(workshop: Workshop) -> None:
     proposal = workshop.propose(Shell(), command="echo safe\u202e\x1b[2K\nrm -rf .")
-    assert proposal.title == "Run echo safe\\u202e\\x1b[2K …"
-    assert proposal.preview == "echo safe\\u202e\\x1b[2K\nrm -rf ."
+    assert proposal.title == "Run echo safe⟨202E⟩␛[2K …"
+    assert proposal.preview == "echo safe⟨202E⟩␛[2K\nrm -rf ."
     assert (proposal.match, proposal.reads_only) == ("echo safe\u202e\x1b[2K\nrm -rf .", False)
 
 

@@ -1,21 +1,32 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { plainly, visible } from "./visible";
 
-test("control characters are shown as pictures", () => {
-  expect(visible("rm\u0000 \u001b[2K")).toBe("rm␀ ␛[2K");
+const FOLDER = join(import.meta.dirname, "../../../tests/golden/texts");
+const read = (name: string): unknown => JSON.parse(readFileSync(join(FOLDER, name), "utf8"));
+
+test("hidden and misleading characters are shown as in every client", () => {
+  for (const [text, shown] of read("visible.json") as [string, string][]) expect(visible(text)).toBe(shown);
 });
 
-test("marks that reorder or hide are shown by their number", () => {
-  expect(visible("a\u202eb\u200bc\ufeff")).toBe("a⟨202E⟩b⟨200B⟩c⟨FEFF⟩");
+test("what is hidden is exactly the table that Python reads", () => {
+  const found: [number, number][] = [];
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    if (visible(String.fromCodePoint(code)) === String.fromCodePoint(code)) continue;
+    const last = found.at(-1);
+    if (last && last[1] === code - 1) last[1] = code;
+    else found.push([code, code]);
+  }
+  expect(found).toEqual(read("hidden_characters.json"));
 });
 
-test("ordinary text, tabs, new lines and other scripts stay as they are", () => {
-  const text = "naïve\tקוד\n日本 🌱";
-  expect(visible(text)).toBe(text);
+test("what is visible already stays as it is", () => {
+  const shown = visible("a\u202e\u200bb\u001b");
+  expect(visible(shown)).toBe(shown);
 });
 
-test("a second alphabet that nobody sees is shown", () => {
-  expect(visible("a\u{e0041}b")).toBe("a⟨E0041⟩b");
+test("a second alphabet that nobody sees is shown in prose too", () => {
   expect(plainly("a\u{e0041}b")).toBe("a⟨E0041⟩b");
 });
 
