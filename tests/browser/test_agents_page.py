@@ -70,7 +70,7 @@ async def palaver(
 async def worked_in(ada: Visitor, palaver: Palaver) -> str:
     """The folder is known: a conversation was about it."""
     body = {"title": "Earlier", "agent": "gardener"}
-    answer = await ada.page.context.request.post(f"{ada.url}/api/conversations", data=body)
+    answer = await ada.request.post(f"{ada.url}/api/conversations", data=body)
     assert answer.ok, await answer.text()
     return str((await answer.json())["conversation"])
 
@@ -367,7 +367,7 @@ async def test_new_conversation_begins_in_a_folder_that_was_walked_to(
     await ada.send("!say Here.")
     await expect(ada.log).to_contain_text("Here.")
     await expect(ada.page.get_by_role("button", name="Mode: Plan only")).to_be_visible()
-    view = await ada.page.context.request.get(f"{ada.url}/api/conversations/{ada.conversation}")
+    view = await ada.request.get(f"{ada.url}/api/conversations/{ada.conversation}")
     assert (await view.json())["project"] == str(palaver.project / "src")
 
 

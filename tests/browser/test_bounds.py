@@ -28,7 +28,7 @@ async def test_message_of_two_megabytes_is_refused_in_words_and_the_conversation
 async def test_server_refuses_two_megabytes_in_words_and_the_conversation_works(ada: Visitor) -> None:
     conversation = await ada.begin("Before the refusal")
     await ada.rests()
-    answer = await ada.page.context.request.post(
+    answer = await ada.request.post(
         f"{ada.url}/api/conversations/{conversation}/commands",
         data={"type": "send_message", "content": "x" * TWO_MB},
     )

@@ -25,7 +25,7 @@ def preview(visitor: Visitor) -> Locator:
 
 async def made(visitor: Visitor, title: str, message: str, *, rests: bool = True, **fields: object) -> str:
     """A conversation with a title, by the API; its id. At rest its row stays where it is, before all that were made earlier."""
-    answer = await visitor.page.context.request.post(
+    answer = await visitor.request.post(
         f"{visitor.url}/api/conversations", data={"title": title, "message": message, **fields}
     )
     assert answer.ok, await answer.text()

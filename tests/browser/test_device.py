@@ -94,11 +94,8 @@ async def test_failed_turn_is_told_as_such(ada: Visitor, provider: ScriptedProvi
     await ada.page.add_init_script(WATCHED + "localStorage.setItem('palaver.notices', 'on');")
     await at_gate(ada, provider, "noon")
     await ada.page.evaluate("Notification.permission = 'granted'; leave(true)")
-    await ada.page.evaluate(
-        """id => fetch(`/api/conversations/${id}/commands`, {method: "POST", headers: {"content-type": "application/json"},
-           body: JSON.stringify({type: "send_message", content: "!status 403"})})""",
-        ada.conversation,
-    )
+    command = {"type": "send_message", "content": "!status 403"}
+    await ada.request.post(f"{ada.url}/api/conversations/{ada.conversation}/commands", data=command)
     provider.gates.open("noon")
     await until_told(ada, "Assistant failed")
 

@@ -11,7 +11,7 @@ LONG = "!say Read.\n" + "wave " * 60_000 + "and the end"
 
 
 async def test_very_long_message_is_changed_as_a_whole(ada: Visitor) -> None:
-    answer = await ada.page.context.request.post(f"{ada.url}/api/conversations", data={"message": LONG})
+    answer = await ada.request.post(f"{ada.url}/api/conversations", data={"message": LONG})
     assert answer.ok, await answer.text()
     conversation = str((await answer.json())["conversation"])
     await ada.open(conversation)
@@ -25,7 +25,7 @@ async def test_very_long_message_is_changed_as_a_whole(ada: Visitor) -> None:
     await box.press("Enter")
     await expect(mine).to_contain_text("edited")
     await ada.rests()
-    state = await (await ada.page.context.request.get(f"{ada.url}/api/conversations/{conversation}/snapshot")).json()
+    state = await (await ada.request.get(f"{ada.url}/api/conversations/{conversation}/snapshot")).json()
     kept = state["messages"][0]["blocks"][0]["blob"]["id"]
-    whole = await ada.page.context.request.get(f"{ada.url}/api/blobs/{kept}")
+    whole = await ada.request.get(f"{ada.url}/api/blobs/{kept}")
     assert await whole.text() == LONG

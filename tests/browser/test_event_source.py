@@ -1,7 +1,8 @@
-"""A plain `EventSource` with nothing but `onmessage`, in a page of our origin that is signed in by its cookie: it hears every
-frame of a turn, on the bus and on the chats face, as a client that reads the bytes does."""
+"""A plain `EventSource` with nothing but `onmessage`, in a page whose proxy adds the token: it hears every frame of a turn, on
+the bus and on the chats face, as a client that reads the bytes does. By itself it cannot send the page key, and is refused."""
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from playwright.async_api import Error, Route
 
 from tests.browser.served import Palaver
 from tests.browser.visitor import WAIT_MS, Visitor
@@ -53,6 +55,11 @@ async def frames_until(stream: Sse, last: Any) -> list[tuple[str, str]]:
                 return read
 
 
+async def add_token(route: Route, token: str) -> None:
+    """As a proxy in front of a page does, `examples/serve_page.py` among them."""
+    await route.continue_(headers={**route.request.headers, "authorization": f"Bearer {token}"})
+
+
 def is_outcome(frame: Json) -> bool:
     return (frame["kind"], frame.get("phase")) == ("run", "outcome")
 
@@ -69,6 +76,7 @@ async def test_onmessage_alone_hears_every_frame_of_a_turn_on_the_bus_and_on_cha
     conversation = str(made.json()["conversation"])
     bus, chats = "/api/events", f"/v1/chats/subscribe?chat_id={conversation}"
     for url in (bus, chats):
+        await ada.page.route(f"{ada.url}{url}", functools.partial(add_token, token=palaver.token))
         await ada.page.evaluate(_LISTEN, url)
     async with reading(http, bus) as on_bus, reading(http, chats) as on_chats:
         said = "!think Hmm.\n!say Let me look.\n!list ."
@@ -87,3 +95,11 @@ async def test_onmessage_alone_hears_every_frame_of_a_turn_on_the_bus_and_on_cha
     types = {msgspec.json.decode(data)["type"] for _, data in read[chats]}
     assert {"run", "message", "token", "activity"} <= kinds
     assert {"snapshot", "stream_started", "stream_delta", "stream_finished", "message_added", "ack"} <= types
+
+
+async def test_event_source_with_the_cookie_alone_is_refused(ada: Visitor) -> None:
+    ada.complaints.expect("status of 401")
+    await ada.go()
+    for url in ("/api/events", "/v1/chats/subscribe?chat_id=any"):
+        with pytest.raises(Error):
+            await ada.page.evaluate(_LISTEN, url)

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 async def brought(visitor: Visitor, name: str) -> tuple[str, int]:
     """A golden log as a conversation of this server: its id, and how many events it has."""
-    answer = await visitor.page.context.request.post(
+    answer = await visitor.request.post(
         f"{visitor.url}/api/conversations/import?format=jsonl",
         data=(GOLDEN / f"{name}.jsonl").read_bytes(),
         headers={"content-type": "application/octet-stream"},
@@ -27,9 +27,7 @@ async def brought(visitor: Visitor, name: str) -> tuple[str, int]:
 
 
 async def stored(visitor: Visitor, conversation: str) -> list[str]:
-    answer = await visitor.page.context.request.get(
-        f"{visitor.url}/api/conversations/{conversation}/export?format=jsonl"
-    )
+    answer = await visitor.request.get(f"{visitor.url}/api/conversations/{conversation}/export?format=jsonl")
     return (await answer.text()).splitlines()
 
 
@@ -149,7 +147,7 @@ async def test_log_walks_by_keyboard(ada: Visitor) -> None:
 async def test_gap_is_shown_where_events_are_missing_and_the_view_goes_on_behind_it(ada: Visitor) -> None:
     conversation, head = await brought(ada, "long")
     lines = await stored(ada, conversation)
-    answer = await ada.page.context.request.get(f"{ada.url}/api/conversations/{conversation}/snapshot?tail=1000")
+    answer = await ada.request.get(f"{ada.url}/api/conversations/{conversation}/snapshot?tail=1000")
     cut = 40
     frames = [f"id: {seq}\ndata: {line}\n\n" for seq, line in enumerate(lines[:cut], 1)]
     snapshot = {"type": "snapshot", "conversation": conversation, "seq": head, "reason": "behind", "epoch": "e"}

@@ -42,15 +42,15 @@ async def palaver(
 @pytest.fixture
 async def conversation(ada: Visitor, palaver: Palaver) -> AsyncIterator[str]:
     """In the folder, which has no mission before and after."""
-    answer = await ada.page.context.request.post(f"{ada.url}/api/conversations", data={"title": "Earlier"})
+    answer = await ada.request.post(f"{ada.url}/api/conversations", data={"title": "Earlier"})
     assert answer.ok, await answer.text()
     yield str((await answer.json())["conversation"])
-    await ada.page.context.request.delete(f"{ada.url}/api/projects/mission", params={"project": str(palaver.project)})
+    await ada.request.delete(f"{ada.url}/api/projects/mission", params={"project": str(palaver.project)})
 
 
 async def standing(visitor: Visitor, palaver: Palaver) -> dict[str, Any]:
     query: dict[str, str | float | bool] = {"project": str(palaver.project)}
-    answer = await visitor.page.context.request.get(f"{visitor.url}/api/projects/mission", params=query)
+    answer = await visitor.request.get(f"{visitor.url}/api/projects/mission", params=query)
     return dict(await answer.json())
 
 
@@ -231,7 +231,7 @@ async def test_mission_is_reached_from_a_conversation_of_its_folder(
 ) -> None:
     query: dict[str, str | float | bool] = {"project": str(palaver.project)}
     body = {"text": "Keep the build green.", "agents": [{"agent": "builder"}]}
-    answer = await ada.page.context.request.put(f"{ada.url}/api/projects/mission", params=query, data=body)
+    answer = await ada.request.put(f"{ada.url}/api/projects/mission", params=query, data=body)
     assert answer.ok, await answer.text()
     await ada.open(conversation)
     await ada.page.get_by_role("button", name="Conversation actions").click()

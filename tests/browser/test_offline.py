@@ -192,14 +192,12 @@ async def test_page_is_the_servers_newest_although_the_worker_keeps_an_older_one
 async def test_manifest_has_all_that_a_phone_asks_for(palaver: Palaver, visitors: Visitors) -> None:
     ada = await visitors.owner(palaver.url, palaver.token)
     await ada.go()
-    manifest: dict[str, Any] = json.loads(
-        await (await ada.page.context.request.get(f"{palaver.url}/manifest.webmanifest")).text()
-    )
+    manifest: dict[str, Any] = json.loads(await (await ada.request.get(f"{palaver.url}/manifest.webmanifest")).text())
     assert {"name", "short_name", "start_url", "scope", "display", "background_color", "theme_color"} <= manifest.keys()
     purposes = {(icon["purpose"], icon["sizes"]) for icon in manifest["icons"]}
     assert {("any", "192x192"), ("any", "512x512"), ("maskable", "512x512")} <= purposes
     for icon in manifest["icons"]:
-        answer = await ada.page.context.request.get(f"{palaver.url}{icon['src']}")
+        answer = await ada.request.get(f"{palaver.url}{icon['src']}")
         assert answer.ok
         assert answer.headers["content-type"] == icon["type"]
         if icon["type"] == "image/png":

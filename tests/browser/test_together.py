@@ -55,7 +55,7 @@ def letter(agent: str, content: str, **more: Any) -> str:
 async def begin(visitor: Visitor, title: str, *orders: str, agent: str = "coordinator") -> str:
     """A conversation with an agent, on the page."""
     body = {"agent": agent, "title": title}
-    answer = await visitor.page.context.request.post(f"{visitor.url}/api/conversations", data=body)
+    answer = await visitor.request.post(f"{visitor.url}/api/conversations", data=body)
     assert answer.ok, await answer.text()
     conversation = str((await answer.json())["conversation"])
     await visitor.open(conversation)

@@ -10,8 +10,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route, WebError, expect
+import httpx
+from playwright.async_api import (
+    APIResponse,
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Route,
+    StorageState,
+    WebError,
+    expect,
+)
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 WAIT_MS = 30_000
@@ -77,6 +90,52 @@ class Complaints:
         context.on("weberror", on_error)
 
 
+async def signed_in(url: str, token: str) -> StorageState:
+    """What a browser holds after a sign-in: the cookie, and the page key in the storage of the page's origin."""
+    async with httpx.AsyncClient(verify=False, timeout=WAIT_MS / 1000) as http:
+        answer = await http.post(f"{url}/api/session", json={"token": token})
+    assert answer.is_success, answer.text
+    (cookie,) = answer.cookies.jar
+    return {
+        "cookies": [
+            {
+                "name": cookie.name,
+                "value": cookie.value or "",
+                "domain": urlsplit(url).hostname or "",
+                "path": "/",
+                "httpOnly": True,
+                "sameSite": "Strict",
+            }
+        ],
+        "origins": [{"origin": url, "localStorage": [{"name": "palaver.key", "value": answer.json()["key"]}]}],
+    }
+
+
+@dataclass
+class Requests:
+    """Calls of the API beside the page, as its browser signs them."""
+
+    page: Page
+
+    async def get(self, url: str, **options: Any) -> APIResponse:
+        return await self._call("get", url, options)
+
+    async def post(self, url: str, **options: Any) -> APIResponse:
+        return await self._call("post", url, options)
+
+    async def put(self, url: str, **options: Any) -> APIResponse:
+        return await self._call("put", url, options)
+
+    async def delete(self, url: str, **options: Any) -> APIResponse:
+        return await self._call("delete", url, options)
+
+    async def _call(self, method: str, url: str, options: dict[str, Any]) -> APIResponse:
+        context = self.page.context
+        (origin,) = (await context.storage_state())["origins"]
+        (key,) = (entry["value"] for entry in origin["localStorage"] if entry["name"] == "palaver.key")
+        return await context.request.fetch(url, method=method, headers={"Palaver-Key": key}, **options)
+
+
 @dataclass
 class Visitor:
     page: Page
@@ -84,6 +143,10 @@ class Visitor:
     complaints: Complaints
 
     # -- places
+
+    @property
+    def request(self) -> Requests:
+        return Requests(self.page)
 
     @property
     def log(self) -> Locator:
@@ -177,7 +240,7 @@ class Visitor:
         address = f"{self.url}/api/conversations/{conversation}/snapshot"
         async with asyncio.timeout(UNHURRIED_MS / 1000):
             while True:
-                view = await (await self.page.context.request.get(address)).json()
+                view = await (await self.request.get(address)).json()
                 if view.get("messages") and not view.get("turn") and not view.get("queue"):
                     return
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -239,10 +302,7 @@ class Visitors:
 
     async def owner(self, url: str, token: str, size: tuple[int, int] = DESKTOP, **options: Any) -> Visitor:
         """Signed in with the token, without the page."""
-        visitor = await self.stranger(url, size, **options)
-        answer = await visitor.page.context.request.post(f"{url}/api/session", data={"token": token})
-        assert answer.ok, await answer.text()
-        return visitor
+        return await self.stranger(url, size, storage_state=await signed_in(url, token), **options)
 
     async def close(self) -> None:
         for context in self._contexts:

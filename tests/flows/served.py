@@ -58,6 +58,13 @@ class Served:
         """A client without the token, that keeps cookies."""
         return http_client(self.url)
 
+    async def sign_in(self, browser: httpx.AsyncClient, **credentials: str) -> httpx.Response:
+        """As the page does it: keeps the cookie, and the page key to go with it. By default with the token."""
+        answer = await browser.post("/api/session", json=credentials or {"token": self.token})
+        if answer.status_code == 200:
+            browser.headers["Palaver-Key"] = answer.json()["key"]
+        return answer
+
     async def create(self, **fields: Any) -> str:
         answer = await self.http.post("/api/conversations", json=fields)
         assert answer.status_code == 201, answer.text

@@ -264,6 +264,7 @@ async def test_rotated_token_ends_streams_and_sessions_of_the_old_one(tmp_path: 
     async with serving(tmp_path, clock=clock) as server:
         conversation = await server.create()
         signed_in = await server.http.post("/api/session", json={"token": server.token})
+        page_key = {"Palaver-Key": signed_in.json()["key"]}
         async with server.socket() as socket, server.events(conversation) as stream:
             await socket.next()
             await stream.next()
@@ -276,7 +277,7 @@ async def test_rotated_token_ends_streams_and_sessions_of_the_old_one(tmp_path: 
         old = await server.http.get("/api/agents")
         async with server.browser() as page:
             page.cookies = signed_in.cookies
-            cookie = await page.get("/api/agents")
+            cookie = await page.get("/api/agents", headers=page_key)
         new = await server.http.get("/api/agents", headers={"Authorization": "Bearer " + "n" * 43})
 
     assert closed.value.rcvd is not None

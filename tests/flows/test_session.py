@@ -15,7 +15,7 @@ async def test_code_signs_in_once(server: Served) -> None:
     code = server.app.keys.new_code()
     async with server.browser() as first, server.browser() as second:
         before = await first.get("/api/session")
-        signed_in = await first.post("/api/session", json={"code": code})
+        signed_in = await server.sign_in(first, code=code)
         after = await first.get("/api/session")
         again = await second.post("/api/session", json={"code": code})
 
@@ -71,12 +71,12 @@ async def test_code_with_a_role_gives_its_rights_alone_and_keeps_them_apart_afte
         port = int(server.host.rpartition(":")[2])
         made = await server.http.post("/api/session/code?role=observer")
         async with server.browser() as page:
-            session = await page.post("/api/session", json={"code": made.json()["code"]})
-            cookies = httpx.Cookies(page.cookies)
+            session = await server.sign_in(page, code=made.json()["code"])
+            cookies, headers = httpx.Cookies(page.cookies), page.headers
         refused = await server.http.post("/api/session/code?role=king")
 
     async with serving(tmp_path, port=port) as server, server.browser() as page:
-        page.cookies = cookies
+        page.cookies, page.headers = cookies, headers
         read = await page.get("/api/conversations")
         sent = await page.post("/api/conversations", json={})
         asked = await page.post("/api/session/code")
@@ -89,7 +89,7 @@ async def test_code_with_a_role_gives_its_rights_alone_and_keeps_them_apart_afte
 async def test_cookie_whose_role_was_changed_by_hand_is_none(server: Served) -> None:
     made = await server.http.post("/api/session/code?role=observer")
     async with server.browser() as page:
-        await page.post("/api/session", json={"code": made.json()["code"]})
+        await server.sign_in(page, code=made.json()["code"])
         name, value = next(iter(page.cookies.items()))
         headers = {"Cookie": f"{name}={value.replace('.observer.', '.owner.')}"}
         page.cookies.clear()
@@ -101,7 +101,7 @@ async def test_cookie_whose_role_was_changed_by_hand_is_none(server: Served) -> 
 
 async def test_cookie_is_found_among_odd_ones_of_other_programs(server: Served) -> None:
     async with server.browser() as page:
-        await page.post("/api/session", json={"token": server.token})
+        await server.sign_in(page)
         name, value = next(iter(page.cookies.items()))
         odd = f'{{"a": [1, "b"]}}; x=1; flag; =; other_{name}=no; {name}={value}; last="a b"'
         answer = await page.get("/api/session", headers={"Cookie": odd})
@@ -113,10 +113,11 @@ async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         port = int(server.host.rpartition(":")[2])
         async with server.browser() as page:
-            cookies = (await page.post("/api/session", json={"code": server.app.keys.new_code()})).cookies
+            cookies = (await server.sign_in(page, code=server.app.keys.new_code())).cookies
+            headers = page.headers
 
     async with serving(tmp_path, port=port) as server, server.browser() as page:
-        page.cookies = cookies
+        page.cookies, page.headers = cookies, headers
         answer = await page.get("/api/conversations")
 
     assert answer.status_code == 200
@@ -124,8 +125,8 @@ async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 async def test_signing_out_voids_the_cookie_itself(server: Served) -> None:
     async with server.browser() as page, server.browser() as thief:
-        await page.post("/api/session", json={"token": server.token})
-        thief.cookies = httpx.Cookies(page.cookies)
+        await server.sign_in(page)
+        thief.cookies, thief.headers = httpx.Cookies(page.cookies), page.headers
         before = await thief.get("/api/session")
         signed_out = await page.delete("/api/session")
         after = [await page.get("/api/session"), await thief.get("/api/session")]
@@ -138,12 +139,12 @@ async def test_signed_out_cookie_stays_void_after_a_restart(tmp_path: Path) -> N
     async with serving(tmp_path) as server:
         port = int(server.host.rpartition(":")[2])
         async with server.browser() as page:
-            await page.post("/api/session", json={"token": server.token})
-            copied = httpx.Cookies(page.cookies)
+            await server.sign_in(page)
+            copied, headers = httpx.Cookies(page.cookies), page.headers
             await page.delete("/api/session")
 
     async with serving(tmp_path, port=port) as server, server.browser() as thief:
-        thief.cookies = copied
+        thief.cookies, thief.headers = copied, headers
         answer = await thief.get("/api/session")
 
     assert answer.status_code == 401
@@ -151,7 +152,7 @@ async def test_signed_out_cookie_stays_void_after_a_restart(tmp_path: Path) -> N
 
 async def test_changed_cookie_is_no_cookie(server: Served) -> None:
     async with server.browser() as page:
-        await page.post("/api/session", json={"token": server.token})
+        await server.sign_in(page)
         name, value = next(iter(page.cookies.items()))
         answers = [
             await page.get("/api/session", headers={"Cookie": f"{name}={changed}"})

@@ -11,6 +11,7 @@ import { App } from "./view/App";
 import { enter } from "./view/signin/code";
 import { announcesSentences } from "./view/announcer/setting";
 import { followKeyboard } from "./view/controls/keyboard";
+import { followKeptLinks } from "./view/files/links";
 import { StoreContext } from "./view/store";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -30,6 +31,7 @@ const store = openStore(browserPorts());
 void enter(store);
 store.setAnnouncements(announcesSentences());
 followKeyboard();
+followKeptLinks();
 
 createRoot(root).render(
   <StrictMode>

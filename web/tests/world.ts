@@ -72,6 +72,10 @@ export class World implements Ports {
   readonly logs = new Map<string, string[]>();
   readonly tab = memory();
   readonly device = memory();
+  pageKey: string | null = null;
+  keepPageKey = (key: string | null): void => {
+    this.pageKey = key;
+  };
   readonly api = new FakeApi();
   /** How the server answers a subscription; a test may put its own in. */
   onSubscribe = (socket: FakeSocket, conversation: string, after: number | undefined): void =>
@@ -275,7 +279,7 @@ export function listing(id: string, fields: Partial<Listing> = {}): Listing {
 export class FakeApi implements Api {
   readonly commands: { conversation: string; command: Command }[] = [];
   session: Api["session"] = async () => ({ user: "ada", roles: [], server: "palaver", version: "1.0.0" });
-  signIn: Api["signIn"] = () => this.session();
+  signIn: Api["signIn"] = async () => ({ ...(await this.session()), key: "page-key" });
   signOut: Api["signOut"] = async () => undefined;
   conversations: Api["conversations"] = async () => ({ items: [], next_cursor: null, pos: 0 });
   create: Api["create"] = async (body) => ({ conversation: body.id ?? "new", seq: 1 });

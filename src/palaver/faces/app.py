@@ -37,11 +37,15 @@ def build_app(
     public_hosts: Iterable[str] = (),
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
+    *,
+    behind_proxy: bool = False,
 ) -> ASGIApp:
     hosts = allowed_hosts(server.port, public_hosts)
     door = {"name": server.name, "version": server.version}
     faces = Faces(server, more_routes)
-    return Gate(faces, Page(page_folder), server.keys, server.failures, hosts, server.port, door)
+    return Gate(
+        faces, Page(page_folder), server.keys, server.failures, hosts, server.port, door, behind_proxy=behind_proxy
+    )
 
 
 class Faces:

@@ -2,14 +2,14 @@
 
 A plain ASGI application in front of every face, HTTP and WebSocket alike. In this order: is the Host one of our names (a
 page that rebinds its own name to this address has another); does the request come from our own page or from no page at all;
-does it carry a token or a cookie of ours. Then the answer gets the headers every answer has. Streams pass through
-untouched: only the first message of a response is looked at.
+does it carry a token of ours, or a cookie with its page key. Then the answer gets the headers every answer has. Streams pass
+through untouched: only the first message of a response is looked at.
 """
 
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -37,7 +37,19 @@ _HEADERS: dict[bytes, bytes] = {
 OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
-_LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"})
+PAGE_KEY_HEADER = "palaver-key"
+SUBPROTOCOL = "palaver"
+PAGE_KEY_SUBPROTOCOL = "palaver.key."
+"""A browser's WebSocket has no other header of its own: the page offers `palaver` and `palaver.key.KEY`."""
+COOKIES_TRIED = 8
+"""Another port of this host may set cookies of the same name; ours is found among them."""
+
+_LOOKED_AT = frozenset(
+    {
+        *(b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"),
+        *(b"x-forwarded-proto", b"sec-websocket-protocol", PAGE_KEY_HEADER.encode()),
+    }
+)
 
 _NO_PAGES = ("/api/", "/mcp", "/ws")
 """Where faces answer by themselves; any other address that somebody opens in a browser is answered by the page, in words."""
@@ -66,6 +78,8 @@ class _Asked:
     fetch_dest: str | None
     authorization: str | None
     cookie: str | None
+    page_key: str
+    scheme: str
     peer: str
 
 
@@ -79,9 +93,12 @@ class Gate:
         hosts: frozenset[str],
         port: int,
         door: Mapping[str, str],
+        *,
+        behind_proxy: bool = False,
     ) -> None:
         """`door`: what the server says of itself to whoever has to sign in first."""
         self._app = app
+        self._behind_proxy = behind_proxy
         self._door = door
         self._page = page
         self._keys = keys
@@ -94,7 +111,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         answer = _with_headers(send)
-        asked = _asked(scope)
+        asked = _asked(scope, self._behind_proxy)
         try:
             self._check_host(asked)
             if self._is_page(scope, asked):
@@ -103,6 +120,7 @@ class Gate:
             _check_origin(asked)
             if not _is_open(scope):
                 scope["auth"] = scope["user"] = self._principal(asked)
+                answer = _with_subprotocol(scope, answer)
         except PalaverError as refusal:
             await refuse(scope, receive, answer, refusal)
             return
@@ -134,20 +152,22 @@ class Gate:
                     "That token is not this server's. It stands in the file `token` of the data directory."
                 )
             return found
-        cookie = _cookie_value(asked.cookie, self._cookie)
-        # A wrong cookie is no guess: it is a browser that was signed out, and it must be told so.
-        found = self._keys.by_cookie(cookie) if cookie else None
-        if found is None:
+        cookies = _cookie_values(asked.cookie, self._cookie)
+        for cookie in cookies:
+            # A wrong cookie is no guess: it is a browser that was signed out, and it must be told so.
+            if (found := self._keys.by_cookie(cookie, asked.page_key)) is not None:
+                return found
+        if cookies:
             raise Unauthorized(
-                "Sign in first: send `Authorization: Bearer <token>` with the text of the file `token` in the "
-                "server's data directory, or open the link that `palaver serve` printed.",
+                "This browser's sign-in has ended, or its page key is missing. Sign in again: with the token in the file "
+                "`token` of the server's data directory, or by the link that `palaver serve` prints.",
                 **self._door,
             )
-        return found
-
-
-def cookie_of(scope: Scope, port: int) -> str | None:
-    return _cookie_value(_asked(scope).cookie, cookie_name(port))
+        raise Unauthorized(
+            "Sign in first: send `Authorization: Bearer <token>` with the text of the file `token` in the "
+            "server's data directory, or open the link that `palaver serve` printed.",
+            **self._door,
+        )
 
 
 def peer_of(scope: Scope) -> str:
@@ -155,7 +175,7 @@ def peer_of(scope: Scope) -> str:
     return str(client[0]) if client else "local"
 
 
-def _asked(scope: Scope) -> _Asked:
+def _asked(scope: Scope, behind_proxy: bool) -> _Asked:
     found: dict[bytes, list[str]] = {}
     for name, value in scope["headers"]:
         if name in _LOOKED_AT:
@@ -167,12 +187,35 @@ def _asked(scope: Scope) -> _Asked:
         fetch_dest=_first(found.get(b"sec-fetch-dest")),
         authorization=_first(found.get(b"authorization")),
         cookie="; ".join(found[b"cookie"]) if b"cookie" in found else None,
+        page_key=_page_key(scope, found),
+        scheme=_scheme(scope, behind_proxy and b"x-forwarded-proto" not in found),
         peer=peer_of(scope),
     )
 
 
+def _page_key(scope: Scope, found: Mapping[bytes, list[str]]) -> str:
+    # Only an HTTP request has a method.
+    if scope.get("method"):
+        return _first(found.get(PAGE_KEY_HEADER.encode())) or ""
+    offered = [word.strip() for value in found.get(b"sec-websocket-protocol", ()) for word in value.split(",")]
+    keys = [word for word in offered if word.startswith(PAGE_KEY_SUBPROTOCOL)]
+    return keys[0].removeprefix(PAGE_KEY_SUBPROTOCOL) if keys else ""
+
+
+def _scheme(scope: Scope, proxy_is_silent: bool) -> str:
+    """As browsers see it. A proxy that was declared does TLS, unless it says otherwise."""
+    return "https" if proxy_is_silent or scope["scheme"] in ("https", "wss") else "http"
+
+
 def _first(values: list[str] | None) -> str | None:
     return values[0] if values else None
+
+
+def _split(origin: str) -> SplitResult:
+    try:
+        return urlsplit(origin)
+    except ValueError:
+        return urlsplit("")
 
 
 def _without_port(host: str) -> str:
@@ -183,8 +226,8 @@ def _without_port(host: str) -> str:
 def _check_origin(asked: _Asked) -> None:
     """Our own page, or no page at all. `same-site` is refused too: another port of this host is another's page."""
     if asked.origin is not None:
-        parts = urlsplit(asked.origin)
-        if parts.scheme not in ("http", "https") or parts.netloc.lower() != asked.hosts[0].lower():
+        parts = _split(asked.origin)
+        if (parts.scheme, parts.netloc.lower()) != (asked.scheme, asked.hosts[0].lower()):
             raise Forbidden("Requests from other sites are refused.", origin=asked.origin[:200])
     if asked.fetch_site is not None and asked.fetch_site not in ("same-origin", "none"):
         raise Forbidden("Requests from other sites are refused.", site=asked.fetch_site[:20])
@@ -194,13 +237,32 @@ def _is_open(scope: Scope) -> bool:
     return (scope.get("method"), scope["path"]) in OPEN
 
 
-def _cookie_value(header: str | None, name: str) -> str | None:
+def _cookie_values(header: str | None, name: str) -> list[str]:
     # Not by the standard library, which gives up at the first odd cookie; other programs on this host set odd ones.
-    for pair in (header or "").split(";"):
-        key, _, value = pair.partition("=")
-        if key.strip() == name:
-            return value.strip()
-    return None
+    pairs = (pair.partition("=") for pair in (header or "").split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name][:COOKIES_TRIED]
+
+
+def _with_subprotocol(scope: Scope, send: Send) -> Send:
+    """A browser drops a socket whose server chose none of the protocols it offered. The key goes no further than here."""
+    # Litestar's type of a scope is a union of which only the WebSocket's has this key.
+    socket_scope: Any = scope
+    offered: list[str] = socket_scope.get("subprotocols") or []
+    if not offered:
+        return send
+    kept = [word for word in offered if not word.startswith(PAGE_KEY_SUBPROTOCOL)]
+    others = [pair for pair in scope["headers"] if pair[0] != b"sec-websocket-protocol"]
+    socket_scope["subprotocols"] = kept
+    socket_scope["headers"] = [*others, (b"sec-websocket-protocol", ", ".join(kept).encode())] if kept else others
+    if SUBPROTOCOL not in kept:
+        return send
+
+    def sending(message: Message) -> Awaitable[None]:
+        if message["type"] == "websocket.accept" and not message.get("subprotocol"):
+            message["subprotocol"] = SUBPROTOCOL
+        return send(message)
+
+    return sending
 
 
 def _with_headers(send: Send) -> Send:

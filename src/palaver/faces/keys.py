@@ -1,8 +1,9 @@
-"""Who may come in: tokens, the cookies and one-time codes made from them, and what each holder may do.
+"""Authentication: tokens, browser sessions (a cookie and a page key), one-time codes, and the roles of each holder.
 
 The gate asks here for every request; the session routes make cookies and codes here. A cookie is a statement signed with a
-key derived from the owner's token, so it survives a restart and dies when the token is rotated. Must never log a secret,
-compare one in variable time, or keep one in a form that could be shown.
+key derived from the owner's token, so it survives a restart and dies when the token is rotated. It counts only together with
+its page key: a browser sends cookies to every port of a host, but keeps the key in the storage of one origin. Must never log
+a secret, compare one in variable time, or keep one in a form that could be shown.
 """
 
 import hmac
@@ -10,7 +11,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -29,6 +30,10 @@ ROLES: dict[Kind, frozenset[Role]] = {
     "observer": frozenset({"read"}),
 }
 
+COOKIE_LIFE_S = 30 * 86_400
+"""A month without a visit signs a browser out; every visit begins it anew. By wall time: it outlives the process."""
+SIGN_OUTS_A_KEY = 1_000
+"""Remembered one by one. More in a month are no person's: then all browsers of that token are signed out at once."""
 CODE_LIFE_S = 60.0
 """Long enough to click the printed link, too short to be found in a scrollback."""
 CODES_AT_ONCE = 16
@@ -46,67 +51,115 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """One sign-in of a browser, as its cookie states it. `signer` tells which of our keys signed the cookie."""
+
+    id: str
+    begun_ms: int
+    expires_ms: int
+    signer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Who is asking. `key` tells tokens apart without giving anything away."""
 
     name: str
     kind: Kind
     key: str
+    session: BrowserSession | None = None
+    """With a token there is none."""
 
     def may(self, role: Role) -> bool:
         return role in ROLES[self.kind]
 
 
 def token_hash(token: str) -> str:
-    return sha256(token.encode()).hexdigest()
+    # A token that came as bytes which are no UTF-8 is hashed too, and is nobody's.
+    return sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
 class SignedOut:
-    """Hashes of cookies that were signed out. The composition root gives one that outlives the process."""
+    """Browser sessions that were signed out, until their cookies have expired. Bounded for each token.
+
+    The composition root gives one that outlives the process.
+    """
 
     def __init__(self) -> None:
-        self._hashes: set[str] = set()
+        self._sessions: dict[str, dict[str, int]] = {}
+        """By the token's key: session ids, and when their cookies expire in milliseconds."""
+        self._floors: dict[str, int] = {}
+        """By the token's key: sessions that began up to this moment are signed out."""
 
-    def __contains__(self, cookie_hash: str) -> bool:
-        return cookie_hash in self._hashes
+    def holds(self, key: str, session: BrowserSession) -> bool:
+        return session.id in self._sessions.get(key, {}) or session.begun_ms <= self._floors.get(key, -1)
 
-    def add(self, cookie_hash: str) -> None:
-        self._hashes.add(cookie_hash)
+    def add(self, key: str, session_id: str, now_ms: int) -> None:
+        # Only when there are many: after a jump of the clock and back, cookies that seemed expired would count again.
+        if max(len(self._sessions), len(self._sessions.get(key, ()))) >= SIGN_OUTS_A_KEY:
+            self._prune(now_ms)
+        sessions = self._sessions.setdefault(key, {})
+        if len(sessions) >= SIGN_OUTS_A_KEY:
+            self._floors[key] = now_ms
+            sessions.clear()
+        # The latest cookie of this session may have been renewed a moment ago.
+        sessions[session_id] = now_ms + COOKIE_LIFE_S * 1000
+
+    def save(self) -> None:
+        """Keep them beyond this process. Never raises."""
+
+    def _prune(self, now_ms: int) -> None:
+        for key, sessions in list(self._sessions.items()):
+            left = {id: until_ms for id, until_ms in sessions.items() if until_ms > now_ms}
+            if left:
+                self._sessions[key] = left
+            else:
+                del self._sessions[key]
+        life_ms = COOKIE_LIFE_S * 1000
+        self._floors = {key: floor_ms for key, floor_ms in self._floors.items() if floor_ms + life_ms > now_ms}
 
 
 class Keys:
     def __init__(
-        self, token: str, clock: Clock, others: Iterable[KeyRecord] = (), signed_out: SignedOut | None = None
+        self, token: str | None, clock: Clock, others: Iterable[KeyRecord] = (), signed_out: SignedOut | None = None
     ) -> None:
         self._clock = clock
         self._codes: OrderedDict[str, tuple[float, Kind]] = OrderedDict()
         self._signed_out = signed_out or SignedOut()
         self._holders: dict[str, tuple[str, Principal]] = {}
-        self._cookie_key = b""
+        self._owner: Principal | None = None
+        self._signing_key: bytes | None = None
         self.look_again: Callable[[], bool] = lambda: False
         """Whether there are other tokens than a moment ago: one that nobody knows may just have been made."""
         self.replace(token, others)
 
-    def replace(self, token: str, others: Iterable[KeyRecord] = ()) -> None:
-        """New tokens from now on: what the old ones signed is void."""
-        records = [KeyRecord(name="owner", kind="owner", hash=token_hash(token)), *others]
+    def replace(self, token: str | None, others: Iterable[KeyRecord] = ()) -> None:
+        """New tokens from now on: what the old ones signed is void. Without the owner's token no cookie or code counts."""
+        records = list(others)
+        if token is not None:
+            records.insert(0, KeyRecord(name="owner", kind="owner", hash=token_hash(token)))
         self._holders = {
             record.hash[:16]: (record.hash, Principal(record.name, record.kind, record.hash[:16])) for record in records
         }
-        self._owner = self._holders[records[0].hash[:16]][1]
-        cookie_key = hmac.digest(token.encode(), b"palaver cookie 1", "sha256")
-        if cookie_key != self._cookie_key:
+        self._owner = None if token is None else self._holders[records[0].hash[:16]][1]
+        signing_key = None if token is None else hmac.digest(token.encode(), b"palaver cookie 2", "sha256")
+        if signing_key != self._signing_key:
             # The owner's: a link that was just printed outlives a token that is made for somebody else.
             self._codes.clear()
-        self._cookie_key = cookie_key
+        self._signing_key = signing_key
 
     @property
-    def owner(self) -> Principal:
+    def owner(self) -> Principal | None:
+        """None while the owner's token cannot be read."""
         return self._owner
 
     def holds(self, principal: Principal) -> bool:
-        """Whether the key it came with is still one of ours."""
-        return principal.key in self._holders
+        """Whether it would still be let in: its token is ours with no fewer roles, and its browser is signed in."""
+        held = self._holders.get(principal.key)
+        if held is None or not ROLES[principal.kind] <= ROLES[held[1].kind]:
+            return False
+        session = principal.session
+        return session is None or (session.signer == self._signer() and self._is_live(principal.key, session))
 
     def by_token(self, token: str) -> Principal | None:
         digest = token_hash(token)
@@ -120,32 +173,66 @@ class Keys:
                 found = principal
         return found
 
-    # -- cookies
+    # -- browser sessions: a cookie, and the page key that goes with it
 
-    def cookie_for(self, principal: Principal) -> str:
-        """Of a principal with fewer rights than its key's holder the cookie says so, under its signature."""
-        held = self._holders.get(principal.key)
-        lessened = f"{principal.kind}." if held and held[1].kind != principal.kind else ""
-        statement = f"{principal.key}.{lessened}{secrets.token_urlsafe(16)}"
-        return f"{statement}.{self._signature(statement)}"
+    def begin_session(self, principal: Principal) -> Principal:
+        """The same principal, signed in by a browser from now on."""
+        now_ms = self._clock.now_ms()
+        expires_ms = now_ms + COOKIE_LIFE_S * 1000
+        session = BrowserSession(secrets.token_urlsafe(16), now_ms, expires_ms, self._signer())
+        return replace(principal, session=session)
 
-    def by_cookie(self, cookie: str) -> Principal | None:
+    def renew_session(self, principal: Principal) -> Principal:
+        """The same sign-in, with another month. Its page key stays the same."""
+        session = _session_of(principal)
+        return replace(principal, session=replace(session, expires_ms=self._clock.now_ms() + COOKIE_LIFE_S * 1000))
+
+    def cookie_of(self, principal: Principal) -> str:
+        session = _session_of(principal)
+        statement = f"{principal.key}.{principal.kind}.{session.begun_ms}.{session.expires_ms}.{session.id}"
+        return f"{statement}.{self._mac('cookie', statement)}"
+
+    def page_key_of(self, principal: Principal) -> str:
+        """What a page sends beside the cookie. Derived, so that nobody keeps it but the page."""
+        return self._mac("page key", f"{principal.key}.{_session_of(principal).id}")
+
+    def by_cookie(self, cookie: str, page_key: str) -> Principal | None:
+        """A cookie without its page key is nobody's."""
+        principal = self._by_statement(cookie)
+        if principal is None or not _is_same(page_key, self.page_key_of(principal)):
+            return None
+        return principal
+
+    def _by_statement(self, cookie: str) -> Principal | None:
         statement, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(signature.encode(), self._signature(statement).encode()):
+        if self._signing_key is None or not _is_same(signature, self._mac("cookie", statement)):
             return None
-        if token_hash(cookie) in self._signed_out:
-            return None
-        key, *lessened, _ = statement.split(".")
+        # Signed by us, so it has these parts.
+        key, kind, begun_ms, expires_ms, id = statement.split(".")
+        session = BrowserSession(id, int(begun_ms), int(expires_ms), self._signer())
         held = self._holders.get(key)
-        return _with_kind(held[1], lessened[0] if lessened else held[1].kind) if held else None
+        principal = _with_kind(held[1], kind) if held else None
+        if principal is None or not self._is_live(key, session):
+            return None
+        return replace(principal, session=session)
 
-    def end(self, cookie: str) -> None:
-        """Sign out: this cookie is void from now on. Rotating the token voids all of them."""
-        self._signed_out.add(token_hash(cookie))
+    def _is_live(self, key: str, session: BrowserSession) -> bool:
+        return self._clock.now_ms() < session.expires_ms and not self._signed_out.holds(key, session)
 
-    def _signature(self, statement: str) -> str:
-        mac = hmac.digest(self._cookie_key, statement.encode(), "sha256")
-        return urlsafe_b64encode(mac).rstrip(b"=").decode()
+    def end_session(self, principal: Principal) -> None:
+        """Sign out: every cookie of this sign-in is void from now on. Rotating the token voids all of them."""
+        self._signed_out.add(principal.key, _session_of(principal).id, self._clock.now_ms())
+
+    def save_signed_out(self) -> None:
+        self._signed_out.save()
+
+    def _mac(self, purpose: str, statement: str) -> str:
+        assert self._signing_key is not None
+        text = f"{purpose}\n{statement}".encode(errors="surrogatepass")
+        return urlsafe_b64encode(hmac.digest(self._signing_key, text, "sha256")).rstrip(b"=").decode()
+
+    def _signer(self) -> str:
+        return "" if self._signing_key is None else self._mac("signer", "")[:16]
 
     # -- one-time codes
 
@@ -161,7 +248,19 @@ class Keys:
         """Uses the code up."""
         # Looked up by hash: how far a guess got cannot be seen in the time it took.
         until_s, kind = self._codes.pop(token_hash(code), (0.0, "owner"))
-        return _with_kind(self._owner, kind) if self._clock.monotonic_s() < until_s else None
+        if self._owner is None or self._clock.monotonic_s() >= until_s:
+            return None
+        return _with_kind(self._owner, kind)
+
+
+def _session_of(principal: Principal) -> BrowserSession:
+    if principal.session is None:
+        raise ValueError("this principal came with a token, not with a browser's cookie")
+    return principal.session
+
+
+def _is_same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), expected.encode())
 
 
 def _with_kind(principal: Principal, kind: str) -> Principal | None:

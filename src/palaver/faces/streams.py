@@ -1,13 +1,13 @@
 """Open streams (server-sent events and sockets): how many a key holds, what they hold, and how they all end at once.
 
-Entered by whatever writes a stream. When a key is rotated or the server stops, the bodies of the streams concerned are
-cancelled from here; nobody else ends another's stream. What is kept for readers is counted here too: a reader that stops
-must not cost more than its share, and these numbers say so.
+Entered by whatever writes a stream. When a key is rotated, a browser signs out or the server stops, the bodies of the streams
+concerned are cancelled from here; nobody else ends another's stream. What is kept for readers is counted here too: a reader
+that stops must not cost more than its share, and these numbers say so.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 from palaver.errors import Busy, LogUnavailable
@@ -87,7 +87,7 @@ class Streams:
             self._ended.pop(ending, None)
 
     def drop_strangers(self) -> None:
-        """Ends the streams of keys that are no longer ours."""
+        """Ends the streams of tokens that were taken back, and of browsers that were signed out."""
         strangers = [ending for ending, stream in self._open.items() if not self._keys.holds(stream.principal)]
         self._end(strangers, "signed_out")
 
@@ -99,6 +99,8 @@ class Streams:
     def _end(self, endings: list[asyncio.Timeout], reason: End) -> None:
         now_s = asyncio.get_running_loop().time()
         for ending in endings:
-            del self._open[ending]
+            self._open.pop(ending, None)
             self._ended[ending] = reason
-            ending.reschedule(now_s)
+            # One that is over at this very moment must not keep the others open.
+            with suppress(RuntimeError):
+                ending.reschedule(now_s)

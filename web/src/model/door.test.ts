@@ -8,14 +8,17 @@ describe("who we are", () => {
       fresh.api.session = async () => Promise.reject(refusal(401, "unauthorized"));
       fresh.api.signIn = async (credentials) => {
         if ("code" in credentials) throw refusal(401, "unauthorized");
-        return { user: "ada", roles: [], server: "palaver", version: "1.0.0" };
+        return { user: "ada", roles: [], server: "palaver", version: "1.0.0", key: "secret" };
       };
     });
     expect(store.getSnapshot()).toMatchObject({ session: { phase: "signed_out" }, connection: { kind: "signed_out" } });
     expect(world.sockets).toHaveLength(0);
     expect(await store.signIn({ code: "wrong" })).toBe(false);
     expect(store.getSnapshot().session).toMatchObject({ phase: "signed_out", error: { code: "unauthorized" } });
+    expect(world.pageKey).toBeNull();
     expect(await store.signIn({ token: "right" })).toBe(true);
+    expect(world.pageKey).toBe("secret");
+    expect(JSON.stringify(store.getSnapshot().session)).not.toContain("secret");
     await world.settle();
     expect(store.getSnapshot()).toMatchObject({ session: { phase: "signed_in" }, connection: { kind: "open" } });
     expect(world.sockets).toHaveLength(1);

@@ -79,7 +79,9 @@ export class Door {
       this.house.publish({ session: { phase: "signed_out", session: null, error: answer.error } });
       return false;
     }
-    this.enter({ phase: "signed_in", session: answer, error: null });
+    const { key, ...session } = answer;
+    this.ports.keepPageKey(key);
+    this.enter({ phase: "signed_in", session, error: null });
     return true;
   }
 
@@ -92,7 +94,10 @@ export class Door {
 
   leave(error: WireError | null, ended?: "left"): void {
     const wasIn = this.ports.device.get(SIGNED_IN_UNDER) !== null;
-    if (ended !== undefined) this.ports.device.set(SIGNED_IN_UNDER, null);
+    if (ended !== undefined) {
+      this.ports.device.set(SIGNED_IN_UNDER, null);
+      this.ports.keepPageKey(null);
+    }
     if (this.copy !== null) {
       this.dropCopy();
       this.house.clear();

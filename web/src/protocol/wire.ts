@@ -76,6 +76,11 @@ export interface Session {
   full_enabled?: boolean;
 }
 
+/** `key`: what goes with the cookie in every request. */
+export interface SignedIn extends Session {
+  key: string;
+}
+
 export type Credentials = { code: string } | { token: string };
 
 export interface ListPage {

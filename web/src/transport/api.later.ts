@@ -8,6 +8,7 @@ import type { AgentList, AgentShown, FileTree, Listed, MissionView, MissionWish,
 import type { Listing } from "../protocol/events.gen";
 import type { WaitingRequest } from "../protocol/wire";
 import { ApiError, asApiError, asWireError, HttpApi, parsed } from "./api";
+import { signedFetch } from "./pagekey";
 
 /** A program or a service that can answer. */
 export interface BackendEntry {
@@ -184,7 +185,6 @@ export class LaterApi extends HttpApi {
     const answer = await fetcher("/api/speech", {
       method: "POST",
       headers: { "palaver-client": this.client, "content-type": "application/json" },
-      credentials: "same-origin",
       signal: AbortSignal.any([signal, AbortSignal.timeout(SPEECH_TIMEOUT_MS)]),
       body: JSON.stringify({ text }),
     });
@@ -242,7 +242,6 @@ export class LaterApi extends HttpApi {
       const response = await fetcher(`/api/import/${encodeURIComponent(program)}${query}`, {
         method: "POST",
         headers: { "palaver-client": this.client },
-        credentials: "same-origin",
         cache: "no-store",
         signal: options.signal,
       });
@@ -280,5 +279,5 @@ export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerat
 
 /** For the page: `client` is the name it goes by. */
 export function laterApi(client: string): LaterApi {
-  return new LaterApi(globalThis.fetch.bind(globalThis), { client });
+  return new LaterApi(signedFetch, { client });
 }

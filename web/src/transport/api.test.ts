@@ -27,7 +27,7 @@ test("calls go to their own address with the cookie and a JSON body", async () =
   await api.search({ q: "ö", conversation: "c" });
   await api.command("c", { type: "interrupt", client_request_id: "i" });
   expect(calls).toMatchObject([
-    { method: "GET", url: "/api/conversations?limit=20&query=a+b%26c", credentials: "same-origin" },
+    { method: "GET", url: "/api/conversations?limit=20&query=a+b%26c" },
     { method: "GET", url: "/api/conversations/x%2Fy/messages?before=7&limit=100" },
     { method: "GET", url: "/api/search?q=%C3%B6&conversation=c" },
     { method: "POST", url: "/api/conversations/c/commands", body: { type: "interrupt", client_request_id: "i" } },

@@ -1,7 +1,7 @@
 /**
  * The REST calls of the page, each one function, with Palaver's error shape turned into `ApiError`.
  *
- * Called by the store and the outbox. Signs nothing itself: the cookie does. Must never retry: whoever calls decides.
+ * Called by the store and the outbox. Signs nothing itself: the `fetch` that it is given does. Must never retry: whoever calls decides.
  */
 
 import type { Accepted, Command, CreateConversation, Listing, State, WireError } from "../protocol/events.gen";
@@ -13,6 +13,7 @@ import type {
   MessagePage,
   SearchHit,
   Session,
+  SignedIn,
   Upload,
   WaitingRequest,
 } from "../protocol/wire";
@@ -53,7 +54,7 @@ export function asApiError(cause: unknown): ApiError {
 
 export interface Api {
   session(): Promise<Session>;
-  signIn(credentials: Credentials): Promise<Session>;
+  signIn(credentials: Credentials): Promise<SignedIn>;
   signOut(): Promise<void>;
   conversations(query: ListQuery): Promise<ListPage>;
   create(body: CreateConversation): Promise<Accepted>;
@@ -106,7 +107,7 @@ export class HttpApi implements Api {
     return this.call("GET", "/api/session");
   }
 
-  signIn(credentials: Credentials): Promise<Session> {
+  signIn(credentials: Credentials): Promise<SignedIn> {
     return this.call("POST", "/api/session", { body: credentials });
   }
 
@@ -174,7 +175,6 @@ export class HttpApi implements Api {
     const request: RequestInit = {
       method,
       headers: { "palaver-client": this.client },
-      credentials: "same-origin",
       cache: "no-store",
       signal: signal ? AbortSignal.any([signal, bounded]) : bounded,
     };

@@ -2,24 +2,25 @@
 
 import { version as built } from "../../package.json";
 import { HttpApi } from "./api";
+import { keepPageKey, signedFetch, socketProtocols } from "./pagekey";
 import type { KeyValue, Ports, SocketLike } from "./ports";
 import { Relay, type WorkerLike } from "./relay";
+import { localValues, tabValues } from "./storage";
 
 const NAME_UNDER = "palaver.client";
 
 /** `version` is the page's own; the build's by default. */
 export function browserPorts(options: { version?: string } = {}): Ports {
-  const device = keyValue(() => localStorage);
-  const client = nameOf(device);
+  const client = nameOf(localValues);
   const relay = new Relay(
     () => new Worker(new URL("../worker/socket.ts", import.meta.url), { type: "module" }) as WorkerLike,
-    (address) => new WebSocket(address) as SocketLike,
+    (address, protocols) => new WebSocket(address, protocols) as SocketLike,
   );
   return {
-    api: new HttpApi(window.fetch.bind(window), { client }),
+    api: new HttpApi(signedFetch, { client }),
     client,
     version: options.version ?? built,
-    openSocket: () => relay.open(new URL("/api/socket", location.href.replace(/^http/, "ws")).href),
+    openSocket: () => relay.open(new URL("/api/socket", location.href.replace(/^http/, "ws")).href, socketProtocols()),
     now: () => Date.now(),
     after(delayMs, run) {
       const timer = setTimeout(run, delayMs);
@@ -59,8 +60,9 @@ export function browserPorts(options: { version?: string } = {}): Ports {
     },
     dayOf: (ts) => new Date(ts).setHours(0, 0, 0, 0),
     offlineCopy: () => import("../offline/copy").then(({ readCopy }) => readCopy()).catch(() => null),
-    tab: keyValue(() => sessionStorage),
-    device,
+    tab: tabValues,
+    device: localValues,
+    keepPageKey,
   };
 }
 
@@ -92,25 +94,4 @@ function nameOf(device: KeyValue): string {
   const name = device.get(NAME_UNDER) ?? newId();
   device.set(NAME_UNDER, name);
   return name;
-}
-
-/** Storage may be full or forbidden; then nothing is remembered, and nothing else changes. */
-function keyValue(open: () => Storage): KeyValue {
-  return {
-    get(key) {
-      try {
-        return open().getItem(key);
-      } catch {
-        return null;
-      }
-    },
-    set(key, value) {
-      try {
-        if (value === null) open().removeItem(key);
-        else open().setItem(key, value);
-      } catch {
-        // Remembered until the page closes, which is what the store does anyway.
-      }
-    },
-  };
 }

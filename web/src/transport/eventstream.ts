@@ -7,6 +7,7 @@
 
 import type { SnapshotLine } from "../protocol/wire";
 import { ApiError, asApiError, asWireError, parsed } from "./api";
+import { signedFetch } from "./pagekey";
 
 export type LogItem =
   | { kind: "event"; line: string }
@@ -40,7 +41,7 @@ function itemOf(part: string): LogItem | null {
 export async function readLog(conversation: string, after: number, signal: AbortSignal, tell: (items: LogItem[]) => void): Promise<void> {
   try {
     const address = `/api/conversations/${encodeURIComponent(conversation)}/events?after=${after}`;
-    const response = await fetch(address, { credentials: "same-origin", cache: "no-store", signal });
+    const response = await signedFetch(address, { cache: "no-store", signal });
     if (!response.ok) throw new ApiError(response.status, asWireError(response.status, parsed(await response.text())));
     if (response.body === null) return;
     const stream = response.body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>).getReader();

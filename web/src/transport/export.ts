@@ -1,6 +1,7 @@
 /** A conversation as a file, fetched with its progress. Called by the export dialog. Must never retry: whoever calls decides. */
 
 import { ApiError, asApiError, asWireError, parsed } from "./api";
+import { signedFetch } from "./pagekey";
 
 export const FORMATS = ["html", "markdown", "jsonl", "trajectory"] as const;
 
@@ -10,8 +11,7 @@ const ENDINGS: Record<Format, string> = { html: "html", markdown: "md", jsonl: "
 
 export async function fetchExport(conversation: string, format: Format, signal: AbortSignal, tell: (bytes: number) => void): Promise<File> {
   try {
-    const response = await fetch(`/api/conversations/${encodeURIComponent(conversation)}/export?format=${format}`, {
-      credentials: "same-origin",
+    const response = await signedFetch(`/api/conversations/${encodeURIComponent(conversation)}/export?format=${format}`, {
       cache: "no-store",
       signal,
     });

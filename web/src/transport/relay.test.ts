@@ -27,8 +27,8 @@ function setUp() {
   const direct: string[] = [];
   const relay = new Relay(
     () => worker,
-    (address) => {
-      direct.push(address);
+    (address, protocols) => {
+      direct.push(`${address} ${protocols}`);
       return socketOf();
     },
   );
@@ -49,12 +49,12 @@ function heardBy(socket: SocketLike): unknown[] {
 
 test("a socket says and hears through the worker", () => {
   const { worker, relay, direct } = setUp();
-  const socket = relay.open("ws://here/");
+  const socket = relay.open("ws://here/", ["palaver"]);
   const heard = heardBy(socket);
   socket.send("hello");
   socket.close(1000);
   expect(worker.orders).toEqual([
-    { kind: "open", number: 1, address: "ws://here/" },
+    { kind: "open", number: 1, address: "ws://here/", protocols: ["palaver"] },
     { kind: "send", text: "hello" },
     { kind: "close", code: 1000 },
   ]);
@@ -67,8 +67,8 @@ test("a socket says and hears through the worker", () => {
 
 test("what the socket of before still says is not taken for the new one's, and it closes no other", () => {
   const { worker, relay } = setUp();
-  const first = relay.open("ws://here/");
-  const second = relay.open("ws://here/");
+  const first = relay.open("ws://here/", ["palaver"]);
+  const second = relay.open("ws://here/", ["palaver"]);
   const heard = heardBy(second);
   worker.say({ kind: "message", number: 1, text: "late" });
   worker.say({ kind: "closed", number: 1, code: 1000, reason: "" });
@@ -83,21 +83,21 @@ test("a worker that cannot be started leaves the page a socket of its own", () =
     () => {
       throw new Error("no workers here");
     },
-    (address) => {
-      direct.push(address);
+    (address, protocols) => {
+      direct.push(`${address} ${protocols}`);
       return socketOf();
     },
   );
-  relay.open("ws://here/");
-  expect(direct).toEqual(["ws://here/"]);
+  relay.open("ws://here/", ["palaver"]);
+  expect(direct).toEqual(["ws://here/ palaver"]);
 });
 
 test("a worker that falls over ends its socket, and the next is the page's own", () => {
   const { worker, relay, direct } = setUp();
-  const heard = heardBy(relay.open("ws://here/"));
+  const heard = heardBy(relay.open("ws://here/", ["palaver"]));
   worker.onerror?.(undefined as never);
   expect(heard).toEqual([{ code: 1006, reason: "" }]);
   expect(worker.ended).toBe(true);
-  relay.open("ws://here/");
-  expect(direct).toEqual(["ws://here/"]);
+  relay.open("ws://here/", ["palaver"]);
+  expect(direct).toEqual(["ws://here/ palaver"]);
 });

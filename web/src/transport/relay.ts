@@ -10,7 +10,7 @@ import type { SocketLike } from "./ports";
 const ABNORMAL = 1006;
 
 export type RelayOrder =
-  | { readonly kind: "open"; readonly number: number; readonly address: string }
+  | { readonly kind: "open"; readonly number: number; readonly address: string; readonly protocols: string[] }
   | { readonly kind: "send"; readonly text: string }
   | { readonly kind: "close"; readonly code: number | undefined };
 
@@ -29,13 +29,13 @@ export interface WorkerLike {
 }
 
 export class Relay {
-  private readonly direct: (address: string) => SocketLike;
+  private readonly direct: (address: string, protocols: string[]) => SocketLike;
   private worker: WorkerLike | null;
   private number = 0;
   private current: SocketLike | null = null;
 
   /** Started at once: the worker is there by the time a socket is wanted. */
-  constructor(start: () => WorkerLike, direct: (address: string) => SocketLike) {
+  constructor(start: () => WorkerLike, direct: (address: string, protocols: string[]) => SocketLike) {
     this.direct = direct;
     try {
       this.worker = start();
@@ -47,9 +47,9 @@ export class Relay {
     this.worker.onerror = () => this.giveUp();
   }
 
-  open(address: string): SocketLike {
+  open(address: string, protocols: string[]): SocketLike {
     const { worker } = this;
-    if (worker === null) return this.direct(address);
+    if (worker === null) return this.direct(address, protocols);
     this.number += 1;
     const { number } = this;
     const order = (what: RelayOrder): void => {
@@ -62,7 +62,7 @@ export class Relay {
       onmessage: null,
       onclose: null,
     };
-    worker.postMessage({ kind: "open", number, address });
+    worker.postMessage({ kind: "open", number, address, protocols });
     return this.current;
   }
 

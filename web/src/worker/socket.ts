@@ -11,15 +11,15 @@ import type { RelayOrder, RelayNews } from "../transport/relay";
 let socket: WebSocket | null = null;
 
 self.addEventListener("message", ({ data: order }: MessageEvent<RelayOrder>) => {
-  if (order.kind === "open") open(order.number, order.address);
+  if (order.kind === "open") open(order.number, order.address, order.protocols);
   else if (order.kind === "send") socket?.send(order.text);
   else socket?.close(order.code);
 });
 
-function open(number: number, address: string): void {
+function open(number: number, address: string, protocols: string[]): void {
   const tell = (news: RelayNews): void => self.postMessage(news);
   const lines = new Gathered(after, (text) => tell({ kind: "message", number, text }));
-  const opened = new WebSocket(address);
+  const opened = new WebSocket(address, protocols);
   opened.onopen = () => tell({ kind: "opened", number });
   opened.onmessage = ({ data }) => {
     if (typeof data === "string") lines.add(data);

@@ -1,9 +1,10 @@
 """Signing in and out, and whether the server lives.
 
-A browser exchanges the one-time code of the printed link, or a token typed by hand, for a cookie. Programs need none of
-this: they send their token with every request.
+A browser exchanges the one-time code of the printed link, or a token typed by hand, for a cookie and a page key. Programs
+need none of this: they send their token with every request.
 """
 
+import asyncio
 from typing import Any
 
 from litestar import Request, Response, delete, get, post
@@ -13,13 +14,10 @@ from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, Unauthorized
 from palaver.faces.body import JsonBody
-from palaver.faces.gate import cookie_name, cookie_of, peer_of
-from palaver.faces.keys import CODE_LIFE_S, ROLES, Kind, Principal
+from palaver.faces.gate import cookie_name, peer_of
+from palaver.faces.keys import CODE_LIFE_S, COOKIE_LIFE_S, ROLES, Kind, Principal
 from palaver.faces.server import Server, needs
 from palaver.schema.base import Shown, Wire
-
-COOKIE_LIFE_S = 30 * 86_400
-"""A month without a visit signs a browser out; every visit begins it anew."""
 
 
 class Health(Shown):
@@ -49,6 +47,11 @@ class Session(Shown):
     """Whether mode `full` means anything on this server."""
 
 
+class SignedIn(Session):
+    key: str
+    """The page key: goes with the cookie in every request, as the header `Palaver-Key`. Keep it in the origin's storage."""
+
+
 class Code(Wire):
     code: str
     expires_in_s: int
@@ -68,8 +71,8 @@ async def about(server: Server) -> About:
 
 
 @post("/api/session", status_code=200, dto=JsonBody, operation_id="sign_in", tags=["session"])
-async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], server: Server) -> Response[Session]:
-    """Exchange a one-time code or a token for a cookie. Ten wrong ones a minute, then 429."""
+async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], server: Server) -> Response[SignedIn]:
+    """Exchange a one-time code or a token for a cookie and its page key. Ten wrong ones a minute, then 429."""
     if (data.code is None) == (data.token is None):
         raise Invalid("Give either `code` or `token`.")
     principal = server.keys.by_code(data.code) if data.code else server.keys.by_token((data.token or "").strip())
@@ -79,23 +82,28 @@ async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], 
         if data.code:
             raise Unauthorized("This link was used before, or is older than a minute. Sign in with the token instead.")
         raise Unauthorized("That token is not this server's. It stands in the file `token` of the data directory.")
-    return _with_cookie(request, server, principal, server.keys.cookie_for(principal))
+    principal = server.keys.begin_session(principal)
+    body = SignedIn(**_session(server, principal), key=server.keys.page_key_of(principal))
+    return Response(body, cookies=[_cookie(request, server, principal)])
 
 
 @get("/api/session", operation_id="who_am_i", tags=["session"])
 async def who_am_i(request: Request[Principal, Principal, Any], server: Server) -> Response[Session]:
     """Who is signed in. A browser's cookie lives on for another month."""
-    cookie = cookie_of(request.scope, server.port)
-    if cookie is None:
-        return Response(_session(server, request.auth))
-    return _with_cookie(request, server, request.auth, cookie)
+    body = Session(**_session(server, request.auth))
+    if request.auth.session is None:
+        return Response(body)
+    renewed = server.keys.renew_session(request.auth)
+    return Response(body, cookies=[_cookie(request, server, renewed)])
 
 
 @delete("/api/session", status_code=204, operation_id="sign_out", tags=["session"])
 async def sign_out(request: Request[Principal, Principal, Any], server: Server) -> Response[None]:
-    """Ends this browser's cookie. A token sent by hand stays valid."""
-    if cookie := cookie_of(request.scope, server.port):
-        server.keys.end(cookie)
+    """Ends this browser's session, with its streams and sockets. A token sent by hand stays valid."""
+    if request.auth.session is not None:
+        server.keys.end_session(request.auth)
+        server.streams.drop_strangers()
+        await asyncio.to_thread(server.keys.save_signed_out)
     gone = Cookie(key=cookie_name(server.port), value="", max_age=0, path="/", httponly=True, samesite="strict")
     return Response(None, cookies=[gone])
 
@@ -106,30 +114,27 @@ async def new_code(server: Server, role: FromQuery[Kind] = "owner") -> Code:
     return Code(code=server.keys.new_code(role), expires_in_s=int(CODE_LIFE_S), role=role)
 
 
-def _session(server: Server, principal: Principal) -> Session:
-    return Session(
-        user=principal.name,
-        role=principal.kind,
-        roles=tuple(sorted(ROLES[principal.kind])),
-        version=server.version,
-        server=server.name,
-        full_enabled=server.full_enabled,
-    )
+def _session(server: Server, principal: Principal) -> dict[str, Any]:
+    return {
+        "user": principal.name,
+        "role": principal.kind,
+        "roles": tuple(sorted(ROLES[principal.kind])),
+        "version": server.version,
+        "server": server.name,
+        "full_enabled": server.full_enabled,
+    }
 
 
-def _with_cookie(
-    request: Request[Any, Any, Any], server: Server, principal: Principal, value: str
-) -> Response[Session]:
-    cookie = Cookie(
+def _cookie(request: Request[Any, Any, Any], server: Server, principal: Principal) -> Cookie:
+    return Cookie(
         key=cookie_name(server.port),
-        value=value,
+        value=server.keys.cookie_of(principal),
         max_age=COOKIE_LIFE_S,
         path="/",
         httponly=True,
         samesite="strict",
         secure=request.scope["scheme"] in ("https", "wss"),
     )
-    return Response(_session(server, principal), cookies=[cookie])
 
 
 ROUTES = [health, about, sign_in, who_am_i, sign_out, new_code]

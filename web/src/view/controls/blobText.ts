@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "react";
 import { blobUrl } from "../../transport/api";
+import { signedFetch } from "../../transport/pagekey";
 
 export interface BlobText {
   /** Null: not here yet. */
@@ -15,7 +16,7 @@ export function useBlobText(blob: string | null): BlobText {
   useEffect(() => {
     if (blob === null) return;
     const leaving = new AbortController();
-    fetch(blobUrl(blob), { credentials: "same-origin", signal: leaving.signal })
+    signedFetch(blobUrl(blob), { signal: leaving.signal })
       .then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error(answer.statusText))))
       .then(setText, () => {
         if (!leaving.signal.aborted) setFailed(true);

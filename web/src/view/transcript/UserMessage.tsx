@@ -16,7 +16,7 @@ import { plainly } from "../controls/visible";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { usePageActions } from "../actions";
 import { useAgentName } from "../agents";
-import { EditMessage, KnowledgeLine } from "../later";
+import { EditMessage, KeptPicture, KnowledgeLine } from "../later";
 import { ScreenLink } from "../frame/ScreenLink";
 import { addressOf } from "../route";
 import { faceOf, isAnothers, useMe, type Me } from "../me";
@@ -164,7 +164,14 @@ export function Images({ urls }: { urls: readonly string[] }) {
 
 /** Nothing remote is fetched by looking at a message: only our own uploads and images inside the message are shown. */
 export function Picture({ url }: { url: string }) {
-  const own = url.startsWith("data:image/") || url.startsWith("/api/") || url.startsWith("blob:");
+  if (url.startsWith("/api/")) {
+    return (
+      <Suspense fallback={null}>
+        <KeptPicture url={url} />
+      </Suspense>
+    );
+  }
+  const own = url.startsWith("data:image/") || url.startsWith("blob:");
   if (!own) {
     return (
       <a href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noopener noreferrer">
