@@ -19,7 +19,7 @@ from palaver.clock import Ids
 from palaver.conversation.directory import Directory
 from palaver.conversation.others import Caller, Task
 from palaver.core.exchanges import answer_of
-from palaver.core.params import MODES
+from palaver.core.params import MODES, restrictions
 from palaver.core.state import open_requests
 from palaver.errors import PalaverError
 from palaver.journal import Journal
@@ -215,6 +215,8 @@ class Delegation:
             logger.warning("a subagent did not end in time", conversation=child.conversation, waited_s=STOP_S)
 
 
+INHERITED_LIMITS = ("request_timeout_s", "tool_calls_per_minute")
+"""What a conversation hands on to those that its agent begins."""
 ALONE = "Do this yourself with your own tools, or report to whoever gave you the task that it should be split up."
 LATER = "Wait for one of them to report, then give this task again; or do it yourself."
 
@@ -228,18 +230,13 @@ def _params(caller: Caller, record: AgentRecord) -> dict[str, Any]:
     """What the parent is kept from, its child is kept from too; what the parent was allowed, it was allowed alone."""
     given = caller.state.params
     params: dict[str, Any] = {"mode": _mode(caller.mode, record)}
-    for limit in ("request_timeout_s", "tool_calls_per_minute"):
+    for limit in INHERITED_LIMITS:
         if limit in given:
             params[limit] = given[limit]
     if record.id == caller.agent_id and "model" in given:
         params["model"] = given["model"]
-    rules = given.get("policy")
-    kept = [rule for rule in rules if not _allows(rule)] if isinstance(rules, list | tuple) else []
+    kept = restrictions(given)
     return {**params, "policy": kept} if kept else params
-
-
-def _allows(rule: Any) -> bool:
-    return isinstance(rule, dict) and rule.get("decision") == "allow"
 
 
 def _mode(callers: str, record: AgentRecord) -> Mode:

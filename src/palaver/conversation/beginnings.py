@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from palaver.conversation.derived import listing_of
 from palaver.core import exchanges
 from palaver.core.evolve import fold
-from palaver.core.params import checked
+from palaver.core.params import checked, restrictions
 from palaver.core.restoring import imported, restored
 from palaver.core.settle import reap, settle, withdraw
 from palaver.core.state import find_message
@@ -153,9 +153,11 @@ def _inherited(source: State, body: CreateConversation) -> dict[str, Any]:
     """What a person allowed was allowed to that agent in that folder; elsewhere it is asked for anew."""
     if (body.agent or source.agent) == source.agent and (body.project or source.project) == source.project:
         return source.params
-    return {
+    kept = {
         name: value for name, value in source.params.items() if name not in NEVER_BROUGHT and _is_cautious(name, value)
     }
+    rules = restrictions(source.params)
+    return {**kept, "policy": rules} if rules else kept
 
 
 def _up_to(source: State, message: str) -> tuple[Message, ...]:

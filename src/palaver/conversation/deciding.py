@@ -40,7 +40,16 @@ from palaver.core.state import find_request
 from palaver.errors import REFUSALS, LogUnavailable, NotFound, PalaverError
 from palaver.journal import Journal
 from palaver.schema.base import Origin
-from palaver.schema.commands import Accepted, Deliver, Interrupt, Order, SendMessage, StopTurn, UpdateConversation
+from palaver.schema.commands import (
+    Accepted,
+    DeleteConversation,
+    Deliver,
+    Interrupt,
+    Order,
+    SendMessage,
+    StopTurn,
+    UpdateConversation,
+)
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, MessageAdded, RequestResolved, TurnFinished
 from palaver.schema.view import Message, State, Stopped
@@ -115,7 +124,8 @@ class Deciding:
             return
         self._check_agent(batch.state, command)
         at_rest = batch.state.turn is None
-        if (at_rest and isinstance(command, NeedsAll)) or clears_context(command):
+        deletes = isinstance(command, DeleteConversation) and post.origin is not None and post.origin.agent_token
+        if (at_rest and isinstance(command, NeedsAll)) or clears_context(command) or deletes:
             await self._load_whole(batch)
         decision = decide(batch.state, command, self._facts(batch.state, post))
         match decision:
@@ -191,7 +201,8 @@ class Deciding:
     def _facts_for(self, state: State, agent: str, origin: Origin | None) -> Facts:
         record = self._around.roster.agent(agent, self._around.folder_of(state))
         runner = self._around.roster.runner(record, state.params) if record else Runner(agent=agent, backend="none")
-        return Facts(now=self._now(), new_id=self._around.ids.new, runner=runner, origin=origin)
+        usual = self._around.usual_params(record)
+        return Facts(now=self._now(), new_id=self._around.ids.new, runner=runner, origin=origin, usual=usual)
 
     def _now(self) -> int:
         return self._around.clock.now_ms()

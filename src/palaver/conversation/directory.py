@@ -6,11 +6,11 @@ conversations cost a server nothing but their rows.
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -19,12 +19,13 @@ from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation
 from palaver.conversation.descent import subagents_below
-from palaver.conversation.folders import By, ProjectFolders
+from palaver.conversation.folders import By, ProjectFolders, is_person
 from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.transcripts import whole
+from palaver.core.authority import lifts, rewrites_others
 from palaver.core.state import message_count, misses_a_call
-from palaver.errors import Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
+from palaver.errors import REFUSALS, Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told
 from palaver.journal import Journal
 from palaver.log.base import Claim, Used
@@ -223,12 +224,15 @@ class Directory:
             if body.project is not None:
                 await self.folders.choose(body.project, maker.origin)
             self._check_agent(body.agent or source.agent, source.project)
+            self._check_params(body.agent or source.agent, source.project, source.params, body.params, maker.origin)
             # A long history takes a while to copy, and others are served on the loop.
             return await asyncio.to_thread(branched, source, body, maker)
         defaults, project = self._around.defaults, await self.folders.choose(body.project, maker.origin)
         agent = body.agent or defaults.agent or "default"
         self._check_agent(agent, project)
-        params = {**defaults.params_for(self._around.roster.agent(agent, project)), **body.params}
+        given = defaults.params_for(self._around.roster.agent(agent, project))
+        self._check_params(agent, project, given, body.params, maker.origin)
+        params = {**given, **body.params}
         created = ConversationCreated(agent=agent, title=body.title or "", project=project, params=params)
         return begun(maker.numbered([(maker.claimed(created), created_at)]))
 
@@ -307,17 +311,33 @@ class Directory:
         if self._around.roster.agent(agent, folder) is None:
             raise NotFound(self._around.roster.why_not(agent, folder), agent=agent)
 
+    def _check_params(
+        self, agent: str, project: str | None, given: Mapping[str, Any], wanted: Mapping[str, Any], who: Origin | None
+    ) -> None:
+        """A conversation that an agent's token begins has the limits that it would have without a word of the token's."""
+        usual = self._around.usual_params(self._around.roster.agent(agent, project or str(self.home)))
+        if not is_person(who) and (refusal := lifts({**usual, **given}, wanted, usual)):
+            raise REFUSALS[refusal.code](refusal.message, **refusal.details)
+
     async def command(
         self, conversation: str, command: Order, origin: Origin | None, *, remembers: bool = False
     ) -> Accepted:
         """On disk when it returns. `remembers`: its id is used up even if there was nothing to do."""
         await self._check_folder(command, origin)
+        below = await self._with_it(conversation, origin) if isinstance(command, DeleteConversation) else []
         answer = await self._taken(conversation, await self.fitted(command), origin, remembers)
-        if isinstance(command, DeleteConversation):
+        for child in below:
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
-            for below in await subagents_below(self._around.log, conversation):
-                await self._taken(below, DeleteConversation(), origin)
+            await self._taken(child, DeleteConversation(), origin)
         return answer
+
+    async def _with_it(self, conversation: str, origin: Origin | None) -> Sequence[str]:
+        """The conversations of subagents that go with one. Raises before any of them goes that may not be deleted."""
+        below = await subagents_below(self._around.log, conversation)
+        for child in below if not is_person(origin) else ():
+            if refusal := rewrites_others((await self.whole(child)).messages, 0, origin):
+                raise REFUSALS[refusal.code](refusal.message, **refusal.details)
+        return below
 
     async def _taken(
         self, conversation: str, command: Order, origin: Origin | None, remembers: bool = False

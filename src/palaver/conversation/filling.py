@@ -20,9 +20,10 @@ from palaver.conversation.directory import Directory
 from palaver.conversation.fitting import fitted
 from palaver.conversation.loading import load_state, snapshot_of
 from palaver.conversation.transcripts import whole
+from palaver.core.authority import rewrites_others
 from palaver.core.evolve import fold
 from palaver.core.restoring import Timed, said_again
-from palaver.errors import Conflict, NotFound
+from palaver.errors import REFUSALS, Conflict, NotFound
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, Claim, EventLog
 from palaver.schema.base import Origin
@@ -87,6 +88,8 @@ class Filling:
 
         async def work() -> None:
             state = await self._resting(conversation)
+            if refusal := rewrites_others(state.messages, 0, origin):
+                raise REFUSALS[refusal.code](refusal.message, **refusal.details)
             numbered = await asyncio.to_thread(lambda: maker.numbered(events(state, maker), state.seq))
             append = _appended(state, numbered, claim)
             await self.log.append(append)

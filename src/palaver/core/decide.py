@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.core.admission import admission
+from palaver.core.authority import overreach
 from palaver.core.deciding import conversation, messages, queue, requests, turn
 from palaver.core.deciding.requests import clears_context
 from palaver.core.decision import MESSAGE_BYTES, Already, Decision, Refusal
@@ -39,6 +40,8 @@ _SPOKEN = (
 def decide(state: State, command: Order, facts: Facts) -> Decision:
     if state.deleted and not isinstance(command, commands.DeleteConversation):
         return Refusal("gone", "This conversation was deleted.")
+    if refusal := overreach(state, command, facts):
+        return refusal
     admitted = admission(state, command)
     if admitted.word == "refused":
         return Refusal("conflict", admitted.why)

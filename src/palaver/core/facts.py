@@ -1,7 +1,8 @@
 """What the pure functions are told about the world: the time, fresh ids, who asks, and which agent would run."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from palaver.schema.base import Origin
 
@@ -24,5 +25,7 @@ class Facts:
     new_id: Callable[[], str]
     runner: Runner
     origin: Origin | None = None
+    usual: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The parameters that count where the conversation says nothing: its agent's, else the server's."""
     remembers: bool = False
     """Whoever asks wants a repetition to be known as one even where there is nothing to do."""

@@ -6,6 +6,7 @@ it asks for one of these; with only the tail at hand, what cannot be found is re
 
 from msgspec.structs import replace
 
+from palaver.core.authority import rewrites_others
 from palaver.core.decision import Already, Decision, Refusal, unfit
 from palaver.core.facts import Facts
 from palaver.core.flat import index_of, place_at
@@ -42,6 +43,48 @@ NOT_EMPTY = Refusal("conflict", "Only an empty conversation can be filled from e
 
 
 def rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
+    return _others_words(state, command, facts) or _rewrite(state, command, facts)
+
+
+def _others_words(state: State, command: Rewriting, facts: Facts) -> Refusal | None:
+    """Whether an agent's token would change what is not its own. What cannot be found is refused by the command itself."""
+    start: int | None = None  # Only an empty conversation is filled: nothing is there to be changed.
+    match command:
+        case EditMessage() | RemoveMessage():
+            found = find_message(state, command.message)
+            start = found[0] if found else None
+        case TruncateMessages():
+            start = _start(state, command.from_index, command.flat)
+        case RetryFrom():
+            start = _start(state, command.index, command.flat)
+        case Regenerate():
+            start = _last_asked(state)
+        case _:
+            pass
+    if start is None:
+        return None
+    alone = isinstance(command, EditMessage | RemoveMessage) and not command.regenerate
+    # Not loaded is not known to be its own.
+    whole = (*(UNKNOWN,) * state.offset, *state.messages)
+    return rewrites_others(whole, start, facts.origin, start + 1 if alone else None)
+
+
+UNKNOWN = Message(id="", role="user", seq=0, updated_seq=0, ts=0)
+"""A message that is not at hand."""
+
+
+def _start(state: State, index: int, counted_flat: bool) -> int | None:
+    place = _place(state, "", index, counted_flat)
+    return None if isinstance(place, Refusal) else place
+
+
+def _last_asked(state: State) -> int | None:
+    places = range(len(state.messages) - 1, -1, -1)
+    asked = (place for place in places if state.messages[place].role == "user" and not state.messages[place].hidden)
+    return next((state.offset + place for place in asked), None)
+
+
+def _rewrite(state: State, command: Rewriting, facts: Facts) -> Decision:
     match command:
         case EditMessage():
             return _edit(state, command, facts)
@@ -135,12 +178,11 @@ def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
 
 
 def _regenerate(state: State, facts: Facts) -> Decision:
-    for place in range(len(state.messages) - 1, -1, -1):
-        message = state.messages[place]
-        if message.role == "user" and not message.hidden:
-            trigger = Trigger(kind="regenerate", messages=(message.id,))
-            again = started(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
-            return [*supersede(state), *cut(state, state.offset + place + 1), again]
+    place = _last_asked(state)
+    if place is not None:
+        trigger = Trigger(kind="regenerate", messages=(state.messages[place - state.offset].id,))
+        again = started(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
+        return [*supersede(state), *cut(state, place + 1), again]
     if state.offset:
         return _not_found(state)
     return Refusal("conflict", "There is no message of yours to answer again.")

@@ -31,6 +31,14 @@ def checked(patch: Mapping[str, Any]) -> dict[str, Any] | Refusal:
     return fitted
 
 
+def restrictions(params: Mapping[str, Any]) -> list[Any]:
+    """The rules of a conversation that forbid something or have it asked for: they go along with what comes of it. What
+    allows something was allowed there alone."""
+    rules = params.get("policy")
+    known = rules if isinstance(rules, list | tuple) else ()
+    return [rule for rule in known if not (isinstance(rule, dict) and rule.get("decision") == "allow")]
+
+
 class _Wrong(Exception):
     """Why a value does not fit, to follow the parameter's name."""
 
