@@ -83,12 +83,10 @@ async def test_lasting_yes_holds_for_the_conversation_and_through_a_restart(tmp_
         await at_work.restart()
         after = await at_work.say(command, state=again.state, decide=leave_open)
     (grant,) = first.of(GrantAdded)
-    assert grant.tool == "Bash"
-    assert grant.scope == "conversation"
+    assert (grant.tool, grant.match, grant.scope) == ("shell", "touch made.txt", "conversation")
     assert not again.of(RequestOpened)
     assert not after.of(RequestOpened)
-    assert [started.grant for started in again.of(ToolStarted)] == [RULES_GRANT]
-    assert [started.grant for started in after.of(ToolStarted)] == ["grant:conversation"]
+    assert _grants(again) == _grants(after) == ["conversation"]
     assert not list(at_work.place.project.glob(".claude/settings*"))
 
 
@@ -423,3 +421,24 @@ async def test_rules_of_the_server_hold_for_it(tmp_path: Path) -> None:
     assert [tool.status for tool in tools(denied)] == ["denied"]
     assert (denied.state.requests, allowed.state.requests) == ((), ())
     assert _grants(allowed) == ["rule"]
+
+
+@pytest.mark.parametrize(
+    "command", ["git log", "cat secret.txt", "git -C . log", "sh -c 'cat secret.txt'", "/bin/cat secret.txt"]
+)
+async def test_denied_command_is_not_run_by_its_own_list_of_harmless_ones_nor_by_its_settings(
+    tmp_path: Path, command: str
+) -> None:
+    rules = (
+        Rule(tool="shell", decision="deny_continue", match="git log*"),
+        Rule(tool="shell", decision="deny_continue", match="program:cat"),
+    )
+    async with stand(SUBJECT, tmp_path) as at_work:
+        settings = at_work.place.home / ".claude" / "settings.json"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text('{"permissions": {"allow": ["Bash"]}}')
+        (at_work.place.project / "secret.txt").write_text("very-secret-tide\n")
+        at_work.backend._judging = Judging(Policy(rules=rules), Grants(None))  # type: ignore[attr-defined]
+        turn = await at_work.say(order("Bash", {"command": command}), decide=leave_open)
+    assert [tool.status for tool in tools(turn)] == ["denied"]
+    assert "very-secret-tide" not in str(turn.state)

@@ -58,6 +58,8 @@ COMMAND_TOOL = "shell"
 _SAME_TOOL = {**OUR_TOOLS, "apply_patch": "patch"}
 """Names under which a rule that denies or asks means the same tool. One that allows means the name it gives."""
 
+_EFFECTS = frozenset({"*", COMMAND_TOOL, "edit", "write", "patch"})
+
 _WRITES_OR_RUNS = ("--ou", "--ext", "--textc")
 """How options of git begin that write a file anywhere or run a configured program, abbreviations included."""
 _WITH_ANY_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
@@ -160,8 +162,11 @@ class Policy:
             )
 
     def restricts(self, more: Iterable[Rule] = ()) -> bool:
-        """Whether some call is denied or asked for by a rule, so that a program must ask before each."""
-        return any(rule.decision != "allow" for rule in (*self.rules, *more))
+        """Whether rules deny or ask for some commands or changes of files, so that a program must ask before each."""
+        return any(
+            rule.decision != "allow" and _SAME_TOOL.get(rule.tool, rule.tool) in _EFFECTS
+            for rule in (*self.rules, *more)
+        )
 
 
 def as_mode(word: str | None) -> Mode:

@@ -1,8 +1,9 @@
 """The program's permission questions as requests to a person, and a person's answers in the program's words.
 
 Used by `requests`; the question of our own tool is put by `tools` and `conduct`. A permission is an approval;
-`AskUserQuestion` is a question; leaving plan mode is an approval that shows the plan. "Always" takes what the program itself
-suggests and holds for the conversation only: a lasting yes never ends up in a settings file that a person did not open.
+`AskUserQuestion` is a question; leaving plan mode is an approval that shows the plan. "Always" for a command is a grant of
+ours, as for every other program: the program's own rules match text. For the rest it takes what the program itself suggests
+and holds for the conversation only: a lasting yes never ends up in a settings file that a person did not open.
 """
 
 import asyncio
@@ -13,10 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palaver.backends.claude.judging import describe
 from palaver.backends.claude.program import Ask, Signal
+from palaver.schema.base import Scope
 from palaver.schema.commands import Answer
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved
 from palaver.schema.view import Offer, Question, QuestionOption
+from palaver.tools import policy
+from palaver.tools.policy import COMMAND_TOOL, OUR_TOOLS
 from palaver.tools.proposal import Change, fingerprint, shortened, visible
 
 if TYPE_CHECKING:
@@ -44,8 +49,18 @@ class OwnQuestion:
         return await asked.answer
 
 
-def request_of(ask: Ask, *, request: str, call: str | None, agent: str, root: Path, nested: bool) -> RequestOpened:
-    """`call` is the call of the answer it belongs to; `nested`: a subagent's own call, within that one."""
+def request_of(
+    ask: Ask,
+    *,
+    request: str,
+    call: str | None,
+    agent: str,
+    root: Path,
+    nested: bool,
+    scopes: tuple[Scope, ...] = ("once", "conversation"),
+) -> RequestOpened:
+    """`call` is the call of the answer it belongs to; `nested`: a subagent's own call, within that one. `scopes` is how long
+    a grant of ours may hold."""
     if ask.tool == QUESTION:
         questions = questions_of(ask.input)
         title = questions[0].question if questions else "A question"
@@ -59,8 +74,9 @@ def request_of(ask: Ask, *, request: str, call: str | None, agent: str, root: Pa
             title=_line(title),
             questions=questions,
         )
-    offered = offers(ask)
+    offered = offers(ask, root)
     title = title_of(ask, root)
+    lasting = scopes if is_command(ask) else ("once", "conversation")
     return RequestOpened(
         request=request,
         kind="approval",
@@ -72,7 +88,7 @@ def request_of(ask: Ask, *, request: str, call: str | None, agent: str, root: Pa
         title=f"Subagent: {title}" if nested else title,
         preview=preview_of(ask.tool, ask.input, root),
         risk=ask.context.decision_reason,
-        scopes=("once", "conversation") if offered else ("once",),
+        scopes=lasting if offered else ("once",),
         offers=offered,
     )
 
@@ -109,8 +125,27 @@ def answered(ask: Ask, resolved: RequestResolved) -> "PermissionResult":
     return PermissionResultAllow(updated_input=changed, updated_permissions=updates)
 
 
+def is_command(ask: Ask) -> bool:
+    return OUR_TOOLS.get(ask.tool) == COMMAND_TOOL
+
+
+def command_grant(resolved: RequestResolved, request: RequestOpened) -> GrantAdded | None:
+    """What a lasting yes to a command covers."""
+    offered = request.offers
+    lasts = resolved.scope != "once" and resolved.verdict == "allow" and 0 <= resolved.offer < len(offered)
+    if not lasts or (isinstance(resolved.input, dict) and resolved.input != request.input):
+        return None
+    return GrantAdded(
+        tool=COMMAND_TOOL,
+        scope=resolved.scope,
+        match=offered[resolved.offer].match,
+        agent=request.agent,
+        request=resolved.request,
+    )
+
+
 def grants_of(ask: Ask, resolved: RequestResolved, agent: str) -> list[GrantAdded]:
-    """The rules that a lasting yes adds, for the record."""
+    """The rules of the program that a lasting yes adds, for the record."""
     chosen = _chosen(ask, resolved)
     if chosen is None or chosen.type != "addRules":
         return []
@@ -141,7 +176,9 @@ def mode_taken(ask: Ask, resolved: RequestResolved) -> str | None:
     return chosen.mode if chosen is not None and chosen.type == "setMode" else None
 
 
-def offers(ask: Ask) -> tuple[Offer, ...]:
+def offers(ask: Ask, root: Path) -> tuple[Offer, ...]:
+    if is_command(ask):
+        return policy.offers(*describe(ask.tool, ask.input, root))
     return tuple(
         Offer(label=_label(one), match=one.rules[0].rule_content if one.rules else None) for one in _lasting(ask)
     )
@@ -191,7 +228,9 @@ def _chosen(ask: Ask, resolved: RequestResolved) -> "PermissionUpdate | None":
 
 
 def _lasting(ask: Ask) -> "list[PermissionUpdate]":
-    """The program's suggestions, each for this session only."""
+    """The program's suggestions, each for this session only; of a command none."""
+    if is_command(ask):
+        return []
     return [
         replace(one, destination="session")
         for one in ask.context.suggestions

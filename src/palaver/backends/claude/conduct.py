@@ -83,6 +83,7 @@ class Conduct:
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         program = self._program
         program.turn, program.resting = self._turn, False
+        program.is_ruled = self._requests.is_ruled
         self._before = family(program.pid)
         settled = False
         try:
@@ -162,7 +163,7 @@ class Conduct:
                     for event in self._requests.withdrawn(item.ask):
                         yield event
                 case Signal(what=Answered() as told):
-                    for event in self._requests.resolved(told):
+                    for event in await self._requests.resolved(told):
                         yield event
                     # The grant is on disk before the program hears of it.
                     await self._turn.committed()

@@ -61,6 +61,15 @@ ALWAYS = {
     "DISABLE_AUTOUPDATER": "1",
 }
 
+ASK_US: Mapping[str, Any] = {
+    "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "ask",
+        "permissionDecisionReason": "A rule of the server is about such calls.",
+    }
+}
+"""Before the program's own rules and modes could allow a call."""
+
 logger = Journal(__name__)
 
 
@@ -154,6 +163,8 @@ class ClaudeProgram:
     """It began a turn by itself, and what it says waits to be read."""
     stirred: bool = False
     """A background task ended while it rested: it is about to begin by itself."""
+    is_ruled: Callable[[str, Mapping[str, Any]], bool] = lambda _tool, _given: False
+    """Whether rules of ours have a word on a call."""
     raised: str | None = None
     """A mode that a person let it take for the conversation."""
     broken: bool = False
@@ -240,8 +251,12 @@ class ClaudeProgram:
             raise
 
     async def before_use(self, given: Any, call: str | None, _context: Any) -> Any:
-        if call and isinstance(given, dict):
-            self.inbox.put_nowait(Hooked(call))
+        if not call or not isinstance(given, dict):
+            return {}
+        self.inbox.put_nowait(Hooked(call))
+        tool, arguments = given.get("tool_name"), given.get("tool_input")
+        if isinstance(tool, str) and self.is_ruled(tool, arguments if isinstance(arguments, dict) else {}):
+            return ASK_US
         return {}
 
     async def _hear(self, line: Mapping[str, Any]) -> None:

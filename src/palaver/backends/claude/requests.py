@@ -5,10 +5,22 @@ the program hears the yes; the conduct waits for the disk in between.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from palaver.backends.base import Turn
-from palaver.backends.claude.asking import PLAN, QUESTION, answered, covered_by, grants_of, mode_taken, request_of
+from palaver.backends.claude.asking import (
+    PLAN,
+    QUESTION,
+    answered,
+    command_grant,
+    covered_by,
+    grants_of,
+    is_command,
+    mode_taken,
+    request_of,
+)
 from palaver.backends.claude.judging import judged
 from palaver.backends.claude.program import Ask, ClaudeProgram, Signal
 from palaver.backends.claude.translate import Call, Reading
@@ -75,6 +87,7 @@ class Requests:
             agent=self._turn.agent.id,
             root=self._turn.project,
             nested=own is None,
+            scopes=self._judging.grants.scopes(self._turn),
         )
         # What was said before is on disk first: a request must find its call.
         await self._turn.committed()
@@ -114,7 +127,11 @@ class Requests:
             resolved = RequestResolved(request=request.request, status="cancelled")
         self._program.inbox.put_nowait(Signal(Answered(ask, request, resolved)))
 
-    def resolved(self, told: Answered) -> list[KnownEvent]:
+    def is_ruled(self, tool: str, given: Mapping[str, Any]) -> bool:
+        """Whether a rule of ours denies a call or says to ask, whatever the program's own rules and mode say."""
+        return tool not in (QUESTION, PLAN) and judged(self._judging, self._turn, tool, given).verdict.by_rule
+
+    async def resolved(self, told: Answered) -> list[KnownEvent]:
         ask, resolved = told.ask, told.resolved
         if self._waiting.pop(id(ask), None) is None or ask.answer.done():
             return []
@@ -126,6 +143,8 @@ class Requests:
                 self.declined = f"{told.request.title or ask.tool} was declined."
             return []
         events: list[KnownEvent] = [*grants_of(ask, resolved, self._turn.agent.id)]
+        if is_command(ask) and (grant := command_grant(resolved, told.request)):
+            events.append(await self._judging.grants.keep(self._turn, grant))
         if own is not None:
             events.append(self._start(own, f"request:{told.request.request}", told.request))
         return events

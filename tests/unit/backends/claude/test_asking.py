@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.claude.asking import answered, covered_by, grants_of, offers, request_of
+from palaver.backends.claude.asking import answered, command_grant, covered_by, grants_of, offers, request_of
 from palaver.backends.claude.program import Ask
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestOpened, RequestResolved
@@ -26,10 +26,10 @@ async def asked(tool: str = "Bash", given: dict[str, Any] | None = None, *sugges
     return Ask(tool, given or {"command": "touch a"}, context, asyncio.get_running_loop().create_future())
 
 
-def rule(content: str, behavior: str = "allow") -> dict[str, Any]:
+def rule(content: str, behavior: str = "allow", tool: str = "WebFetch") -> dict[str, Any]:
     return {
         "type": "addRules",
-        "rules": [{"toolName": "Bash", "ruleContent": content}],
+        "rules": [{"toolName": tool, "ruleContent": content}],
         "behavior": behavior,
         "destination": "localSettings",
     }
@@ -62,7 +62,7 @@ async def test_command_is_an_approval_that_shows_what_runs() -> None:
     assert request.preview is not None
     assert "\u202e" not in request.preview
     assert request.hash
-    assert request.scopes == ("once",)
+    assert request.scopes == ("once", "conversation")
 
 
 async def test_hash_differs_with_the_arguments() -> None:
@@ -83,39 +83,67 @@ async def test_subagents_wish_says_whose_it_is() -> None:
     assert (opened(await asked(), nested=True).title or "").startswith("Subagent: ")
 
 
+HOST = {"url": "http://tide.example/"}
+
+
 async def test_lasting_yes_holds_for_the_session_and_never_reaches_a_settings_file() -> None:
-    ask = await asked("Bash", {"command": "touch a"}, rule("touch *"))
-    assert [offer.match for offer in offers(ask)] == ["touch *"]
+    ask = await asked("WebFetch", HOST, rule("domain:tide.example"))
+    assert [offer.match for offer in offers(ask, Path("/p"))] == ["domain:tide.example"]
     assert opened(ask).scopes == ("once", "conversation")
     told = allowed(ask, yes(scope="conversation"))
     assert [update.destination for update in told.updated_permissions] == ["session"]
     (grant,) = grants_of(ask, yes(scope="conversation"), "claude")
-    assert (grant.tool, grant.match, grant.scope) == ("Bash", "touch *", "conversation")
+    assert (grant.tool, grant.match, grant.scope) == ("WebFetch", "domain:tide.example", "conversation")
+
+
+@pytest.mark.parametrize("tool", ["Bash", "PowerShell"])
+async def test_lasting_yes_to_a_command_is_a_grant_of_ours_and_teaches_the_program_nothing(tool: str) -> None:
+    ask = await asked(tool, {"command": "npm run build"}, rule("npm run *", tool=tool), rule("npm:*", tool=tool))
+    request = opened(ask)
+    assert [offer.match for offer in request.offers] == ["npm run build"]
+    assert allowed(ask, yes(scope="conversation")).updated_permissions is None
+    assert grants_of(ask, yes(scope="conversation"), "claude") == []
+    grant = command_grant(yes(scope="conversation"), request)
+    assert grant is not None
+    assert (grant.tool, grant.match, grant.scope) == ("shell", "npm run build", "conversation")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"scope": "conversation", "offer": 5},
+        {"scope": "agent", "offer": -1},
+        {"scope": "agent", "input": {"command": "b"}},
+    ],
+)
+async def test_yes_to_a_command_for_once_or_in_other_words_grants_nothing(more: dict[str, Any]) -> None:
+    assert command_grant(yes(**more), opened(await asked())) is None
 
 
 async def test_suggestion_to_deny_is_no_offer() -> None:
-    assert offers(await asked("Bash", None, rule("touch *", "deny"))) == ()
+    assert offers(await asked("WebFetch", HOST, rule("domain:tide.example", "deny")), Path("/p")) == ()
 
 
 @pytest.mark.parametrize("more", [{}, {"scope": "conversation", "offer": 5}, {"scope": "conversation", "offer": -1}])
 async def test_yes_for_once_or_to_no_offer_teaches_nothing(more: dict[str, Any]) -> None:
-    ask = await asked("Bash", None, rule("touch *"))
+    ask = await asked("WebFetch", HOST, rule("domain:tide.example"))
     assert allowed(ask, yes(**more)).updated_permissions is None
     assert grants_of(ask, yes(**more), "claude") == []
 
 
 async def test_edited_arguments_are_what_runs_and_teach_nothing() -> None:
-    ask = await asked("Bash", {"command": "touch a"}, rule("touch *"))
-    told = allowed(ask, yes(scope="conversation", input={"command": "touch b"}))
-    assert told.updated_input == {"command": "touch b"}
+    ask = await asked("WebFetch", HOST, rule("domain:tide.example"))
+    told = allowed(ask, yes(scope="conversation", input={"url": "http://ebb.example/"}))
+    assert told.updated_input == {"url": "http://ebb.example/"}
     assert told.updated_permissions is None
 
 
 async def test_standing_yes_covers_the_same_rule_only() -> None:
-    ask = await asked("Bash", None, rule("touch *"))
-    assert covered_by(ask, {("Bash", "touch *")}) == 0
-    assert covered_by(ask, {("Bash", "touch a")}) is None
-    assert covered_by(ask, {("Write", "touch *")}) is None
+    ask = await asked("WebFetch", HOST, rule("domain:tide.example"))
+    assert covered_by(ask, {("WebFetch", "domain:tide.example")}) == 0
+    assert covered_by(ask, {("WebFetch", "domain:ebb.example")}) is None
+    assert covered_by(ask, {("Write", "domain:tide.example")}) is None
     assert covered_by(ask, set()) is None
 
 
