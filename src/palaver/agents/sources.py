@@ -55,6 +55,7 @@ async def open_roster(
         full_enabled=config.full_enabled,
         hidden=(config.data,),
         strongest=config.sandbox,
+        home=config.home,
         standing=standing,
         processes=processes,
         new_id=new_id,

@@ -2,29 +2,35 @@
 
 Called by the backends that drive other programs and by the shell tool. Between this process and the program stands a
 warden (`warden.py`), which ends the whole tree of a run, however its members hid (setsid, double fork, nohup, an ignored
-SIGTERM): when told to, when the program itself ends, and when this process dies by any means. Should the warden be
-killed, the run's processes are found once more by a mark in their environment.
+SIGTERM): when told to, when the program itself ends, and when this process dies by any means. A command that no sandbox holds
+can kill its warden. Then this process inherits what the run left (it is a child subreaper too) and ends it: whatever cleared
+its environment, where the mark of the run stands, is still a child of this process in a session that is not its own.
 
 That holds on Linux. On macOS only the program's own process group is ended: a child that left the group outlives the run,
 and so it is said by `whole_tree_is_stopped()`.
 
-It imports nothing of Palaver but the errors, and knows neither logs nor conversations nor what the programs mean. It must
-never hand a child this process's own environment: `allowed_environment` picks what a child may see.
+It imports nothing of Palaver but errors, journal, warden and the lookup of programs, and knows neither logs nor conversations
+nor what the programs mean. It must never hand a child this process's own environment: `allowed_environment` picks what a child
+may see.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
+from palaver.backends.program_lookup import FALLBACK_PATH
+from palaver.backends.warden import children_lookup, descendants
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
 from palaver.journal import Journal
 
@@ -50,12 +56,15 @@ GIVE_UP_S = 1.0
 """How long we wait after that. Then we go on; the warden stays until the last process is gone."""
 SWEEP_LIMIT = 50
 """Rounds of the last resort: more than any fork bomb needs to lose, few enough to end within a second or so."""
+SWEEP_PAUSE_S = 0.005
+"""Between rounds: what was killed takes about as long to die."""
+PR_SET_CHILD_SUBREAPER = 36
 
 _ALLOWED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
-_FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WARDEN = Path(__file__).with_name("warden.py")
+_libc = ctypes.CDLL(None)
 logger = Journal(__name__)
 
 
@@ -88,7 +97,7 @@ def whole_tree_is_stopped() -> bool:
 def allowed_environment(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
     """What of our environment a child may see: no key, no token, nothing of ours. `more` is added as it is."""
     allowed = {name: value for name, value in environment.items() if name in _ALLOWED or name.startswith("LC_")}
-    return {"PATH": _FALLBACK_PATH, "LANG": "C.UTF-8", **allowed, "TERM": "dumb", **(more or {})}
+    return {"PATH": FALLBACK_PATH, "LANG": "C.UTF-8", **allowed, "TERM": "dumb", **(more or {})}
 
 
 class Streams(asyncio.subprocess.SubprocessStreamProtocol):
@@ -97,9 +106,16 @@ class Streams(asyncio.subprocess.SubprocessStreamProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=CHUNK_BYTES, loop=loop)
         self.collected = asyncio.Event()
+        self._pid: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._pid = transport.get_pid()
 
     def process_exited(self) -> None:
         super().process_exited()
+        _wardens.discard(self._pid)
         self.collected.set()
 
 
@@ -308,7 +324,9 @@ async def spawn(
     with theirs:
         control_in, control_out = await asyncio.open_unix_connection(sock=ours)
         try:
-            warden, streams = await _start_warden(argv, theirs, cwd, {**environment, MARK: mark}, stdin)
+            with _wardens.starting():
+                warden, streams = await _start_warden(argv, theirs, cwd, {**environment, MARK: mark}, stdin)
+                _wardens.register(warden.get_pid())
         except BaseException:
             control_out.close()
             raise
@@ -363,18 +381,24 @@ def _not_started(name: str, number: int) -> NotInstalled | Exited:
 
 
 def _sweep(mark: str, warden: int | None) -> list[int]:
-    """The last resort, when a warden was killed or is late: kill by mark until nobody else is found. Who is left."""
-    left: list[int] = []
+    """The last resort, when a warden was killed or is late: kill what the run left until nothing else is found. What is left."""
+    left: set[int] = set()
     if not Path("/proc/self/environ").exists():
-        return left
+        return []
     for _ in range(SWEEP_LIMIT):
-        left = [pid for pid in _marked(f"{MARK}={mark}".encode("ascii")) if pid != warden]
-        if not left:
+        orphans = _wardens.orphans()
+        left = {*_marked(f"{MARK}={mark}".encode("ascii")), *(orphans or ())} - {warden}
+        if not left and orphans is not None:
             break
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-    return left
+        # Nothing but this process collects an orphan, and one that is not collected is found again.
+        time.sleep(SWEEP_PAUSE_S)
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)
+    return sorted(left - {None})
 
 
 def _marked(mark: bytes) -> Iterator[int]:
@@ -383,3 +407,58 @@ def _marked(mark: bytes) -> Iterator[int]:
             with contextlib.suppress(OSError):
                 if mark in (process / "environ").read_bytes().split(b"\0"):
                     yield int(process.name)
+
+
+class _Wardens:
+    """Registry of the wardens that live, and the search for processes that killed ones left to this process.
+
+    A run's program begins a session of its own, and no process ever gets back into another. So a child of ours in a foreign
+    session that is no warden was left by one. Other children of this process must stay in its session.
+    """
+
+    def __init__(self) -> None:
+        self._pids: set[int] = set()
+        self._begun = self._registered = 0
+        self._others: set[int] | None = None
+        """Children that look like orphans and were there before the first run: daemons of a container whose first process
+        this is."""
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Around a warden's start: until it is registered, it looks like an orphan."""
+        if sys.platform == "linux":
+            # At every start: a fork of this process does not inherit it.
+            _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            if self._others is None:
+                self._others = set(self._strangers(children_lookup()))
+        self._begun += 1
+        try:
+            yield
+        finally:
+            self._registered += 1
+
+    def register(self, pid: int) -> None:
+        self._pids.add(pid)
+
+    def discard(self, pid: int | None) -> None:
+        if pid is not None:
+            self._pids.discard(pid)
+
+    def orphans(self) -> set[int] | None:
+        """With everything below them. None while a warden is being started: it cannot be told apart."""
+        begun = self._begun
+        children_of = children_lookup()
+        found: set[int] = set()
+        for pid in self._strangers(children_of):
+            if pid not in (self._others or ()):
+                found |= {pid, *descendants(pid, children_of)}
+        return found if begun == self._begun == self._registered else None
+
+    def _strangers(self, children_of: Callable[[int], list[int]]) -> Iterator[int]:
+        for pid in children_of(os.getpid()):
+            with contextlib.suppress(OSError):
+                if pid not in self._pids and os.getsid(pid) != os.getsid(0):
+                    yield pid
+
+
+_wardens = _Wardens()

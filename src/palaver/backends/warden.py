@@ -9,6 +9,8 @@ its child. Hence "no child left" (ECHILD) means that nobody of the run is alive,
 and again until then, finds them all. Three things start the stop ladder (interrupt, terminate, kill): the server's word,
 the end of the program while others of its tree live on, and the end of the server, seen as end of file on FD.
 
+A program that kills its warden leaves its orphans to the server, which is a subreaper too (`process.py`).
+
 On other systems there is neither: the warden ends the program's own process group, and what left that group stays.
 
 It is told, one line each, `go` (before that nothing runs) and `stop INTERRUPT_MS TERMINATE_MS`; it says `started PID`,
@@ -172,11 +174,17 @@ def _descendants() -> "Iterator[int]":
 
     Zombies are among them: a process whose first thread has ended looks like one and can still fork.
     """
-    if not LINUX:
-        return
+    if LINUX:
+        yield from descendants(os.getpid(), children_lookup())
+
+
+def children_lookup() -> "Callable[[int], list[int]]":
     listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
-    children_of = listed_children if listed else scanned_children()
-    waiting = [os.getpid()]
+    return listed_children if listed else scanned_children()
+
+
+def descendants(process: int, children_of: "Callable[[int], list[int]]") -> "Iterator[int]":
+    waiting = [process]
     while waiting:
         for child in children_of(waiting.pop()):
             yield child

@@ -149,9 +149,13 @@ async def _sandbox(config: Config) -> Finding:
     """What holds the commands of agents here, by trying it."""
     from palaver.tools.sandbox import probe
 
-    found = await probe(config.environment, (config.data,), strongest=config.sandbox)
+    found = await probe(config.environment, (config.data,), strongest=config.sandbox, home=config.home)
     if found.level != "none":
         return Finding("ok", "sandbox", found.words)
+    if config.sandbox == "none":
+        return Finding(
+            "note", "sandbox", found.words, "Remove the setting sandbox (PALAVER_SANDBOX), which switches it off"
+        )
     return Finding("note", "sandbox", found.words, "Install bubblewrap (bwrap), or use a Linux kernel of 6.2 or later")
 
 

@@ -12,6 +12,7 @@ import asyncio
 import codecs
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -37,6 +38,9 @@ CLOSE_LIMIT_S = 5.0
 """For all processes to end with the server: the stop ladder takes two seconds at most."""
 
 logger = Journal(__name__)
+
+Prepared = AbstractContextManager[tuple[Sequence[str], Mapping[str, str]]]
+"""A command line and its environment, with what must be held while it runs."""
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
@@ -117,14 +121,7 @@ class Processes:
         self._known: dict[str, Running] = {}
         self._closed = False
 
-    async def start(
-        self,
-        command: str,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        place: Workplace,
-        timeout_s: float | None,
-    ) -> Running:
+    async def start(self, command: str, prepared: Prepared, place: Workplace, timeout_s: float | None) -> Running:
         """Start one and tell the conversation. Raises Busy at the limit, and what `spawn` raises."""
         conversation = place.host.conversation if place.host else ""
         running = [one for one in self._known.values() if one.conversation == conversation and not one.over]
@@ -134,7 +131,7 @@ class Processes:
         kept = Kept(Redactor(place.environment))
         one = Running(self._new_id(), conversation, command, kept, place.host)
         self._known[one.id] = one
-        one.task = asyncio.create_task(self._hold(one, argv, environment, place, timeout_s), name=f"process {one.id}")
+        one.task = asyncio.create_task(self._hold(one, prepared, place, timeout_s), name=f"process {one.id}")
         try:
             # A task that ends before the process began has put its reason into `started`.
             one.pid = await asyncio.shield(one.started)
@@ -198,16 +195,16 @@ class Processes:
     async def _hold(
         self,
         one: Running,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
+        prepared: Prepared,
         place: Workplace,
         timeout_s: float | None,
     ) -> None:
         end: Literal["itself", "time", "stop"] = "stop"
         try:
-            async with spawn(argv, cwd=place.root, environment=environment, drain_stderr=False) as child:
-                one.started.set_result(child.pid)
-                end = await self._listen(one, child, timeout_s)
+            with prepared as (argv, environment):
+                async with spawn(argv, cwd=place.root, environment=environment, drain_stderr=False) as child:
+                    one.started.set_result(child.pid)
+                    end = await self._listen(one, child, timeout_s)
         except asyncio.CancelledError:
             # Ours: a stop. Whoever stopped it says so.
             pass

@@ -1,18 +1,19 @@
-"""What a command did to the files of a project, seen by comparing a git working tree before and after it.
+"""Changes of files by a command, found by comparing a git working tree before and after it.
 
-Used around shell calls: `watched` before, `changed` after, or `with_changes` for both. Everything runs beside the loop, within
-bounds of time and size, and takes no lock of git's. Where there is nothing cheap and safe to compare (no git, no plain
+Used by the shell tool around its calls: `look` before, `compare` after, or `run` for both. Everything runs beside the loop,
+within bounds of time and size, and takes no lock of git's. Where there is nothing cheap to compare (no git, no plain
 repository in the root itself, too many files, too slow) the answer is "not known", never a guess and never an error.
 
-git is asked directly rather than through the runner of agents' programs: with `QUIET_GIT` and a configuration that
-`reading_git_is_harmless` has looked at it starts nothing else, and it is killed when its time is over. Ignored files are not
-seen. What somebody else changes meanwhile is taken for the command's doing: nothing here can tell them apart.
+git is run on a folder that agents write to, so: a program that lies elsewhere, over a git folder of ours that holds no word of
+the repository's (`repository.detached_repository`), and in the sandbox as a reading command. It starts nothing else, and is
+killed when its time is over. Ignored files are not seen. What other programs change meanwhile is taken for the command's doing.
 """
 
 import asyncio
 import contextlib
 import dataclasses
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -23,13 +24,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import find_program, trusted_path
 from palaver.errors import CallerError
 from palaver.schema.view import FileChange
 from palaver.tools.base import ToolResult
 from palaver.tools.paths import Root
 from palaver.tools.proposal import Change
 from palaver.tools.redact import Redactor
-from palaver.tools.repository import QUIET_GIT, reading_git_is_harmless
+from palaver.tools.repository import DetachedRepository, detached_repository
+from palaver.tools.sandbox import Sandbox
+from palaver.tools.temporary_folders import TemporaryFolders
 
 LOOK_S = 1.0
 """For one look at the tree. A repository that takes longer is not cheap to watch; its commands are not kept waiting."""
@@ -74,59 +78,68 @@ class Watch:
     files: Mapping[str, _Seen]
 
 
-async def with_changes(
-    root: Path, environment: Mapping[str, str], run: Callable[[], Awaitable[ToolResult]]
-) -> ToolResult:
-    """The result of a call, with what it did to files if that can be known."""
-    before = await watched(root, environment)
-    result = await run()
-    found = await changed(before)
-    if not found.files:
-        return result
-    changes = (*result.changes, *found.files)
-    return dataclasses.replace(result, changes=changes, changes_left_out=found.truncated_count)
+class ChangeWatcher:
+    """Looks at working trees from within a sandbox."""
 
+    def __init__(self, sandbox: Sandbox, folders: TemporaryFolders) -> None:
+        self._sandbox = sandbox
+        self._folders = folders
 
-async def watched(root: Path, environment: Mapping[str, str]) -> Watch | None:
-    """None: changes here cannot be known."""
-    return await asyncio.to_thread(_watched, root, environment)
+    async def run(
+        self, root: Path, environment: Mapping[str, str], call: Callable[[], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """The result of a call, with what it did to files if that can be known."""
+        before = await self.look(root, environment)
+        result = await call()
+        found = await self.compare(before)
+        if not found.files:
+            return result
+        changes = (*result.changes, *found.files)
+        return dataclasses.replace(result, changes=changes, changes_left_out=found.truncated_count)
 
+    async def look(self, root: Path, environment: Mapping[str, str]) -> Watch | None:
+        """None: changes here cannot be known."""
+        return await asyncio.to_thread(self._look, root, environment)
 
-async def changed(before: Watch | None) -> Changed:
-    return Changed() if before is None else await asyncio.to_thread(_changed, before)
+    async def compare(self, before: Watch | None) -> Changed:
+        return Changed() if before is None else await asyncio.to_thread(self._compare, before)
 
+    # -- beside the loop
 
-# -- beside the loop
+    def _look(self, root: Path, environment: Mapping[str, str]) -> Watch | None:
+        with self._git(root, environment) as git:
+            status = git.status() if git is not None else None
+        if status is None or len(status.paths) > FILES_REMEMBERED:
+            return None
+        return Watch(root, environment, status.commit, {path: _seen(root, path) for path in status.paths})
 
+    def _compare(self, before: Watch) -> Changed:
+        with self._git(before.root, before.environment) as git:
+            status = git.status() if git is not None else None
+            if git is None or status is None:
+                return Changed()
+            paths = {*before.files, *status.paths}
+            if status.commit != before.commit and before.commit and status.commit:
+                paths |= set(git.names_between(before.commit, status.commit))
+            candidates = sorted(path for path in paths if _may_have_changed(before, path))
+            was_clean = [path for path in candidates if path not in before.files and path not in status.new]
+            committed = git.contents(before.commit, was_clean)
+        shown = _Shown(Redactor(before.environment))
+        for path in candidates:
+            known = before.files.get(path)
+            shown.add(path, known.content if known else committed.get(path), _content(before.root, path))
+        return shown.finished()
 
-def _watched(root: Path, environment: Mapping[str, str]) -> Watch | None:
-    if not reading_git_is_harmless(root):
-        return None
-    status = _Git(root, environment).status()
-    if status is None or len(status.paths) > FILES_REMEMBERED:
-        return None
-    return Watch(root, environment, status.commit, {path: _seen(root, path) for path in status.paths})
-
-
-def _changed(before: Watch) -> Changed:
-    # The command may have changed the configuration too.
-    if not reading_git_is_harmless(before.root):
-        return Changed()
-    git = _Git(before.root, before.environment)
-    status = git.status()
-    if status is None:
-        return Changed()
-    paths = {*before.files, *status.paths}
-    if status.commit != before.commit and before.commit and status.commit:
-        paths |= set(git.names_between(before.commit, status.commit))
-    candidates = sorted(path for path in paths if _may_have_changed(before, path))
-    was_clean = [path for path in candidates if path not in before.files and path not in status.new]
-    committed = git.contents(before.commit, was_clean)
-    shown = _Shown(Redactor(before.environment))
-    for path in candidates:
-        known = before.files.get(path)
-        shown.add(path, known.content if known else committed.get(path), _content(before.root, path))
-    return shown.finished()
+    @contextlib.contextmanager
+    def _git(self, root: Path, environment: Mapping[str, str]) -> "Iterator[_Git | None]":
+        program = find_program("git", environment, [root])
+        with contextlib.ExitStack() as stack:
+            try:
+                repository = stack.enter_context(detached_repository(root, self._folders.base()))
+            except OSError:
+                # The disk is full, say: nothing is known then, and the command runs all the same.
+                repository = None
+            yield _Git(self._sandbox, program, root, environment, repository) if program and repository else None
 
 
 def _may_have_changed(before: Watch, path: str) -> bool:
@@ -210,17 +223,31 @@ class _Status:
 class _Git:
     """One look: everything it asks together stays within its time."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        program: str,
+        root: Path,
+        environment: Mapping[str, str],
+        repository: DetachedRepository,
+    ) -> None:
+        self._sandbox = sandbox
+        self._program = program
         self._root = root
-        self._environment = allowed_environment(environment, {**QUIET_GIT, "LC_ALL": "C"})
+        self._repository = repository
+        own = {**repository.environment, "LC_ALL": "C", "PATH": trusted_path(environment, [root])}
+        self._environment = allowed_environment(environment, own)
         self._until_s = time.monotonic() + LOOK_S
 
     def status(self) -> _Status | None:
-        told = self._ask("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
-        return None if told is None else _status_of(told)
+        # The option, because a repository's own word on a submodule beats the configuration.
+        what = ("--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+        told = self._ask("status", "--porcelain=v2", "-z", *what)
+        return None if told is None else _status_of(told, self._repository.commit)
 
     def names_between(self, old: str, new: str) -> list[str]:
-        told = self._ask("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", old, new)
+        plain = ("--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+        told = self._ask("diff", "--name-only", "-z", *plain, old, new)
         return [_name(name) for name in (told or b"").split(b"\0") if name]
 
     def contents(self, commit: str | None, paths: list[str]) -> dict[str, bytes]:
@@ -238,28 +265,35 @@ class _Git:
         if left_s <= 0:
             return None
         try:
+            argv = [self._program, "--no-optional-locks", "--no-pager", *arguments]
             process = subprocess.Popen(
-                ["git", "--no-optional-locks", "--no-pager", *arguments],
+                self._sandbox.wrap_reading(argv, self._root, [self._repository.folder]),
                 cwd=self._root,
                 env=self._environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                process_group=0,
             )
         except OSError:
             return None
-        late = threading.Timer(left_s, process.kill)
+        late = threading.Timer(left_s, _kill, [process])
         late.start()
         try:
-            return _said(process, stdin, limit_bytes)
+            return _read_answer(process, stdin, limit_bytes)
         finally:
             late.cancel()
-            process.kill()
+            _kill(process)
             process.wait()
 
 
-def _said(process: "subprocess.Popen[bytes]", stdin: bytes, limit_bytes: int) -> bytes | None:
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read_answer(process: "subprocess.Popen[bytes]", stdin: bytes, limit_bytes: int) -> bytes | None:
     assert process.stdin is not None
     assert process.stdout is not None
     with process.stdin, process.stdout:
@@ -273,15 +307,11 @@ def _said(process: "subprocess.Popen[bytes]", stdin: bytes, limit_bytes: int) ->
         return told if process.wait() == 0 else None
 
 
-def _status_of(told: bytes) -> _Status:
-    commit: str | None = None
+def _status_of(told: bytes, commit: str | None) -> _Status:
     paths: list[str] = []
     new: list[str] = []
     for entry in told.split(b"\0"):
-        if entry.startswith(b"# branch.oid "):
-            oid = entry[13:].decode()
-            commit = None if oid == "(initial)" else oid
-        elif entry.startswith(b"? "):
+        if entry.startswith(b"? "):
             new.append(_name(entry[2:]))
         elif entry.startswith(b"1 "):
             paths.append(_name(entry.split(b" ", 8)[8]))

@@ -1,11 +1,13 @@
 """A tiny program that gives up rights and becomes another: files may be read, written and seen only where it says.
 
-Started by the sandbox as `python -I -S -E landlock.py [--write PATH]… [--hide PATH]… -- PROGRAM ARGUMENT…`, inside the run
-that the runner of processes holds. It imports nothing of Palaver and little else, because every command waits for it. What
-it takes away (Linux's Landlock, for this process and all it will ever start) cannot be had back.
+Started by the sandbox as `python -I -S -E landlock.py [--write PATH]… [--read PATH]… [--hide PATH]… [--offline yes] --
+PROGRAM ARGUMENT…`, inside the run that the runner of processes holds. It imports nothing of Palaver and little else, because
+every command waits for it. What it takes away (Linux's Landlock and capabilities, for this process and all it will ever
+start) cannot be had back.
 
-Read: everything but what is hidden. Written: what lies beneath the given folders, and the devices every program needs.
-Rules can only allow, so a folder that holds something hidden is allowed entry by entry, and nothing new can be made in it.
+Read: everything but what is hidden, and what is named in it. Written: what lies beneath the given folders, and the devices
+every program needs; no terminal is among them, for a rule cannot tell a command's own from a person's. Rules can only allow, so
+a folder that holds something hidden is allowed entry by entry, and nothing new can be made in it.
 It must never run the program with more than it was told: any failure ends it with 125 and a sentence.
 """
 
@@ -19,11 +21,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION, PATH_BENEATH = 1, 1
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
+PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, CLEAR_ALL = 23, 24, 38, 47, 4
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 ALL_OF_1 = (1 << 13) - 1
@@ -36,11 +38,13 @@ SCOPES = 3
 OLDEST = 3
 """Before it (Linux 6.2) any file that can be named could be emptied."""
 WITH_NETWORK, WITH_IOCTL, WITH_SCOPES = 4, 5, 6
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-"""Of /dev: a disk must not be read around the rules."""
-POWERS = (2, 16, 17, 19, 21, 22, 27, 34, 38, 39, 40)
-"""What a root user must not keep, because Landlock has no word on it: files by handle (2), modules, raw devices, other
-processes (19, 38, 40), administration, reboot, new devices, the kernel's own memory (34, 39)."""
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""Of /dev: a disk must not be read around the rules, nor another terminal. /dev/tty is the command's own, which it has not."""
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - semaphores and shared memory of every program
+TCP = 3
+"""Bind and connect."""
+CAPABILITIES = range(64)
+CAPABILITY_VERSION = 0x20080522
 REFUSED = 125
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -59,28 +63,48 @@ class PathBeneath(ctypes.Structure):
     _fields_ = [("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32)]
 
 
-def restrict(writable: list[str], hidden: list[str]) -> None:
+class CapabilityHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+def restrict(writable: list[str], hidden: list[str], readable: "Sequence[str]" = (), offline: bool = False) -> None:
     version = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION))
     if version < OLDEST:
         raise OSError(f"this kernel's Landlock is too old or switched off (version {version})")
     handled = ALL_OF_1 | REFER | TRUNCATE | (IOCTL_DEV if version >= WITH_IOCTL else 0)
-    wanted = Ruleset(handled, 0, SCOPES if version >= WITH_SCOPES else 0)
+    tcp = TCP if offline and version >= WITH_NETWORK else 0
+    wanted = Ruleset(handled, tcp, SCOPES if version >= WITH_SCOPES else 0)
     size = 24 if version >= WITH_SCOPES else 16 if version >= WITH_NETWORK else 8
     ruleset = _called("create", CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for path in visible("/", [*hidden, "/dev"]):
         _allow(ruleset, path, READING & handled)
     for device in DEVICES:
         _allow(ruleset, f"/dev/{device}", handled)
-    for folder in writable:
-        # A folder within a hidden one is visible all the same: it is the one that is worked in.
-        for path in visible(folder, [one for one in hidden if not _beneath(folder, one)]):
-            _allow(ruleset, path, handled)
-    for power in POWERS:
-        _libc.prctl(PR_CAPBSET_DROP, power, 0, 0, 0)  # Refused to whoever has none to give up.
+    for folders, rights in ((readable, READING & handled), (writable, handled)):
+        for folder in folders:
+            # A folder within a hidden one is visible all the same: it is the one that is worked in.
+            for path in visible(folder, [one for one in hidden if not _beneath(folder, one)]):
+                _allow(ruleset, path, rights)
+    if writable:
+        _allow(ruleset, SHARED_MEMORY, handled)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "privileges could not be given up")
+    give_up_capabilities()
     _called("restrict", RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
+
+
+def give_up_capabilities() -> None:
+    """Landlock has no word on what root may do beside files: other users' processes, raw sockets, mounts, modules, the clock."""
+    for capability in CAPABILITIES:
+        _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    if os.geteuid() == 0 and any(_libc.prctl(PR_CAPBSET_READ, one, 0, 0, 0) == 1 for one in CAPABILITIES):
+        # What is left in this set, root has again in the next program.
+        raise OSError("the capabilities of root could not be given up")
+    _libc.prctl(PR_CAP_AMBIENT, CLEAR_ALL, 0, 0, 0)
+    header = CapabilityHeader(CAPABILITY_VERSION, 0)
+    if _libc.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), "capabilities could not be given up")
 
 
 def visible(path: str, hidden: list[str]) -> "Iterator[str]":
@@ -129,12 +153,12 @@ def _called(what: str, number: int, *arguments: object) -> int:
 def main() -> None:
     words = sys.argv[1:]
     end = words.index("--")
-    given = list(zip(words[:end:2], words[1:end:2], strict=True))
+    given: dict[str, list[str]] = {"--write": [], "--read": [], "--hide": [], "--offline": []}
+    for flag, path in zip(words[:end:2], words[1:end:2], strict=True):
+        given[flag].append(path)
     argv = words[end + 1 :]
     try:
-        restrict(
-            [path for flag, path in given if flag == "--write"], [path for flag, path in given if flag == "--hide"]
-        )
+        restrict(given["--write"], given["--hide"], given["--read"], bool(given["--offline"]))
         os.execvp(argv[0], argv)
     except OSError as failure:
         sys.stderr.write(f"{argv[0]} was not run: {failure}\n")

@@ -1,13 +1,16 @@
 """The tool `shell`: one command line, run in the project folder by the runner of processes, within the sandbox.
 
 It sees an allow-listed environment and no input; both its streams are shown as they come. It ends at its time limit, and
-everything it started ends with it. A command that provably only reads (`commands.py`) says so in its proposal.
+everything it started ends with it. A command that parses to one that only reads (`commands.py`) is run without a shell, in a
+sandbox that can only read, whether a person was asked or not: what holds it depends on nothing that an agent can change
+between the judgement and the run.
 """
 
 import asyncio
 import contextlib
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,17 +18,19 @@ import msgspec
 from msgspec import Meta
 
 from palaver.backends.process import Ended, allowed_environment, spawn
-from palaver.errors import AgentError, CallerError, Invalid
+from palaver.backends.program_lookup import find_program, trusted_path
+from palaver.errors import AgentError, CallerError, Exited, Invalid
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
-from palaver.tools.changes import with_changes
-from palaver.tools.commands import reading
+from palaver.tools.changes import ChangeWatcher
+from palaver.tools.commands import Reading, reading, simple_words
 from palaver.tools.output import Collector
 from palaver.tools.paths import Root
 from palaver.tools.proposal import fingerprint, shortened, visible
-from palaver.tools.repository import QUIET_GIT, reading_git_is_harmless
+from palaver.tools.repository import quiet_environment, reading_git_is_harmless
 from palaver.tools.sandbox import Sandbox, unsandboxed
+from palaver.tools.temporary_folders import TemporaryFolders
 
 DEFAULT_TIMEOUT_S = 120
 """Long enough for a build or a test run, short enough that a forgotten prompt does not hold a turn for long."""
@@ -75,6 +80,8 @@ class Shell:
         self, sandbox: Sandbox | None = None, program: str | None = None, processes: Processes | None = None
     ) -> None:
         self._sandbox = sandbox or unsandboxed()
+        self._folders = TemporaryFolders()
+        self._changes = ChangeWatcher(self._sandbox, self._folders)
         self._processes = processes
         self._program = program or ("/bin/bash" if Path("/bin/bash").exists() else "/bin/sh")
 
@@ -94,7 +101,7 @@ class Shell:
             title=f"{verb} {first_line[:TITLE_CHARS]}{' …' if shown.strip() != first_line[:TITLE_CHARS] else ''}",
             hash=fingerprint("shell", arguments, root, {}),
             preview=shortened(shown),
-            reads_only=not asked.background and only_reads(asked.command, root) and not self._sandbox.exposes(root),
+            reads_only=not asked.background and only_reads(asked.command, root, self._sandbox),
             match=asked.command,
         )
 
@@ -103,17 +110,45 @@ class Shell:
             asked = _decode(arguments)
         except CallerError as error:
             return failed(error)
-        environment = allowed_environment(place.environment, {**_UNATTENDED, **self._sandbox.environment})
         if asked.background:
-            return await self._start(asked, place, environment)
-        if await asyncio.to_thread(only_reads, asked.command, place.root):
-            return await self._run(asked, place, _quiet(environment, place.root))
-        return await with_changes(place.root, place.environment, lambda: self._run(asked, place, environment))
+            return await self._start(asked, place)
+        reader = await asyncio.to_thread(_reader, asked.command, place)
+        if reader is not None:
+            argv = self._sandbox.wrap_reading(reader.argv, place.root)
+            return await self._run(asked, argv, place, reader.environment)
+        return await self._changes.run(place.root, place.environment, lambda: self._run_writing(asked, place))
 
-    async def _run(self, asked: ShellArguments, place: Workplace, environment: Mapping[str, str]) -> ToolResult:
+    async def _run_writing(self, asked: ShellArguments, place: Workplace) -> ToolResult:
+        try:
+            with self._wrapped(asked, place) as (argv, environment):
+                return await self._run(asked, argv, place, environment)
+        except AgentError as error:
+            return ToolResult(ok=False, error_code=error.code, error=error.message)
+
+    @contextlib.contextmanager
+    def _wrapped(self, asked: ShellArguments, place: Workplace) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """The command line and its environment, while the temporary folder of the conversation is held."""
+        argv = [self._program, "-c", asked.command]
+        if self._sandbox.level == "none":
+            yield argv, allowed_environment(place.environment, _UNATTENDED)
+            return
+        with contextlib.ExitStack() as stack:
+            try:
+                temporary = stack.enter_context(self._folders.use(place.host.conversation if place.host else ""))
+                hidden = (*self._sandbox.hidden, self._folders.base())
+            except OSError as error:
+                raise Exited(
+                    f"The command was not run: no temporary folder can be made ({error}). Make room."
+                ) from error
+            argv = replace(self._sandbox, hidden=hidden).wrap(argv, place.root, temporary)
+            yield argv, allowed_environment(place.environment, {**_UNATTENDED, **self._sandbox.environment(temporary)})
+
+    async def _run(
+        self, asked: ShellArguments, argv: Sequence[str], place: Workplace, environment: Mapping[str, str]
+    ) -> ToolResult:
         collector = Collector(place)
         try:
-            ended = await self._collect(asked, place.root, environment, collector)
+            ended = await _collect(asked, argv, place.root, environment, collector)
         except AgentError as error:
             return ToolResult(ok=False, error_code=error.code, error=error.message)
         if ended is None:
@@ -125,55 +160,72 @@ class Shell:
         said = await collector.finish()
         return said.result(error=_how_it_failed(ended), code="exit_code", exit_code=ended.code)
 
-    def _argv(self, asked: ShellArguments, root: Path) -> list[str]:
-        return self._sandbox.wrap([self._program, "-c", asked.command], root)
-
-    async def _start(self, asked: ShellArguments, place: Workplace, environment: Mapping[str, str]) -> ToolResult:
+    async def _start(self, asked: ShellArguments, place: Workplace) -> ToolResult:
         if self._processes is None:
             return failed(Invalid("Nothing can run in the background here. Run it without, with a timeout_s."))
-        argv = self._argv(asked, place.root)
         try:
-            one = await self._processes.start(asked.command, argv, environment, place, asked.timeout_s)
+            one = await self._processes.start(asked.command, self._wrapped(asked, place), place, asked.timeout_s)
         except (AgentError, CallerError) as error:
             return ToolResult(ok=False, error_code=error.code, error=error.message)
         said = f"Process {one.id} runs in the background (pid {one.pid}). shell_output reads it, shell_stop ends it."
         return ToolResult(ok=True, output=said)
 
-    async def _collect(
-        self, asked: ShellArguments, root: Path, environment: Mapping[str, str], collector: Collector
-    ) -> Ended | None:
-        """Run it to its end; nothing when the time limit came first."""
-        async with spawn(self._argv(asked, root), cwd=root, environment=environment, drain_stderr=False) as child:
-            limit = asyncio.timeout(asked.limit_s)
-            try:
-                async with limit, contextlib.aclosing(child.chunks()) as chunks:
-                    async for stream, chunk in chunks:
-                        await collector.feed(chunk, stream)
-                    return await child.ended()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                return None
+
+async def _collect(
+    asked: ShellArguments, argv: Sequence[str], root: Path, environment: Mapping[str, str], collector: Collector
+) -> Ended | None:
+    """Run it to its end; nothing when the time limit came first."""
+    async with spawn(argv, cwd=root, environment=environment, drain_stderr=False) as child:
+        limit = asyncio.timeout(asked.limit_s)
+        try:
+            async with limit, contextlib.aclosing(child.chunks()) as chunks:
+                async for stream, chunk in chunks:
+                    await collector.feed(chunk, stream)
+                return await child.ended()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return None
 
 
-def only_reads(command: str, root: Path) -> bool:
-    """Whether a command may run unasked: it only reads, its paths stay beneath the root, and git has nothing to run."""
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A command that only reads, as it is run: a program that lies outside the project, without a shell."""
+
+    argv: list[str]
+    environment: dict[str, str]
+
+
+def _reader(command: str, place: Workplace) -> _Reader | None:
+    """None: it is no reading command, or its program lies only where agents write."""
+    found, words = reading(command), simple_words(command)
+    program = find_program(words[0], place.environment, [place.root]) if found and words else None
+    if found is None or words is None or program is None:
+        return None
+    own = {**_UNATTENDED, "PATH": trusted_path(place.environment, [place.root])}
+    if _is_git(found):
+        own |= quiet_environment(place.root)
+    return _Reader([program, *words[1:]], allowed_environment(place.environment, own))
+
+
+def only_reads(command: str, root: Path, sandbox: Sandbox) -> bool:
+    """Whether a command may run unasked: it only reads, and what it reads lies beneath the root and is not hidden.
+
+    git runs unasked only in a sandbox: what a repository makes it do can change after any look at the repository.
+    """
     found = reading(command)
-    if found is None:
+    if found is None or sandbox.exposes(root):
         return False
     try:
         for path in found.paths:
             Root(root).locate(path)
     except CallerError:
         return False
-    return not found.program.startswith("git ") or reading_git_is_harmless(root)
+    return not _is_git(found) or (sandbox.level != "none" and reading_git_is_harmless(root))
 
 
-def _quiet(environment: Mapping[str, str], root: Path) -> dict[str, str]:
-    """For a command that runs unasked: git without hooks, and no program from the folder that agents write to."""
-    folders = [Path(folder) for folder in environment["PATH"].split(":")]
-    outside = [str(folder) for folder in folders if folder.is_absolute() and not folder.is_relative_to(root)]
-    return {**environment, **QUIET_GIT, "PATH": ":".join(outside)}
+def _is_git(found: Reading) -> bool:
+    return found.program.split(" ")[0] == "git"
 
 
 def _decode(arguments: Mapping[str, Any]) -> ShellArguments:

@@ -15,6 +15,7 @@ import pytest
 from palaver.backends.process import Child, Ended, Ladder, allowed_environment, spawn, whole_tree_is_stopped
 from palaver.backends.warden import listed_children, scanned_children
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
+from tests.unit.tools.workshop import processes_with
 
 pytestmark = [
     pytest.mark.anyio,
@@ -55,6 +56,10 @@ def alive(tag: str) -> list[int]:
         if marked and not zombie:
             found.append(int(process.name))
     return found
+
+
+def daemons(number: str) -> list[str]:
+    return [line for line in processes_with(number) if line.startswith("sleep")]
 
 
 def parent_of(pid: int) -> int:
@@ -286,6 +291,24 @@ async def test_killed_warden_takes_its_run_along(tag: str) -> None:
         os.kill(parent_of(child.pid), signal.SIGKILL)
         assert await child.ended() == Ended(-signal.SIGKILL)
         assert await until(lambda: alive(tag) == [], GONE_WITHIN_S)
+
+
+async def test_daemon_without_its_mark_ends_with_a_killed_warden_and_a_sibling_does_not(tag: str) -> None:
+    number = str(10**9 + secrets.randbelow(10**9))
+    daemon = f"(setsid env -i sleep {number} &) ; echo ready; sleep 1000"
+    async with running(["cat"], tag, stdin=True) as sibling:
+        own = await asyncio.create_subprocess_exec("sleep", "1000")
+        async with running(shell(daemon), tag) as child:
+            await read_lines(child, 1)
+            assert await until(lambda: len(daemons(number)) == 1, GONE_WITHIN_S)
+            os.kill(parent_of(child.pid), signal.SIGKILL)
+            assert await child.ended() == Ended(-signal.SIGKILL)
+        assert daemons(number) == []
+        assert own.returncode is None, "a child of this process that it did not inherit"
+        own.kill()
+        await own.wait()
+        await sibling.write(b"hello\n")
+        await read_lines(sibling, 1)
 
 
 async def test_warden_stopped_by_its_own_run_still_ends_it(tag: str) -> None:

@@ -11,11 +11,16 @@ import pytest
 
 from palaver.tools import changes
 from palaver.tools.base import ToolResult
-from palaver.tools.changes import Changed, changed, watched, with_changes
+from palaver.tools.changes import Changed, ChangeWatcher
+from palaver.tools.sandbox import unsandboxed
+from palaver.tools.sandbox_level import Level
+from palaver.tools.temporary_folders import TemporaryFolders
+from tests.levels import sandbox_of
 
 pytestmark = pytest.mark.anyio
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+WATCHER = ChangeWatcher(unsandboxed(), TemporaryFolders())
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -35,10 +40,10 @@ def root(tmp_path: Path) -> Path:
 
 
 async def doing(root: Path, command: Callable[[], object]) -> Changed:
-    before = await watched(root, ENVIRONMENT)
+    before = await WATCHER.look(root, ENVIRONMENT)
     assert before is not None
     command()
-    return await changed(before)
+    return await WATCHER.compare(before)
 
 
 def kinds(found: Changed) -> list[tuple[str, str]]:
@@ -142,7 +147,7 @@ async def test_result_of_a_call_counts_the_files_it_leaves_out(root: Path) -> No
             (root / f"{number:03}.txt").write_text("x\n")
         return ToolResult(ok=True)
 
-    result = await with_changes(root, ENVIRONMENT, run)
+    result = await WATCHER.run(root, ENVIRONMENT, run)
     assert (len(result.changes), result.changes_left_out) == (100, 30)
 
 
@@ -154,9 +159,9 @@ async def test_name_that_is_no_text_can_still_be_said(root: Path) -> None:
 
 
 async def test_secret_in_a_changed_file_is_struck_out(root: Path) -> None:
-    before = await watched(root, {**ENVIRONMENT, "SERVICE_API_KEY": "hunter2hunter2"})
+    before = await WATCHER.look(root, {**ENVIRONMENT, "SERVICE_API_KEY": "hunter2hunter2"})
     (root / "a.txt").write_text("hunter2hunter2\n")
-    found = await changed(before)
+    found = await WATCHER.compare(before)
 
     assert "hunter2" not in (found.files[0].diff or "")
     assert "[redacted SERVICE_API_KEY]" in (found.files[0].diff or "")
@@ -167,7 +172,7 @@ async def test_result_of_a_call_carries_its_changes(root: Path) -> None:
         (root / "a.txt").write_text("x\n")
         return ToolResult(ok=True, output="done")
 
-    result = await with_changes(root, ENVIRONMENT, run)
+    result = await WATCHER.run(root, ENVIRONMENT, run)
 
     assert (result.output, [file.path for file in result.changes]) == ("done", ["a.txt"])
 
@@ -180,35 +185,59 @@ async def test_first_commit_is_not_needed(tmp_path: Path) -> None:
     assert kinds(found) == [("a.txt", "created")]
 
 
-async def test_repository_that_could_run_something_is_not_looked_at(root: Path) -> None:
-    git(root, "config", "core.fsmonitor", "touch /tmp/never")
+async def test_repository_that_names_a_program_is_looked_at_without_running_it(root: Path) -> None:
+    git(root, "config", "core.fsmonitor", f"touch {root}/sprung")
+    (root / ".gitattributes").write_text("* filter=x\n")
+    git(root, "config", "filter.x.clean", f"touch {root}/sprung; cat")
 
-    assert await watched(root, ENVIRONMENT) is None
+    found = await doing(root, lambda: (root / "a.txt").write_text("x\n"))
+
+    assert kinds(found) == [("a.txt", "modified")]
+    assert not (root / "sprung").exists()
 
 
-async def test_configuration_that_the_command_itself_planted_is_not_obeyed(root: Path, tmp_path: Path) -> None:
+async def test_configuration_that_the_command_itself_planted_is_not_obeyed(root: Path) -> None:
     def command() -> None:
-        git(root, "config", "core.fsmonitor", f"touch {tmp_path}/sprung")
+        git(root, "config", "core.fsmonitor", f"touch {root}/sprung")
         (root / "a.txt").write_text("x\n")
 
-    assert await doing(root, command) == Changed()
-    assert "sprung" not in {entry.name for entry in os.scandir(tmp_path)}
+    assert kinds(await doing(root, command)) == [("a.txt", "modified")]
+    assert not (root / "sprung").exists()
+
+
+async def test_what_is_ignored_only_here_is_not_told(root: Path) -> None:
+    (root / ".git/info/exclude").write_text("private/\n")
+    (root / "private").mkdir()
+
+    assert await doing(root, lambda: (root / "private/x").write_text("x")) == Changed()
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_changes_are_seen_from_within_a_sandbox(level: Level, root: Path) -> None:
+    watcher = ChangeWatcher(await sandbox_of(level), TemporaryFolders())
+    before = await watcher.look(root, ENVIRONMENT)
+    (root / "a.txt").write_text("x\n")
+    (root / "new.txt").write_text("x\n")
+    found = await watcher.compare(before)
+
+    assert kinds(found) == [("a.txt", "modified"), ("new.txt", "created")]
+    assert "-one" in (found.files[0].diff or "")
 
 
 async def test_without_git_or_a_repository_nothing_is_known(root: Path, tmp_path: Path) -> None:
     bare = tmp_path / "plain"
     bare.mkdir()
 
-    assert await watched(bare, ENVIRONMENT) is None
-    assert await watched(root, {"PATH": "/nonexistent"}) is None
-    assert await changed(None) == Changed()
+    assert await WATCHER.look(bare, ENVIRONMENT) is None
+    assert await WATCHER.look(root, {"PATH": "/nonexistent"}) is None
+    assert await WATCHER.compare(None) == Changed()
 
 
 async def test_tree_with_too_many_loose_files_is_not_watched(root: Path) -> None:
     for number in range(changes.FILES_REMEMBERED + 1):
         (root / f"{number}.txt").write_text("x")
 
-    assert await watched(root, ENVIRONMENT) is None
+    assert await WATCHER.look(root, ENVIRONMENT) is None
 
 
 async def test_looking_takes_no_lock_and_goes_on_beside_one(root: Path) -> None:
@@ -219,12 +248,13 @@ async def test_looking_takes_no_lock_and_goes_on_beside_one(root: Path) -> None:
     assert kinds(found) == [("a.txt", "modified")]
 
 
-async def test_git_that_hangs_is_given_up(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "bin"
-    slow.mkdir()
+async def test_git_that_hangs_is_given_up(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path_factory.mktemp("bin")
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
     monkeypatch.setattr(changes, "LOOK_S", 0.05)
 
     async with asyncio.timeout(10):
-        assert await watched(root, {**ENVIRONMENT, "PATH": f"{slow}:{os.environ['PATH']}"}) is None
+        assert await WATCHER.look(root, {**ENVIRONMENT, "PATH": f"{slow}:{os.environ['PATH']}"}) is None

@@ -11,6 +11,7 @@ import pytest
 from palaver.tools.base import Proposal
 from palaver.tools.commands import reading
 from palaver.tools.policy import Mode, Policy
+from palaver.tools.sandbox import Sandbox
 from palaver.tools.shell import Shell, only_reads
 
 HOSTILE: dict[str, list[str]] = json.loads(Path(__file__).with_name("hostile.json").read_text())
@@ -21,6 +22,7 @@ COMMANDS = [(group, command) for group, commands in HOSTILE.items() for command 
 def repository(root: Path) -> Path:
     """A folder in which every reading command would be harmless: only the command itself decides."""
     (root / ".git").mkdir()
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (root / ".git/config").write_text("[core]\n\tbare = false\n")
     for name in ("a", "b"):
         (root / name).write_text("text\n")
@@ -30,7 +32,7 @@ def repository(root: Path) -> Path:
 @pytest.mark.parametrize(("group", "command"), COMMANDS)
 def test_hostile_command_is_never_taken_for_reading(group: str, command: str, repository: Path) -> None:
     assert reading(command) is None, group
-    assert not only_reads(command, repository)
+    assert not only_reads(command, repository, Sandbox("landlock"))
 
 
 @pytest.mark.parametrize("mode", ["plan", "ask", "accept_edits", "auto", "full"])
@@ -44,4 +46,4 @@ def test_hostile_command_runs_unasked_in_no_mode(mode: Mode, repository: Path) -
 
 def test_harmless_commands_beside_them_are_let_through(repository: Path) -> None:
     for command in ("ls -la", "cat a b", "git status", "git diff HEAD -- a", "grep -rn text .", "rg --files"):
-        assert only_reads(command, repository), command
+        assert only_reads(command, repository, Sandbox("landlock")), command

@@ -1,6 +1,5 @@
 """The sandbox: what is claimed is what was tried, and the ladder takes the strongest that works."""
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -13,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from palaver.tools import sandbox as sandboxes
-from palaver.tools.sandbox import HOME_SECRETS, Level, Sandbox, probe, unsandboxed
+from palaver.tools.sandbox import HOME_SECRETS, Sandbox, probe, unsandboxed
+from palaver.tools.sandbox_level import Level
 from palaver.tools.shell import Shell
+from tests.levels import sandbox_of
 from tests.unit.tools.workshop import Workshop, processes_with
 
 pytestmark = pytest.mark.anyio
@@ -44,19 +45,57 @@ async def test_strongest_that_works_is_chosen(
     monkeypatch.setattr(sys, "platform", "linux")
     tried: list[str] = []
 
-    async def works(sandbox: Sandbox) -> bool:
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
         tried.append(sandbox.level)
-        return sandbox.level in working
+        return frozenset() if sandbox.level in working else None
 
     found = await probe(bwrap_in(tmp_path), works=works)
     assert found.level == chosen
-    assert tried == (["bubblewrap"] if chosen == "bubblewrap" else ["bubblewrap", "landlock"])
+    # bubblewrap without what its older versions do not know.
+    assert tried == (["bubblewrap"] if chosen == "bubblewrap" else ["bubblewrap", "bubblewrap", "landlock"])
+
+
+@pytest.mark.parametrize(
+    ("strongest", "tried_first"), [("bubblewrap", "bubblewrap"), ("landlock", "landlock"), ("none", "")]
+)
+async def test_nothing_stronger_than_the_setting_is_tried(
+    strongest: Level, tried_first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    tried: list[str] = []
+
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
+        tried.append(sandbox.level)
+        return None
+
+    found = await probe(bwrap_in(tmp_path), works=works, strongest=strongest)
+    assert (found.level, "".join(tried[:1])) == ("none", tried_first)
+
+
+async def test_words_say_what_the_trial_could_do_all_the_same(tmp_path: Path) -> None:
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
+        return frozenset({"abstract_socket"}) if sandbox.options else None
+
+    found = await probe(bwrap_in(tmp_path), works=works)
+    assert found.words.startswith("bubblewrap: writes only in the project folder and a /tmp of its own")
+    assert found.words.endswith("Not held: the network, abstract sockets")
+
+
+async def test_bubblewrap_in_a_folder_that_agents_write_to_is_not_taken(tmp_path: Path) -> None:
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
+        return frozenset()
+
+    (tmp_path / "project").mkdir()
+    environment = bwrap_in(tmp_path / "project")
+    found = await probe(environment, works=works, home=tmp_path / "project")
+    elsewhere = await probe(environment, works=works, home=tmp_path / "other")
+    assert (found.level != "bubblewrap", elsewhere.level) == (True, "bubblewrap")
 
 
 async def test_what_is_not_there_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
 
-    async def works(sandbox: Sandbox) -> bool:
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
         raise AssertionError(sandbox.level)
 
     found = await probe({"PATH": str(tmp_path)}, works=works)
@@ -90,8 +129,8 @@ async def test_landlock_that_the_kernel_does_not_have_is_not_claimed(
 
 
 async def test_keys_of_the_home_folder_and_the_sockets_of_the_session_are_hidden(tmp_path: Path) -> None:
-    async def works(sandbox: Sandbox) -> bool:
-        return True
+    async def works(sandbox: Sandbox) -> frozenset[str] | None:
+        return frozenset()
 
     environment = {**bwrap_in(tmp_path), "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     found = await probe(environment, hidden=[tmp_path / "data"], works=works)
@@ -103,11 +142,11 @@ def test_hidden_folder_is_covered_but_not_the_root_within_it(tmp_path: Path) -> 
     root.mkdir(parents=True)
     (tmp_path / ".data").mkdir()
     (tmp_path / ".netrc").touch()
-    inside = Sandbox("bubblewrap", "", "bwrap", (data,)).wrap(["ls"], root)
+    inside = Sandbox("bubblewrap", "", "bwrap", hidden=(data,)).wrap(["ls"], root)
     assert inside.index("--tmpfs") < inside.index(str(root))
     hidden = (tmp_path / ".data", tmp_path / ".netrc", tmp_path / "absent")
-    beside = Sandbox("bubblewrap", "", "bwrap", hidden).wrap(["ls"], tmp_path)
-    assert beside.index("--tmpfs") > beside.index(str(tmp_path))
+    beside = Sandbox("bubblewrap", "", "bwrap", hidden=hidden).wrap(["ls"], tmp_path)
+    assert beside.index(str(tmp_path / ".data")) > beside.index(str(tmp_path))
     assert beside[beside.index(str(tmp_path / ".netrc")) - 2 :][:2] == ["--ro-bind", "/dev/null"]
     assert str(tmp_path / "absent") not in beside
 
@@ -122,35 +161,13 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
-async def opened(level: Level, hidden: tuple[Path, ...] = ()) -> Sandbox:
-    """A sandbox of that level, if this machine has it."""
-
-    async def works(sandbox: Sandbox) -> bool:
-        return sandbox.level == level and await sandboxes._works(sandbox, os.environ)
-
-    if not there(level):
-        pytest.skip(f"this machine has no {level}")
-    found = await probe(os.environ, hidden=hidden, works=works)
-    assert found.level == level
-    return found
-
-
-def there(level: Level) -> bool:
-    """Asked without our own code: a sandbox that is there and does not hold is a failure, not a reason to skip."""
-    if level == "landlock":
-        version = ctypes.CDLL(None).syscall(444, None, 0, 1) if sys.platform == "linux" else 0
-        return version >= 3
-    argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "true"]
-    return shutil.which("bwrap") is not None and subprocess.run(argv, check=False, timeout=30).returncode == 0
-
-
 @pytest.mark.parametrize("level", BOTH)
 async def test_sandboxed_command_writes_only_beneath_the_root(level: Level, home: Path) -> None:
     (home / "project").mkdir()
     (home / "data").mkdir()
     (home / "data/token").write_text("the token")
     (home / "key").write_text("a key")
-    sandbox = await opened(level, (home / "data", home / "key"))
+    sandbox = await sandbox_of(level, (home / "data", home / "key"))
     workshop = Workshop(home / "project", environment={"PATH": os.environ["PATH"]})
 
     async def run(command: str) -> tuple[bool, str]:
@@ -176,7 +193,7 @@ async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place
 ) -> None:
     (home / "real").mkdir()
     (home / "link").symlink_to("real")
-    sandbox = await opened(level)
+    sandbox = await sandbox_of(level)
     workshop = Workshop(home / "link", environment={"PATH": os.environ["PATH"], "TMPDIR": str(home)})
     result = await workshop.run(
         Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok > /dev/null && echo ok"
@@ -189,7 +206,7 @@ async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place
 async def test_project_within_a_hidden_folder_can_be_worked_in(level: Level, home: Path) -> None:
     (home / "data/project").mkdir(parents=True)
     (home / "data/token").write_text("the token")
-    sandbox = await opened(level, (home / "data",))
+    sandbox = await sandbox_of(level, (home / "data",))
     workshop = Workshop(home / "data/project", environment={"PATH": os.environ["PATH"]})
     result = await workshop.run(Shell(sandbox), command="echo a > b; cat b; cat ../token 2>/dev/null || echo hidden")
     assert (result.ok, result.output) == (True, "a\nhidden\n")
@@ -197,7 +214,7 @@ async def test_project_within_a_hidden_folder_can_be_worked_in(level: Level, hom
 
 @pytest.mark.parametrize("level", BOTH)
 async def test_sandboxed_command_is_stopped_with_all_it_started(level: Level, home: Path) -> None:
-    sandbox = await opened(level)
+    sandbox = await sandbox_of(level)
     workshop = Workshop(home, environment={"PATH": os.environ["PATH"]})
     result = await workshop.run(
         Shell(sandbox), command="setsid sleep 987654 & trap '' TERM; sleep 987654", timeout_s=0.2

@@ -9,6 +9,7 @@ import pytest
 
 from palaver.tools.base import Stream, ToolResult, Workplace
 from palaver.tools.output import INLINE_BYTES
+from palaver.tools.sandbox import Sandbox, unsandboxed
 from palaver.tools.shell import Shell, only_reads
 from tests.unit.tools.workshop import Workshop, processes_with
 
@@ -133,7 +134,7 @@ async def test_call_that_makes_no_sense_is_a_result(arguments: dict[str, object]
 
 
 async def test_missing_shell_says_so(workshop: Workshop) -> None:
-    result = await workshop.run(Shell(program="/no/such/shell"), command="ls")
+    result = await workshop.run(Shell(program="/no/such/shell"), command="make")
     assert (result.ok, result.error_code) == (False, "not_installed")
 
 
@@ -162,19 +163,22 @@ def test_reading_command_says_so_in_its_proposal(workshop: Workshop) -> None:
 def test_reading_through_a_link_to_the_outside_is_asked_about(root: Path) -> None:
     (root / "out").symlink_to("../outside")
     (root / "in").mkdir()
-    assert only_reads("ls in", root)
-    assert not only_reads("ls out", root)
-    assert not only_reads("cat out/secret.txt", root)
+    assert only_reads("ls in", root, unsandboxed())
+    assert not only_reads("ls out", root, unsandboxed())
+    assert not only_reads("cat out/secret.txt", root, unsandboxed())
 
 
 def test_git_is_asked_about_where_its_configuration_may_run_something(root: Path) -> None:
-    assert not only_reads("git status", root)
+    sandboxed = Sandbox("landlock")
+    assert not only_reads("git status", root, sandboxed)
     (root / ".git").mkdir()
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (root / ".git/config").write_text("[core]\n\tbare = false\n")
-    assert only_reads("git status", root)
+    assert only_reads("git status", root, sandboxed)
+    assert not only_reads("git status", root, unsandboxed())
     (root / ".git/config").write_text("[core]\n\tfsmonitor = ./run-me\n")
-    assert not only_reads("git status", root)
-    assert only_reads("ls", root)
+    assert not only_reads("git status", root, sandboxed)
+    assert only_reads("ls", root, sandboxed)
 
 
 async def test_reading_command_runs_no_program_from_the_project(workshop: Workshop, root: Path) -> None:
