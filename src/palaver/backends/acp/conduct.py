@@ -11,7 +11,7 @@ from typing import Any
 
 from palaver.backends.acp.link import Heard, Link, Over, Permission, Update
 from palaver.backends.acp.own_calls import OwnTurn
-from palaver.backends.acp.permission import Answered, Choice, answer_of, choice_of, describe
+from palaver.backends.acp.permission import Answered, Choice, answer_of, choice_of, describe, grant_of
 from palaver.backends.acp.session import Session
 from palaver.backends.acp.tools import OwnCall
 from palaver.backends.acp.translate import Call, Translation, usage_of
@@ -61,12 +61,14 @@ class Conduct:
     async def events(self) -> AsyncGenerator[KnownEvent, None]:
         turn, link = self._turn, self._link
         brief = briefing(turn, self._by)
-        record = await Session(turn, link, brief, self._mode).ready()
+        # Its own modes know nothing of our rules: where there are some it asks, and the policy answers by the mode.
+        asks = self._mode != "plan" and self._judging.restricts(turn)
+        record = await Session(turn, link, brief, "ask" if asks else self._mode).ready()
         words = (await words_of(turn, brief.asked)).after(record)
         images = words.images if link.can("promptCapabilities", "image") else ()
         if len(images) < len(words.images):
             logger.info("an agent cannot see images; they are left out", agent=link.name)
-        content: list[Mapping[str, Any]] = [{"type": "text", "text": words.plain or "Go on."}]
+        content: list[Mapping[str, Any]] = [{"type": "text", "text": text} for text in words.blocks]
         content += [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in images]
         link.turns += 1
         link.known |= {message.id for message in turn.state.messages}
@@ -156,7 +158,8 @@ class Conduct:
             if tool is None
             else self._own.judged(tool, call)
         )
-        self._put(choice_of(heard, call, self._turn, judged))
+        scopes = self._judging.grants.scopes(self._turn)
+        self._put(choice_of(heard, call, self._turn, judged, scopes))
         return events
 
     def _own_call(self, own: OwnCall, call: Call) -> list[KnownEvent]:
@@ -181,6 +184,8 @@ class Conduct:
         choice, resolved = answered.choice, answered.resolved
         option, refusal = answer_of(choice, resolved)
         if refusal is None:
+            if lasting := grant_of(choice, resolved):
+                yield await self._judging.grants.keep(self._turn, lasting)
             request = resolved.request if resolved else None
             grant = f"request:{request}" if request else choice.verdict.grant
             for event in self._said.start(choice.call, grant, request):

@@ -1,6 +1,7 @@
 """Permissions of ACP agents: an agent's options by their kind, a person's answer by its scope, and what our policy says.
 
-Pure but for the ids of a turn. Options are picked by kind, never by name: each agent names them differently.
+Pure but for the ids of a turn. Options are picked by kind, never by name: each agent names them differently. "Always" is a
+grant of ours and never the agent's own, which would let it run what no rule of ours has seen.
 """
 
 import asyncio
@@ -16,11 +17,10 @@ from palaver.backends.acp.translate import Call, shown_input
 from palaver.backends.base import Turn
 from palaver.backends.judging import Judged, inside, proposal_of
 from palaver.schema.base import Scope
-from palaver.schema.events import RequestOpened, RequestResolved
-from palaver.schema.view import Offer
+from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.file_names import file_names
-from palaver.tools.policy import Mode, Verdict
+from palaver.tools.policy import Mode, Verdict, offers
 from palaver.tools.proposal import shortened, visible
 
 MODES: dict[Mode, tuple[str, ...]] = {
@@ -49,7 +49,11 @@ class Choice:
     options: tuple[Mapping[str, Any], ...]
     answer: "asyncio.Future[Mapping[str, Any]] | OwnCall"
     """Who is told: the agent that asked, or a call of a tool of ours that waits here."""
-    verdict: Verdict
+    judged: Judged
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
 
     def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
         return [option for option in self.options if option.get("kind") == kind]
@@ -66,11 +70,13 @@ def by_mode(mode: Mode, known: Sequence[str]) -> str | None:
     return next((name for name in MODES[mode] if name in known), None)
 
 
-def choice_of(heard: Permission | OwnCall, call: Call, turn: Turn, judged: Judged) -> Choice:
+def choice_of(
+    heard: Permission | OwnCall, call: Call, turn: Turn, judged: Judged, scopes: tuple[Scope, ...] = ("once",)
+) -> Choice:
+    """`scopes` is how long a grant of ours may hold."""
     told = heard.told.get("options") if isinstance(heard, Permission) else OWN_OPTIONS
     options = tuple(option for option in (told if isinstance(told, list) else ()) if isinstance(option, Mapping))
-    lasting = [option for option in options if option.get("kind") == "allow_always"]
-    scopes: tuple[Scope, ...] = ("once", "conversation") if lasting else ("once",)
+    lasting = offers(judged.spec, judged.proposal) if len(scopes) > 1 else ()
     preview = preview_of(call.content) or visible(shown_input(call))
     request = RequestOpened(
         request=turn.new_id(),
@@ -83,11 +89,25 @@ def choice_of(heard: Permission | OwnCall, call: Call, turn: Turn, judged: Judge
         title=judged.proposal.title,
         preview=shortened(preview),
         risk=judged.verdict.why,
-        scopes=scopes,
-        offers=tuple(Offer(label=str(option.get("name") or "Always allow")) for option in lasting),
+        scopes=scopes if lasting else ("once",),
+        offers=lasting,
     )
     answer = heard.answer if isinstance(heard, Permission) else heard
-    return Choice(call, request, options, answer, judged.verdict)
+    return Choice(call, request, options, answer, judged)
+
+
+def grant_of(choice: Choice, resolved: RequestResolved | None) -> GrantAdded | None:
+    """What a lasting yes covers."""
+    offered = choice.request.offers
+    if resolved is None or resolved.scope == "once" or not 0 <= resolved.offer < len(offered):
+        return None
+    return GrantAdded(
+        tool=choice.judged.spec.name,
+        scope=resolved.scope,
+        match=offered[resolved.offer].match,
+        agent=choice.request.agent,
+        request=resolved.request,
+    )
 
 
 def answer_of(choice: Choice, resolved: RequestResolved | None) -> tuple[Mapping[str, Any], str | None]:
@@ -95,10 +115,7 @@ def answer_of(choice: Choice, resolved: RequestResolved | None) -> tuple[Mapping
     refusal = _refusal(choice, resolved)
     lasts = resolved is not None and resolved.scope != "once"
     if refusal is None:
-        always = choice.of_kind("allow_always")
-        if resolved is not None and lasts and always:
-            return _selected(always[resolved.offer] if 0 <= resolved.offer < len(always) else always[0]), None
-        once = [*choice.of_kind("allow_once"), *always]
+        once = [*choice.of_kind("allow_once"), *choice.of_kind("allow_always")]
         return (_selected(once[0]), None) if once else (CANCELLED, "The agent offered no way to allow this.")
     never = choice.of_kind("reject_always") if lasts else []
     rejecting = [*never, *choice.of_kind("reject_once"), *choice.of_kind("reject_always")]

@@ -102,7 +102,7 @@ def allow_something_else(request: Request) -> RequestResolved:
 
 @pytest.mark.parametrize(
     ("decide", "option"),
-    [(allow, "o"), (allow_always, "a"), (deny, "r"), (deny_for_good, "n"), (allow_something_else, "r")],
+    [(allow, "o"), (allow_always, "o"), (deny, "r"), (deny_for_good, "n"), (allow_something_else, "r")],
 )
 async def test_permission_is_answered_by_kind(
     decide: Callable[[Request], RequestResolved], option: str, tmp_path: Path
@@ -112,7 +112,7 @@ async def test_permission_is_answered_by_kind(
     assert f'"optionId": "{option}"' in said(turn)
     (request,) = turn.state.requests
     assert request.scopes == ("once", "conversation")
-    assert [offer.label for offer in request.offers] == ["Always"]
+    assert [offer.label for offer in request.offers] == ["exactly this command"]
     assert request.preview == "do it"
 
 
