@@ -40,10 +40,11 @@ class Words:
     @property
     def plain(self) -> str:
         """For one that takes a single text. It begins with no slash: programs take that for a command of theirs."""
-        return "\n\n".join(self.blocks)
+        return "".join(self.blocks)
 
     def after(self, record: str) -> "Words":
-        return Words(self.text, self.images, record)
+        # With the blank line: a program that joins its blocks would else write on in the line of the closing border.
+        return Words(self.text, self.images, f"{record}\n\n" if record else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ async def test_words_hold_text_and_images_and_say_what_is_missing() -> None:
     words = await words_of(turn, turn.history)
     assert [image.mime for image in words.images] == ["image/png"]
     assert words.text.startswith("look\n\n[An image that is kept elsewhere")
-    assert words.after("record").blocks == ("record", words.text)
+    assert words.after("record").blocks == ("record\n\n", words.text)
     assert words.after("record").plain == f"record\n\n{words.text}"
 
 

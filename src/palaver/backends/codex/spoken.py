@@ -13,8 +13,8 @@ from palaver.schema.view import Message
 
 async def opening(turn: Turn, record: str) -> list[dict[str, Any]]:
     """The record as an item of its own: what the person says now stands by itself."""
-    said = await spoken(turn, _asked(turn)) or [_text(GO_ON)]
-    return [_text(record), *said] if record else said
+    words = await words_of(turn, _asked(turn))
+    return _items((words if words.text or words.images else Words(GO_ON)).after(record))
 
 
 async def spoken(turn: Turn, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ async def spoken(turn: Turn, messages: Sequence[Message]) -> list[dict[str, Any]
 
 
 def _items(words: Words) -> list[dict[str, Any]]:
-    texts = [_text(words.text)] if words.text else []
+    texts = [{"type": "text", "text": text} for text in (words.record, words.text) if text]
     return texts + [{"type": "image", "url": f"data:{image.mime};base64,{image.base64}"} for image in words.images]
 
 
@@ -32,7 +32,3 @@ def _asked(turn: Turn) -> list[Message]:
     if own or active is None:
         return own
     return [message for message in turn.history if message.id in active.trigger.messages]
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
