@@ -67,8 +67,8 @@ def page(schema: dict[str, Any]) -> str:
         "<h1>Palaver API</h1>"
         '<p>The same for programs: <a href="/api/schema/openapi.json">openapi.json</a>. Every request but '
         "<code>GET /api/health</code> and the sign-in carries "
-        "<code>Authorization: Bearer TOKEN</code> or a browser's cookie with its page key. Live events: <code>GET /api/socket</code> "
-        "(WebSocket) and <code>…/events</code> (server-sent events).</p>"
+        "<code>Authorization: Bearer TOKEN</code> or a browser's cookie with its page key. Live events: "
+        "<code>GET /api/socket</code> (WebSocket) and <code>…/events</code> (server-sent events).</p>"
         f"<h2>Routes</h2>{''.join(operations)}<h2>Shapes</h2>{''.join(shapes)}</html>"
     )
 
