@@ -347,7 +347,9 @@ class _Reader:
         for place, word in enumerate(words):
             if word.text in _BEFORE_COMMAND:
                 self._found.complete = self._found.complete and not word.quoted
-            elif word.text in _UNREAD or _ASSIGNMENT.match(word.text):
+            elif (
+                word.text in _UNREAD or _ASSIGNMENT.match(word.text) or (place and words[place - 1].text == "function")
+            ):
                 self._found.complete = False
             elif word.text == "for" and not word.quoted:
                 # A block among the words is zsh's.

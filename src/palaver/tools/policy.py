@@ -11,6 +11,7 @@ not with their spelling. Where a call may be what such a rule names and that can
 this call counts: a whole tool, a mode or a build tool that was allowed is asked for.
 """
 
+import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -269,20 +270,22 @@ def _judge(
         return Verdict("deny_continue", "", "Plan mode only reads; propose this as a step of the plan.")
     # A command that provably only reads runs nothing else; what it reads may still be what a rule is about.
     doubts = ("resembles",) if reads_only else ("resembles", "unknown")
-    doubtful = next((rule for rule, relation in (*found, *held) if relation in doubts), None)
-    if allowed := _narrowest([grant for grant in given if doubtful is None or _is_explicit(grant)], "allow"):
+    doubtful = [rule for rule, relation in (*found, *held) if relation in doubts]
+    # As a rule that asks gives way to a person's yes, so does the doubt whether it is meant.
+    may_be_denied = any(rule.decision != "ask" for rule in doubtful)
+    if allowed := _narrowest([grant for grant in given if not may_be_denied or _is_explicit(grant)], "allow"):
         if allowed.agent is not None:
             return Verdict("allow", f"agent:{allowed.agent}", f"The agent “{allowed.agent}” uses it without asking.")
         return Verdict("allow", allowed.source, f"A person allowed this for the {allowed.source}.")
     if asking := _narrowest([*rules, *given], "ask"):
         return Verdict("ask", "", f"{_RULES[asking.source]} say to ask you first.", by_rule=True)
-    if allowing := _narrowest([rule for rule in rules if doubtful is None or _is_explicit(rule)], "allow"):
+    if allowing := _narrowest([rule for rule in rules if not doubtful or _is_explicit(rule)], "allow"):
         return Verdict("allow", "rule", f"{_RULES[allowing.source]} allow it.")
     by_mode = _by_mode(policy, spec, mode, reads_only)
-    if doubtful is None:
+    if not doubtful:
         return by_mode
     if by_mode.decision == "allow":
-        why = f"{_RULES[doubtful.source]} restrict some calls, and this one may do what they name."
+        why = f"{_RULES[doubtful[0].source]} restrict some calls, and this one may do what they name."
         return Verdict("ask", "", why, by_rule=True)
     return replace(by_mode, by_rule=True)
 
@@ -412,8 +415,8 @@ def _resembles(match: str, invocation: Invocation) -> bool:
         return False
     if not invocation.exact:
         return True
-    arguments = iter(invocation.words[1:])
-    return all(any(fnmatchcase(argument, wanted) for argument in arguments) for wanted in head[1:])
+    arguments = ((word, posixpath.normpath(word)) for word in invocation.words[1:])
+    return all(any(fnmatchcase(name, wanted) for names in arguments for name in names) for wanted in head[1:])
 
 
 def _head(match: str) -> Iterator[str]:

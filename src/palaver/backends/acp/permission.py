@@ -149,7 +149,9 @@ def describe(call: Call, project: Path) -> tuple[ToolSpec, Proposal]:
     reads, edits = call.kind in ("read", "search") and here, call.kind == "edit" and here
     name = OURS.get(call.kind, call.name)
     given = call.input or {"command" if call.kind == "execute" else "title": call.title}
-    spec = ToolSpec(name=name, description="", parameters={}, reads_only=reads, edits_only=edits)
+    # No sandbox of ours holds the agent: what mode `auto` lets run inside one is asked for here.
+    outside = not (reads or edits)
+    spec = ToolSpec(name=name, description="", parameters={}, reads_only=reads, edits_only=edits, outside=outside)
     proposal = proposal_of("acp", call.name, given, project, path=path, edits=call.kind == "edit", reads=reads)
     return spec, replace(
         proposal,

@@ -21,7 +21,15 @@ def describe(name: str, given: Mapping[str, Any], project: Path) -> tuple[ToolSp
     path = told if isinstance(told, str) else None
     here = inside(project, path) if path is not None else told is None
     reads, edits = name in READS and here, name in EDITS and here and path is not None
-    spec = ToolSpec(name=OURS.get(name, name), description="", parameters={}, reads_only=reads, edits_only=edits)
+    spec = ToolSpec(
+        name=OURS.get(name, name),
+        description="",
+        parameters={},
+        reads_only=reads,
+        edits_only=edits,
+        # No sandbox of ours holds this program.
+        outside=not (reads or edits),
+    )
     return spec, proposal_of("pi", name, given, project, path=path, edits=name in EDITS, reads=reads)
 
 
