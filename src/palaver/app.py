@@ -96,7 +96,7 @@ async def open_app(
         around = Surroundings(log, feed, clock, ids, roster, folders, processes, colleagues, defaults, quoting)
         directory = Directory(around)
         delegation = Delegation(directory, roster, ids)
-        exchanges = Exchanges(directory, log, clock, ids, roster)
+        exchanges = Exchanges(directory, log, clock, ids, roster, config.rules)
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
         backends = Backends(roster, clock, config.environment)
         missions = Missions(projects, directory, log, roster, clock)

@@ -172,7 +172,7 @@ async def test_file_allows_nothing_and_starts_nothing(server: Served, tmp_path: 
 
     assert state["params"] == {"house": "brick", "project": "/"}
     assert made["left_out"] == ["ide_tools", "mode", "policy", "temperature"]
-    assert (state["project"], state["agent"], state["status"]) == (str(tmp_path / "data"), "default", "idle")
+    assert (state["project"], state["agent"], state["status"]) == (str(tmp_path / "data-workspace"), "default", "idle")
     assert "example.org" not in msgspec.json.encode(state).decode()
     assert state["messages"][1]["blocks"][0]["status"] == "interrupted"
 
@@ -199,7 +199,7 @@ async def test_log_allows_nothing_and_starts_nothing(server: Served, tmp_path: P
 
     assert (state["turn"], state["queue"], state["grants"], waiting) == (None, [], [], [])
     assert (state["project"], state["agent"], state["params"]) == (
-        str(tmp_path / "data"),
+        str(tmp_path / "data-workspace"),
         "default",
         {"house": "brick"},
     )

@@ -257,7 +257,7 @@ async def test_folder_that_is_gone_becomes_the_servers(server: Served, home: Pat
 
     await bring(server, tmp_path / "moved", "codex")
 
-    assert (await only(server, "Look at the notes, please."))["project"] == str(tmp_path / "data")
+    assert (await only(server, "Look at the notes, please."))["project"] == str(tmp_path / "data-workspace")
 
 
 # -- what the page uses

@@ -9,7 +9,7 @@ Must never leave a child at work that nobody waits for, or let a child do what i
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
@@ -229,14 +229,17 @@ def root_of(state: State) -> str:
 def _params(caller: Caller, record: AgentRecord) -> dict[str, Any]:
     """What the parent is kept from, its child is kept from too; what the parent was allowed, it was allowed alone."""
     given = caller.state.params
-    params: dict[str, Any] = {"mode": _mode(caller.mode, record)}
-    for limit in INHERITED_LIMITS:
-        if limit in given:
-            params[limit] = given[limit]
+    params: dict[str, Any] = {"mode": _mode(caller.mode, record), **handed_on(given)}
     if record.id == caller.agent_id and "model" in given:
         params["model"] = given["model"]
+    return params
+
+
+def handed_on(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a conversation's parameters those that hold for every other one that its agent begins: limits, and what forbids."""
+    limits = {name: given[name] for name in INHERITED_LIMITS if name in given}
     kept = restrictions(given)
-    return {**params, "policy": kept} if kept else params
+    return {**limits, "policy": kept} if kept else limits
 
 
 def _mode(callers: str, record: AgentRecord) -> Mode:

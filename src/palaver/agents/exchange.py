@@ -10,12 +10,21 @@ Must never stop the conversation that was written to: it goes on, whatever becom
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
-from palaver.agents.delegation import Agents
-from palaver.agents.letters import Addresses, cautious, hops_so_far, told_off, too_many, works_for_another
+from palaver.agents.delegation import Agents, handed_on
+from palaver.agents.letters import (
+    Address,
+    Addresses,
+    cautious,
+    escapes,
+    hops_so_far,
+    told_off,
+    too_many,
+    works_for_another,
+)
 from palaver.clock import Clock, Ids
 from palaver.conversation.others import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
@@ -27,6 +36,7 @@ from palaver.schema.commands import Accepted, Deliver, Order, ReturnExchange
 from palaver.schema.events import ConversationCreated, Event, ExchangeReturned, ExchangeSent, decode_event
 from palaver.schema.view import Exchange, Parent, State
 from palaver.tools.base import Letter, Reply
+from palaver.tools.policy import Rule
 
 logger = Journal(__name__)
 
@@ -50,7 +60,17 @@ class Conversations(Protocol):
 
 
 class Exchanges:
-    def __init__(self, directory: Conversations, log: EventLog, clock: Clock, ids: Ids, roster: Agents) -> None:
+    def __init__(
+        self,
+        directory: Conversations,
+        log: EventLog,
+        clock: Clock,
+        ids: Ids,
+        roster: Agents,
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        """`rules`: those of the configuration, some of which count in one project alone."""
+        self._rules = rules
         self._directory = directory
         self._log = log
         self._clock = clock
@@ -96,7 +116,7 @@ class Exchanges:
 
     async def _sent(self, caller: Caller, letter: Letter, call: str, waiting: Waiter) -> Reply:
         state = caller.state
-        address = await self._addresses.of(state, letter)
+        address = await self._bound(state, letter, await self._addresses.of(state, letter))
         if address.conversation is None:
             return Reply(status="failed", response=address.words)
         origin = Origin(face="agents", agent=caller.agent_id, conversation=state.conversation)
@@ -116,6 +136,23 @@ class Exchanges:
             hops=hops_so_far(state) + 1,
         )
         return await self._exchanged(caller, letter, sent, waiting)
+
+    async def _bound(self, caller: State, letter: Letter, address: Address) -> Address:
+        """The address, if whoever answers there is held to all that the caller is held to; else another, or why there is none.
+
+        Asking another agent is no way around a rule.
+        """
+        if address.conversation is None or address.is_new:
+            return address
+        target = await self._directory.state(address.conversation)
+        if not escapes(caller, target, self._rules):
+            return address
+        if letter.conversation == "latest-or-create":
+            return self._addresses.new()
+        return Address(
+            words=f"Conversation {address.conversation} lacks rules that hold for you, so nothing was sent. Use session "
+            f"`create` to reach {letter.agent} in one that has them."
+        )
 
     async def _exchanged(self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: Waiter) -> Reply:
         call, to, agent = sent.exchange, sent.to, sent.agent
@@ -187,7 +224,7 @@ class Exchanges:
         created = ConversationCreated(
             agent=agent,
             project=state.project,
-            params={"mode": cautious(self._own_mode(agent, state.project), caller.mode)},
+            params={"mode": cautious(self._own_mode(agent, state.project), caller.mode), **handed_on(state.params)},
             parent=Parent(
                 conversation=state.conversation,
                 kind="exchange",

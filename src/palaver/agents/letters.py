@@ -6,14 +6,16 @@ words that the model can act on: they become the result of its call, and are see
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from palaver.agents.delegation import Agents, known_agents
 from palaver.clock import Ids
 from palaver.core.exchanges import HOPS, is_open
-from palaver.core.params import MODES
+from palaver.core.params import MODES, restrictions
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing, State
 from palaver.tools.base import Letter
+from palaver.tools.policy import Rule
 
 CONTENT_CHARS = 48_000
 """The longest message: it is part of an event, which may hold 256 KiB."""
@@ -40,6 +42,25 @@ def works_for_another(state: State) -> bool:
 def cautious(mode: str, other: str) -> str:
     """The more careful one of two modes. A word nobody here knows means `ask`."""
     return min((word if word in MODES else "ask" for word in (mode, other)), key=MODES.index)
+
+
+def escapes(caller: State, target: State, rules: Iterable[Rule]) -> bool:
+    """Whether something is forbidden or asked for in one conversation that is neither in another. `rules`: the server's."""
+    there = restrictions(target.params)
+    if any(rule not in there for rule in restrictions(caller.params)):
+        return True
+    if caller.project == target.project:
+        return False
+    return any(
+        rule.decision != "allow" and _counts_in(rule, caller.project) and not _counts_in(rule, target.project)
+        for rule in rules
+    )
+
+
+def _counts_in(rule: Rule, folder: str | None) -> bool:
+    if rule.project is None:
+        return True
+    return folder is not None and Path(folder).resolve().is_relative_to(rule.project.resolve())
 
 
 def told_off(caller: State, letter: Letter, agents: Agents) -> str:
@@ -100,18 +121,18 @@ class Addresses:
     async def of(self, caller: State, letter: Letter) -> Address:
         match letter.conversation:
             case "create":
-                return self._new()
+                return self.new()
             case "latest":
                 latest = await self._latest(caller, letter.agent)
                 words = f"{letter.agent} has no conversation in this project. Use session `create` to begin one."
                 return Address(latest, "" if latest else words)
             case "latest-or-create":
                 latest = await self._latest(caller, letter.agent)
-                return Address(latest) if latest else self._new()
+                return Address(latest) if latest else self.new()
             case conversation:
                 return await self._named(caller, letter.agent, conversation)
 
-    def _new(self) -> Address:
+    def new(self) -> Address:
         return Address(self._ids.new(), is_new=True)
 
     async def _latest(self, caller: State, agent: str) -> str | None:

@@ -324,20 +324,20 @@ class Directory:
     ) -> Accepted:
         """On disk when it returns. `remembers`: its id is used up even if there was nothing to do."""
         await self._check_folder(command, origin)
-        below = await self._with_it(conversation, origin) if isinstance(command, DeleteConversation) else []
+        if isinstance(command, DeleteConversation) and not is_person(origin):
+            await self._check_below(conversation, origin)
         answer = await self._taken(conversation, await self.fitted(command), origin, remembers)
-        for child in below:
+        if isinstance(command, DeleteConversation):
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
-            await self._taken(child, DeleteConversation(), origin)
+            for below in await subagents_below(self._around.log, conversation):
+                await self._taken(below, DeleteConversation(), origin)
         return answer
 
-    async def _with_it(self, conversation: str, origin: Origin | None) -> Sequence[str]:
-        """The conversations of subagents that go with one. Raises before any of them goes that may not be deleted."""
-        below = await subagents_below(self._around.log, conversation)
-        for child in below if not is_person(origin) else ():
+    async def _check_below(self, conversation: str, origin: Origin | None) -> None:
+        """Raises before anything is deleted if a subagent's conversation, which goes along, may not be."""
+        for child in await subagents_below(self._around.log, conversation):
             if refusal := rewrites_others((await self.whole(child)).messages, 0, origin):
                 raise REFUSALS[refusal.code](refusal.message, **refusal.details)
-        return below
 
     async def _taken(
         self, conversation: str, command: Order, origin: Origin | None, remembers: bool = False

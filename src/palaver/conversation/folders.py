@@ -67,9 +67,7 @@ class ProjectFolders:
     async def choose(self, folder: str | None, origin: Origin | None) -> str:
         """The folder that somebody names for a conversation, or the one of those without a name; as `admit`, and Invalid for
         what is no folder."""
-        if folder is None:
-            await asyncio.to_thread(self._make_home)
-            folder = str(self.home)
+        folder = str(self.home) if folder is None else folder
         await self.open(folder, person=is_person(origin))
         await self.admit(folder, origin)
         return folder
@@ -102,6 +100,7 @@ class ProjectFolders:
     # -- beside the loop
 
     def _open(self, folder: str, person: bool) -> Path:
+        self._make_home(folder)
         self._admit(folder, person)
         return _folder_at(folder)
 
@@ -118,8 +117,7 @@ class ProjectFolders:
         return real
 
     def _enter(self, folder: str) -> Path:
-        if folder == str(self.home):
-            self._make_home()
+        self._make_home(folder)
         self.check(Path(folder))
         try:
             real = _folder_at(folder)
@@ -172,8 +170,9 @@ class ProjectFolders:
             )
         return None
 
-    def _make_home(self) -> None:
-        if not self.needs_workspace:
+    def _make_home(self, folder: str) -> None:
+        """At its first use."""
+        if not self.needs_workspace or folder != str(self.home):
             return
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -224,7 +224,7 @@ async def test_messages_are_restored_into_an_empty_chat_alone_and_gone_on_with(w
 
 @pytest.mark.parametrize(("program", "name"), [(".palaver", "ours-kept"), (".refact", "theirs-kept")])
 async def test_chat_is_restored_from_a_trajectory_of_either_program(work: Work, program: str, name: str) -> None:
-    home = Path(work.server.app.config.home)
+    home = work.server.app.directory.home
     folder = home / program / "trajectories"
     folder.mkdir(parents=True, exist_ok=True)
     document = {"id": name, "title": "Kept", "messages": MESSAGES}
@@ -253,7 +253,7 @@ UNUSABLE = {
 async def test_file_that_cannot_be_used_is_named_in_a_notice_and_left_alone(
     work: Work, kind: str, program: str
 ) -> None:
-    folder = Path(work.server.app.config.home) / program / "trajectories"
+    folder = work.server.app.directory.home / program / "trajectories"
     folder.mkdir(parents=True, exist_ok=True)
     name = fresh(kind)
     file, written = folder / f"{name}.json", UNUSABLE[kind].replace("ID", name)
