@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from palaver.cli.choosing import short
-from palaver.cli.readable import short_input
-from palaver.client.harmless import one_line, visible
-from palaver.errors import Invalid
+from palaver.core.approval_text import Shown, approval_lines, folded_lines, offer_text
+from palaver.client.harmless import one_line
+from palaver.errors import Conflict, Invalid
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Question, Request
@@ -22,6 +22,7 @@ from palaver.schema.view import Question, Request
 Word = Literal["allow", "always", "deny"]
 LASTING: tuple[Scope, ...] = ("conversation", "agent", "project")
 """What `always` may mean, the narrowest first."""
+WHERE = {"conversation": "in this conversation", "agent": "for this agent, everywhere", "project": "in this project"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,41 @@ def described(request: Request) -> Iterator[str]:
     yield f"{request.kind}: {headline(request)}"
     match request.kind:
         case "approval":
-            yield from _indented(request.preview or short_input(request.input))
+            yield from map(_content_line, approval_lines(request.preview, request.input))
             if request.risk:
-                yield f"  risk: {visible(request.risk)}"
+                yield f"  risk: {offer_text(request.risk, None)}"
             for place, offer in enumerate(request.offers, 1):
-                yield f"  always {place}: {one_line(offer.label)}"
+                yield f"  always {place}: {offer_text(offer.label, offer.match)}"
         case "question":
             for number, question in enumerate(request.questions, 1):
                 yield from _question(number, question, request)
         case "plan":
             if request.plan is not None:
-                if (words := request.plan.text or request.plan.summary) != request.title:
-                    yield from _indented(words)
-                yield from (f"  - {one_line(item.title)}" for item in request.plan.items)
+                plan = request.plan
+                for text in dict.fromkeys((plan.summary, plan.text or "")):
+                    yield from map(_content_line, folded_lines(text) if text and text != request.title else ())
+                for item in plan.items:
+                    yield from map(_content_line, folded_lines(f"- {item.title}"))
+                    yield from map(_content_line, folded_lines(item.description) if item.description else ())
         case _:
             assert_never(request.kind)
+
+
+_SIGNS = {
+    "plain": "│ ",
+    "add": "│ +",
+    "cut": "│ -",
+    "same": "│  ",
+    "head": "│ ",
+    "label": "├ ",
+    "note": "⚠ ",
+    "fold": "┆ ",
+}
+"""Before each line that is not our own: none can pass for one of ours."""
+
+
+def _content_line(line: Shown) -> str:
+    return f"  {_SIGNS[line.kind]}{line.text}".rstrip(" ")
 
 
 def _question(number: int, question: Question, request: Request) -> Iterator[str]:
@@ -188,17 +209,35 @@ async def ask(request: Request) -> ResolveRequest:
             print(problem.message, file=sys.stderr)
 
 
+async def confirm(request: Request) -> None:
+    """Shows what would be allowed and asks whether it is meant. Raises Conflict unless the answer is yes."""
+    print("\n".join(described(request)), file=sys.stderr)
+    _forget_what_was_typed()
+    print("Allow this? y yes, n no: ", end="", file=sys.stderr, flush=True)
+    if (await _line()).strip().casefold() not in ("y", "yes"):
+        raise Conflict("Nothing was answered.")
+
+
 def _prompt(request: Request) -> str:
     match request.kind:
         case "approval":
-            lasting = ", a always" if len(request.scopes) > 1 else ""
-            return f"Allow? y yes{lasting}, n no, or say what to do instead: "
+            return f"Allow? y yes{_lasting(request)}, n no, or say what to do instead: "
         case "plan":
             return "Go on with this plan? y yes, n no, or say what to change: "
         case "question":
             return "Your answer (a number, or words; empty leaves it unanswered): "
         case _:
             assert_never(request.kind)
+
+
+def _lasting(request: Request) -> str:
+    """What `always` means when nothing else is said: the narrowest offer in the narrowest place."""
+    where = next((scope for scope in LASTING if scope in request.scopes), None)
+    if where is None:
+        return ""
+    offer = request.offers[0] if request.offers else None
+    what = f"{offer_text(offer.label, offer.match)}, " if offer else ""
+    return f", a always ({what}{WHERE[where]})"
 
 
 def _typed(request: Request, line: str) -> Wish:
@@ -243,10 +282,6 @@ def _forget_what_was_typed() -> None:
 
     with suppress(termios.error, ValueError):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-def _indented(text: str) -> Iterator[str]:
-    return (f"  {line}" for line in visible(text).splitlines())
 
 
 def _article(kind: str) -> str:

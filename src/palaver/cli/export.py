@@ -4,13 +4,14 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
 from palaver.cli import options
 from palaver.cli.connection import Server, complain, run
 from palaver.cli.exits import Exit
+from palaver.cli.terminal import Output, open_output
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -90,7 +91,7 @@ async def _export_one(client: "Client", meant: str, format: str, output: Path | 
 
 async def _written(client: "Client", conversation: str, format: str, output: Path | None) -> int:
     size_bytes = 0
-    with _Written(output) as file:
+    with _Written(output, "text" if format in ("markdown", "html") else "json") as file:
         async for piece in client.export(conversation, format):
             size_bytes += file.write(piece)
     return size_bytes
@@ -130,20 +131,23 @@ async def _export_all(client: "Client", format: str, folder: Path, as_json: bool
 class _Written:
     """A file that is there whole or not at all; without a path, standard output."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, form: Literal["json", "text"] = "json") -> None:
         self._path = path
+        self._form = form
         self._temporary: Path | None = None
-        self._file: BinaryIO = sys.stdout.buffer
+        self._file: BinaryIO | None = None
 
-    def __enter__(self) -> BinaryIO:
-        if self._path is not None:
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-            self._temporary, self._file = Path(name), os.fdopen(handle, "wb")
+    def __enter__(self) -> Output:
+        if self._path is None:
+            self._output = open_output(self._form)
+            return self._output
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
+        self._temporary, self._file = Path(name), os.fdopen(handle, "wb")
         return self._file
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if self._path is None or self._temporary is None:
-            self._file.flush()
+        if self._path is None or self._temporary is None or self._file is None:
+            self._output.flush()
             return
         self._file.close()
         if failed:

@@ -15,6 +15,10 @@ def main() -> None:
         print(f"palaver {__version__}")
         return
     gc.set_threshold(OBJECTS)
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        from palaver.cli.terminal import guard_streams
+
+        guard_streams()
     from palaver.cli.commands import COMPLETE, app
 
     if COMPLETE in os.environ:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from palaver.cli.terminal import json_text, raw_stream
 from palaver.client.harmless import one_line
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def console(stderr: bool = False) -> "Console":
             # Whoever read has seen enough; `main` ends quietly.
             raise BrokenPipeError
 
-    stream = sys.stderr if stderr else sys.stdout
+    # What moves the cursor is on standard error alone: a bar of our own words.
+    stream = raw_stream(sys.stderr) if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else UNBROKEN_COLUMNS
     return Piped(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
@@ -126,7 +128,12 @@ def print_rich(table: "Table") -> None:
 
 def print_json(value: object) -> None:
     """One document, or one line of many. Flushed: whoever reads a stream reads it now."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    print_json_line(msgspec.json.encode(value))
+
+
+def print_json_line(encoded: bytes) -> None:
+    """A document that is JSON already."""
+    sys.stdout.write(json_text(encoded) + "\n")
     sys.stdout.flush()
 
 

@@ -131,13 +131,16 @@ def answer(
 ) -> None:
     """Answer a request. The first answer counts; a later one is told so and exits 7."""
     from palaver.cli import choosing
-    from palaver.cli.asking import Wish, headline, resolution
-    from palaver.cli.output import print_json
+    from palaver.cli.asking import Wish, confirm, headline, resolution
+    from palaver.cli.output import is_interactive, print_json
 
     wish = Wish(word, note, option or (), scope, offer - 1, stop)
 
     async def send(client: "Client") -> "tuple[WaitingRequest, Accepted]":
         waiting = await choosing.request(client, request)
+        # The latest one may have come a moment ago; one that is named by its id was listed in full.
+        if request in choosing.LATEST and word in ("allow", "always") and is_interactive():
+            await confirm(waiting.request)
         return waiting, await client.command(waiting.conversation, resolution(waiting.request, wish))
 
     waiting, taken = run(Server(data, url, token), send)

@@ -3,7 +3,6 @@
 For people the messages; with `--json` the events as they are stored, one a line, which is what programs follow.
 """
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,13 +54,14 @@ def tail(
 
 
 async def _lines(client: "Client", conversation: str, last: int, after: int | None, follow: bool) -> Exit:
+    from palaver.cli.output import print_json_line
+
     head = (await client.snapshot(conversation, tail=1)).seq
     begin = max(0, head - last) if after is None else after
     if not follow and begin >= head:
         return Exit.OK
     async for line in client.lines(conversation, begin):
-        sys.stdout.write(line.data.decode() + "\n")
-        sys.stdout.flush()
+        print_json_line(line.data)
         if not follow and line.seq >= head:
             break
     return Exit.OK

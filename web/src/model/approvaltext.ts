@@ -1,7 +1,7 @@
 /**
  * Everything that an approval approves, as lines to be shown: the preview, and every argument that the preview leaves out. Pure.
  *
- * The same as Python's `palaver/client/approval_text.py`, where the reasons stand; `tests/golden/texts/approvals.json` holds both to
+ * The same as Python's `palaver/core/approval_text.py`, where the reasons stand; `tests/golden/texts/approvals.json` holds both to
  * it. Hidden characters are signs, and padding is folded and counted. No argument and no line of the preview is left out.
  */
 
@@ -44,6 +44,17 @@ export function approvalLines(preview: string | null, given: unknown): Shown[] {
   const lines = shown === "" ? [] : isChange(shown, given) ? change(shown) : plain(shown);
   for (const [name, value] of leftOut(given, shown)) lines.push(...argument(name, value));
   return [...fold(lines), ...hosts(lines)];
+}
+
+/** What a lasting yes covers, in one line: the label of an offer, and its rule where the label does not name it. */
+export function offerText(label: string, match: string | null): string {
+  const words = oneLine(label);
+  const rule = oneLine(match ?? "").replace(/^program:/, "");
+  return rule === "" || words.includes(rule) || words.startsWith("exactly this") ? words : `${words} (${rule})`;
+}
+
+function oneLine(text: string): string {
+  return foldLine({ kind: "plain", pieces: [visible(text).trim().replaceAll("\n", "␊")] }).pieces.join("");
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

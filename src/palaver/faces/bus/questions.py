@@ -7,6 +7,7 @@ refuses the rest. A permission is only given by one of its own options; anything
 from collections.abc import Sequence
 from typing import Any
 
+from palaver.core.approval_text import approval_text
 from palaver.errors import Invalid
 from palaver.faces.bus.frames import Json
 from palaver.schema.base import Scope
@@ -18,8 +19,6 @@ ALLOW_SESSION = "Allow for this session"
 ALLOW_ALWAYS = "Always allow"
 DENY = "Deny"
 HEADER = "Permission"
-PREVIEW_CHARS = 4_000
-"""Of what would happen, beside the option that lets it."""
 ONLY_ONCE = "This can only be allowed call by call: it will be asked again."
 
 
@@ -56,9 +55,8 @@ def _options(request: Request) -> list[Json]:
     covered = request.offers[-1].label if request.offers else ""
     session = f"Unasked until this session ends: {covered}." if _scope(request, ALLOW_SESSION) != "once" else ONLY_ONCE
     always = f"Unasked from now on: {covered}." if _scope(request, ALLOW_ALWAYS) != "once" else ONLY_ONCE
-    preview = request.preview[:PREVIEW_CHARS] if request.preview else None
     return [
-        {"label": ALLOW_ONCE, **_given(preview=preview)},
+        {"label": ALLOW_ONCE, **_given(preview=approval_text(request.preview, request.input) or None)},
         {"label": ALLOW_SESSION, "description": session},
         {"label": ALLOW_ALWAYS, "description": always},
         {"label": DENY, "description": "It is not run; the agent is told so and goes on."},

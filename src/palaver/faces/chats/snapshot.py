@@ -148,8 +148,9 @@ def pause_reason(request: Request) -> Json:
 
 def _command(request: Request) -> str:
     match request.input:
-        case {"command": str(command)}:
-            return command
+        case {"command": str(command), **more}:
+            others = {name: value for name, value in more.items() if value is not None}
+            return f"{command}\n{as_json(others)}" if others else command
         case None:
             return request.title or request.tool or ""
         case str(words):

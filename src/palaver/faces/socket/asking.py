@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from palaver.core.approval_text import approval_text
 from palaver.errors import Invalid
 from palaver.faces.socket.words import Json
 from palaver.schema.base import Scope
@@ -33,8 +34,8 @@ def interaction(request: Request) -> Json:
         shown["inputSchema"] = input_schema(request.questions)
         return shown
     shown["approvalScopes"] = [word for word, scope in SCOPES.items() if scope in request.scopes]
-    if request.preview:
-        shown["preview"] = request.preview
+    if preview := approval_text(request.preview, request.input):
+        shown["preview"] = preview
     return shown
 
 

@@ -1,6 +1,6 @@
 """Everything that an approval approves, as lines to be shown: the preview, and every argument that the preview leaves out. Pure.
 
-Called by the terminal UI and the command line; the page's `web/src/model/approvaltext.ts` says the same, and
+Called by the terminal UI, the command line, and the faces that hand a request on as text; the page's `web/src/model/approvaltext.ts` says the same, and
 `tests/golden/texts/approvals.json` holds both to it. Hidden characters are signs, and padding (blank lines, spaces, anything
 repeated) is folded and counted, so that what follows it comes into view.
 
@@ -39,22 +39,8 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _CUT = re.compile(r"\[… [\d,]+ more bytes …\]|\(too many to compare\)")
 """What `tools/proposal.py` puts in the place of what it leaves out."""
 _IN_CHANGE = frozenset(
-    [
-        "path",
-        "file_path",
-        "old",
-        "new",
-        "old_string",
-        "new_string",
-        "old_str",
-        "new_str",
-        "content",
-        "file_text",
-        "patch",
-        "diff",
-        "edits",
-        "input",
-    ]
+    {"path", "file_path", "old", "new", "old_string", "new_string", "old_str", "new_str", "content", "file_text"}
+    | {"patch", "diff", "edits", "input"}
 )
 """Arguments that a whole change shows."""
 _MAIN = ("command", "cmd", "url")
@@ -102,9 +88,25 @@ def approval_lines(preview: str | None, given: Any) -> list[Shown]:
     return [*_fold(lines), *_hosts(lines)]
 
 
+def approval_text(preview: str | None, given: Any) -> str:
+    """The same as one text: a change stays a change, and what it leaves out stands beneath it."""
+    return "\n".join(f"{_SIGNS.get(line.kind, '')}{line.text}" for line in approval_lines(preview, given))
+
+
 def folded_lines(text: str) -> list[Shown]:
     """A text of its own, such as a plan."""
     return list(_fold(list(_plain(visible(text)))))
+
+
+def offer_text(label: str, match: str | None) -> str:
+    """What a lasting yes covers, in one line: the label of an offer, and its rule where the label does not name it."""
+    words = _one_line(label)
+    rule = _one_line(match or "").removeprefix("program:")
+    return words if not rule or rule in words or words.startswith("exactly this") else f"{words} ({rule})"
+
+
+def _one_line(text: str) -> str:
+    return "".join(_fold_line(visible(text).strip().replace("\n", "␊")))
 
 
 # -- what is shown
@@ -187,6 +189,7 @@ def _change(text: str) -> Iterator[Shown]:
 
 
 _KINDS: dict[str, Kind] = {"+": "add", "-": "cut", " ": "same"}
+_SIGNS: dict[Kind, str] = {kind: sign for sign, kind in _KINDS.items()}
 
 
 def _hosts(lines: Sequence[Shown]) -> Iterator[Shown]:

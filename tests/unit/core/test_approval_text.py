@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.client.approval_text import Reading, Shown, approval_lines
+from palaver.core.approval_text import Reading, Shown, approval_lines
 from palaver.core.visible import visible
 
 GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
