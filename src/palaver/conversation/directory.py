@@ -258,12 +258,12 @@ class Directory:
     async def begin(
         self, beginning: Beginning, claim: Claim, origin: Origin | None, *, chosen_by: By = "person"
     ) -> int:
-        """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated.
-
-        Whatever made it, this is where its project is looked at.
-        """
-        conversation, log = beginning.state.conversation, self._around.log
+        """The first commit of a conversation, all or nothing; answers its last seq, also when it is repeated."""
         await self.folders.admit(beginning.state.project or str(self.home), origin, by=chosen_by)
+        return await self._append_first(beginning, claim)
+
+    async def _append_first(self, beginning: Beginning, claim: Claim) -> int:
+        conversation, log = beginning.state.conversation, self._around.log
         try:
             await log.append(beginning.append(claim))
         except HeadMoved:
@@ -278,8 +278,10 @@ class Directory:
         self._check_agent(created.agent, created.project)
         claim = Claim(conversation, _digest(created))
         maker = Maker(conversation, claim, self._around.clock.now_ms(), self._around.ids.new, origin)
-        # The agent works where it worked before: nobody chose that just now.
-        await self.begin(begun(maker.numbered([(maker.claimed(created), 0)])), claim, origin, chosen_by="history")
+        # The agent works where it worked before, so nobody chooses anything. Not in a thread: of several that begin
+        # together the first stays the first.
+        self.folders.check(Path(created.project or self.home))
+        await self._append_first(begun(maker.numbered([(maker.claimed(created), 0)])), claim)
 
     async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
         """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
