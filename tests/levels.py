@@ -17,6 +17,8 @@ import pytest
 from palaver.tools.sandbox import Sandbox, probe
 from palaver.tools.sandbox_level import LEVELS, Level
 
+__all__ = ["LEVELS", "Level", "is_there", "levels_of_run", "require", "sandbox_of", "strongest_level"]
+
 LANDLOCK_OLDEST = 3
 """Linux 6.2, as in `tools/landlock.py`."""
 
@@ -67,8 +69,15 @@ def require(level: Level) -> None:
 async def sandbox_of(
     level: Level, hidden: tuple[Path, ...] = (), environment: Mapping[str, str] | None = None
 ) -> Sandbox:
-    """A real sandbox of exactly this level, tried by the probe as at a server's start."""
+    """A real sandbox of exactly this level, tried by the probe as at a server's start; once for all that hide the same."""
     require(level)
-    found = await probe(os.environ if environment is None else environment, hidden, strongest=level)
+    told = dict(os.environ if environment is None else environment)
+    key = (level, hidden, tuple(sorted(told.items())))
+    if key not in _probed:
+        _probed[key] = await probe(told, hidden, strongest=level)
+    found = _probed[key]
     assert found.level == level, found.words
     return found
+
+
+_probed: dict[object, Sandbox] = {}

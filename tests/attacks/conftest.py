@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.sandbox_level import Level
-from tests.levels import levels_of_run, require
+from tests.levels import Level, levels_of_run, require
 
 
 @pytest.fixture(scope="session")

@@ -150,13 +150,13 @@ async def _sandbox(config: Config) -> Finding:
     from palaver.tools.sandbox import probe
 
     found = await probe(config.environment, (config.data,), strongest=config.sandbox, home=config.home)
-    if found.level != "none":
+    if found.level == "bubblewrap":
         return Finding("ok", "sandbox", found.words)
-    if config.sandbox == "none":
-        return Finding(
-            "note", "sandbox", found.words, "Remove the setting sandbox (PALAVER_SANDBOX), which switches it off"
-        )
-    return Finding("note", "sandbox", found.words, "Install bubblewrap (bwrap), or use a Linux kernel of 6.2 or later")
+    if found.level == config.sandbox:
+        return Finding("note", "sandbox", found.words, "Remove the setting sandbox (PALAVER_SANDBOX), which allows no more")
+    better = "Install bubblewrap (bwrap), which holds more"
+    fix = better if found.level == "landlock" else f"{better}, or use a Linux kernel of 6.2 or later"
+    return Finding("note", "sandbox", found.words, fix)
 
 
 def _grants(config: Config) -> Finding | None:
