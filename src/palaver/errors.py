@@ -17,8 +17,9 @@ PalaverError
 │   ├── LogCorrupt         one conversation's chain does not hold; the others are untouched
 │   └── HeadMoved          another writer was faster (a stale owner)
 ├── AgentError             a backend failed; ends the turn as an event, never an HTTP status
-│   ├── NotInstalled · NotLoggedIn · ProtocolBroken · TimedOut · Exited
-│   └── ProviderRefused · ProviderUnavailable · StreamCut
+│   ├── NotInstalled · NotLoggedIn · NotTrusted · ProtocolBroken · TimedOut · Exited
+│   ├── ProviderRefused · ProviderUnavailable · StreamCut
+│   └── LimitReached       the turn ends as `limited`; it wrote more than it may
 └── ConfigurationError     said at start, in a sentence
 ```
 
@@ -124,6 +125,12 @@ class NotLoggedIn(AgentError):
     code = "not_logged_in"
 
 
+class NotTrusted(AgentError):
+    """A program would run what the folder holds, and no person has trusted that."""
+
+    code = "forbidden"
+
+
 class ProtocolBroken(AgentError):
     code = "protocol_broken"
 
@@ -148,6 +155,10 @@ class ProviderUnavailable(AgentError):
 class StreamCut(AgentError):
     code = "stream_cut"
     retryable = True
+
+
+class LimitReached(AgentError):
+    code = "limit_reached"
 
 
 class ConfigurationError(PalaverError):

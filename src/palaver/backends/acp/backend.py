@@ -4,6 +4,7 @@ Chosen for agent records with backend `acp`; the record's `command` says what to
 what happens in a turn.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
@@ -17,6 +18,7 @@ from palaver.backends.judging import Judging
 from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.process import allowed_environment
 from palaver.backends.programs import Programs, Row
+from palaver.backends.project_settings import NoTrust, SettingsTrust, acp_program, settings_of
 from palaver.clock import Clock
 from palaver.errors import NotInstalled
 from palaver.schema.events import KnownEvent, TurnStatus
@@ -36,9 +38,11 @@ class AcpBackend:
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
         others: Toolbox | None = None,
+        trust: SettingsTrust | None = None,
     ) -> None:
         """`environment` is the server's own; agents see what is allowed of it, and what their records add. `others` holds
-        the tools of ours that they are offered."""
+        the tools of ours that they are offered. `trust` says in which folders a project's settings are taken in."""
+        self._trust = trust or NoTrust()
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
         self._others = others
@@ -65,8 +69,13 @@ class AcpBackend:
         tools = offered(self._others, turn)
         specs = [tool.spec for tool in tools]
         names = tuple(spec.name for spec in specs)
-        identity = (agent.command, tuple(sorted(agent.environment.items())), turn.project, names)
-        environment = allowed_environment(self._environment, agent.environment)
+        folder = await settings_of(acp_program(agent.command), turn.project, self._environment.get("HOME"), self._trust)
+        folder.check_startable(turn.project)
+        for notice in folder.notice(turn):
+            yield notice
+        told = await asyncio.to_thread(folder.environment, agent.environment, self._environment.get("HOME"))
+        identity = (agent.command, tuple(sorted(told.items())), turn.project, names)
+        environment = allowed_environment(self._environment, told)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail=f"Starting {agent.name}")
         program = self._programs.use(

@@ -20,10 +20,11 @@ from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknow
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import offered
 from palaver.backends.programs import Programs, Row
+from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
-from palaver.schema.records import PolicyRule
+from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.tools.policy import Mode, Policy, as_mode
 from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
@@ -31,6 +32,9 @@ from palaver.tools.toolbox import Toolbox
 NAME = "claude"
 
 CAPABILITIES = Capabilities(thinking=True, steer=True, approvals=True, fork=True, images=True, usage=True)
+
+PROJECT_SOURCES = frozenset({"project", "local"})
+"""Of its settings: those that lie in the folder it works in."""
 
 ANSWER_S = 20.0
 """It answers in milliseconds; a machine under load in a second or two."""
@@ -57,8 +61,11 @@ class ClaudeBackend:
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
         others: Toolbox | None = None,
+        trust: SettingsTrust | None = None,
     ) -> None:
-        """`others` holds the tools by which an agent reaches the others: to give a task, to write a message."""
+        """`others` holds the tools by which an agent reaches the others: to give a task, to write a message. `trust` says in
+        which folders a project's settings are taken in."""
+        self._trust = trust or NoTrust()
         self._environment = environment
         self._others = others
         self._judging = Judging(policy, Grants(standing))
@@ -78,8 +85,11 @@ class ClaudeBackend:
     async def run(self, turn: Turn) -> AsyncIterator[KnownEvent]:
         brief = briefing(turn, NAME)
         mode = mode_of(turn)
+        folder = await settings_of(CLAUDE, turn.project, self._environment.get("HOME"), self._trust)
+        for notice in folder.notice(turn):
+            yield notice
         async with AsyncExitStack() as stack:
-            program, record = await self._program(stack, turn, brief, MODES[mode])
+            program, record = await self._program(stack, turn, brief, MODES[mode], folder)
             await _set_mode(program, MODES[mode])
             conduct = Conduct(turn, program, brief, record, self._judging)
             async with aclosing(conduct.events()) as events:
@@ -91,10 +101,10 @@ class ClaudeBackend:
         await self._programs.close()
 
     async def _program(
-        self, stack: AsyncExitStack, turn: Turn, brief: Briefing, mode: str
+        self, stack: AsyncExitStack, turn: Turn, brief: Briefing, mode: str, folder: FolderSettings
     ) -> tuple[ClaudeProgram, str]:
         """The live program when it knows what it should and nothing else, else a new one; and what it must be told."""
-        spec = self._spec(turn)
+        spec = self._spec(turn, folder)
         grants = {(grant.tool, grant.match) for grant in turn.state.grants}
         resume = _resume(turn, brief)
 
@@ -119,7 +129,7 @@ class ClaudeBackend:
             program.cost_usd = float(brief.marked.get("cost_usd") or 0.0)
         return program, brief.unseen if resume is not None else brief.whole
 
-    def _spec(self, turn: Turn) -> Spec:
+    def _spec(self, turn: Turn, folder: FolderSettings) -> Spec:
         agent = turn.agent
         program = Path(agent.command[0]) if agent.command else executable(self._environment)
         return Spec(
@@ -130,7 +140,7 @@ class ClaudeBackend:
             model=str(turn.params.get("model") or agent.model or "") or None,
             tools=agent.tools,
             denied=tuple(_denied(rule) for rule in agent.policy if rule.decision.startswith("deny")),
-            settings=str(agent.params.get("setting_sources", "user")),
+            settings=_setting_sources(agent, folder),
             servers=agent.mcp_servers,
         )
 
@@ -170,3 +180,9 @@ def _denied(rule: PolicyRule) -> str:
     if rule.match is None or set("(),") & set(rule.match):
         return rule.tool
     return f"{rule.tool}({rule.match})"
+
+
+def _setting_sources(agent: AgentRecord, folder: FolderSettings) -> str:
+    """Whose settings are read: a project's only where it is trusted, whatever the record wishes."""
+    wished = str(agent.params.get("setting_sources", "user,project,local")).split(",")
+    return ",".join(one for one in map(str.strip, wished) if folder.trusted or one not in PROJECT_SOURCES) or "user"

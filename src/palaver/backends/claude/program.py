@@ -20,6 +20,7 @@ import msgspec
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Words
 from palaver.backends.claude.results import exit_code_of
+from palaver.backends.private_files import private_files
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, Exited, ProtocolBroken
 from palaver.journal import Journal
@@ -91,7 +92,7 @@ class Spec:
     tools: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     settings: str = "user"
-    """Whose settings hold. A project's own may run commands, so they are left out unless the agent's record says so."""
+    """Whose settings hold. A project's own may run commands, so they are left out until the folder is trusted."""
     servers: tuple[McpServer, ...] = ()
 
 
@@ -291,22 +292,24 @@ def environment_of(environment: Mapping[str, str], more: Mapping[str, str]) -> d
     return allowed_environment(environment, {**passed, **ALWAYS, **more})
 
 
-def argv(spec: Spec, mode: str, resume: Resume | None) -> list[str]:
-    """The command. Values that people may choose are bound to their option, so that none is read as another option."""
+def argv(spec: Spec, mode: str, resume: Resume | None, files: Mapping[str, Path] | None = None) -> list[str]:
+    """The command. Values that people may choose are bound to their option, so that none is read as another option.
+
+    `files` hold what may be secret, each by the option that names it; see `secrets_of`.
+    """
     words = [
         *(str(spec.executable), "--output-format=stream-json", "--input-format=stream-json", "--verbose"),
         *("--include-partial-messages", "--permission-prompt-tool=stdio", f"--permission-mode={mode}"),
         f"--setting-sources={spec.settings}",
-        f"--mcp-config={msgspec.json.encode({'mcpServers': _servers(spec.servers)}).decode()}",
     ]
     optional = {
-        "--append-system-prompt": spec.instructions,
         "--model": spec.model,
         "--tools": ",".join(spec.tools),
         "--disallowedTools": ",".join(spec.denied),
         "--allowedTools": ",".join(OWN_TOOLS),
     }
     words += [f"{name}={value}" for name, value in optional.items() if value]
+    words += [f"--{name}={path}" for name, path in (files or {}).items()]
     if resume is not None:
         words.append(f"--resume={resume.session}")
         if resume.at:
@@ -314,6 +317,14 @@ def argv(spec: Spec, mode: str, resume: Resume | None) -> list[str]:
         if resume.fork:
             words.append("--fork-session")
     return words
+
+
+def secrets_of(spec: Spec) -> dict[str, bytes]:
+    """By option, what may hold secrets: the headers and keys of MCP servers, and instructions."""
+    files = {"mcp-config": msgspec.json.encode({"mcpServers": _servers(spec.servers)})}
+    if spec.instructions:
+        files["append-system-prompt-file"] = spec.instructions.encode(errors="replace")
+    return files
 
 
 @contextlib.asynccontextmanager
@@ -330,12 +341,22 @@ async def started(
     """
     # A second of importing, in which others stream.
     await asyncio.to_thread(importlib.import_module, "palaver.backends.claude.wire")
+    with private_files(secrets_of(spec)) as files:
+        command = argv(spec, mode, resume, files)
+        async with _running(command, spec, resume, closing, others) as program:
+            yield program
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    command: Sequence[str], spec: Spec, resume: Resume | None, closing: Callable[[], bool], others: Sequence[Tool]
+) -> AsyncIterator[ClaudeProgram]:
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
 
     from palaver.backends.claude.tools import server
     from palaver.backends.claude.wire import Wire
 
-    async with spawn(argv(spec, mode, resume), cwd=spec.cwd, environment=spec.environment, stdin=True) as child:
+    async with spawn(command, cwd=spec.cwd, environment=spec.environment, stdin=True) as child:
         program = ClaudeProgram(spec, child.pid)
         options = ClaudeAgentOptions(
             can_use_tool=program.may_use,

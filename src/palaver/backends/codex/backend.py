@@ -5,8 +5,10 @@ program, or the server, loses nothing.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -14,7 +16,7 @@ from weakref import WeakValueDictionary
 from palaver.backends.api.grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.codex.conduct import conduct_of
-from palaver.backends.codex.installation import codex_environment, find_codex
+from palaver.backends.codex.installation import codex_environment, codex_options, find_codex
 from palaver.backends.codex.rpc import AppServer, app_server
 from palaver.backends.codex.shared import Shared
 from palaver.backends.codex.threads import open_thread
@@ -23,6 +25,7 @@ from palaver.backends.codex.turn import CodexTurn
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import offered
 from palaver.backends.programs import IDLE_S, Programs, Row
+from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
@@ -43,9 +46,11 @@ class CodexBackend:
         standing: StandingGrants | None = None,
         others: Toolbox | None = None,
         idle_s: float = IDLE_S,
+        trust: SettingsTrust | None = None,
     ) -> None:
         """`environment` is the server's own; the program sees only what it may. `others` holds the tools of ours that it
-        is offered."""
+        is offered. `trust` says in which folders a project's settings are taken in."""
+        self._trust = trust or NoTrust()
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
         self._others = others
@@ -61,10 +66,15 @@ class CodexBackend:
 
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
         lock = self._turns.setdefault(turn.conversation, asyncio.Lock())
-        shared = self._program_of(turn.agent)
+        folder = await settings_of(CODEX, turn.project, self._environment.get("HOME"), self._trust)
+        for notice in folder.notice(turn):
+            yield notice
+        shared = self._program_of(turn.agent, folder.trusted)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
-            conduct = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
+            folders = await asyncio.to_thread(_project_folders, turn.project)
+            wished = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
+            conduct = replace(wished, folders=folders, trusted=folder.trusted)
             tools = offered(self._others, turn)
             opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
@@ -84,16 +94,24 @@ class CodexBackend:
     async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
         return await self._programs.let_go(conversation, even_busy=even_busy)
 
-    def _program_of(self, agent: AgentRecord) -> Shared:
-        """One for all, but for agents whose program is started in a way of their own."""
-        own = (agent.command, tuple(sorted(agent.environment.items())))
-        key = NAME if own == ((), ()) else f"{NAME} {hash(own):x}"
+    def _program_of(self, agent: AgentRecord, trusted: bool) -> Shared:
+        """One for all, but for agents whose program is started in a way of their own, and for trusted folders: a thread
+        keeps what it was opened with for as long as its program lives."""
+        own = (agent.command, tuple(sorted(agent.environment.items())), trusted)
+        key = NAME if own == ((), (), False) else f"{NAME} {hash(own):x}"
         if key not in self._shared:
             self._shared[key] = Shared(self._programs, key, partial(self._start, agent))
         return self._shared[key]
 
     def _start(self, agent: AgentRecord) -> AbstractAsyncContextManager[AppServer]:
-        argv = agent.command or (str(find_codex(self._environment)),)
+        argv = (*(agent.command or (str(find_codex(self._environment)),)), *codex_options(self._environment))
         environment = codex_environment(self._environment, agent.environment)
         home = Path(environment.get("HOME", "/"))
         return app_server(argv, environment, home if home.is_dir() else Path("/"))
+
+
+def _project_folders(project: Path) -> tuple[str, ...]:
+    """The folder as it is named and as it really is, and every folder above it that holds a repository. Blocking."""
+    real = Path(os.path.realpath(project))
+    roots = [folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")]
+    return tuple(dict.fromkeys(map(str, (project, real, *roots))))

@@ -5,11 +5,14 @@ keeps its own settings and login in `CODEX_HOME`, or `~/.codex`; those are the p
 """
 
 import importlib.util
+import os
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment
@@ -18,6 +21,10 @@ from palaver.errors import NotInstalled
 PACKAGE = "codex_cli_bin"
 DISTRIBUTION = "openai-codex-cli-bin"
 INSTALL = "pip install 'palaver[codex]'"
+
+NO_REPOSITORY = {"GIT_DIR": os.devnull}
+"""For its own calls of git: it asks for the state of a repository at each turn, outside its sandbox, and with that git runs
+the filters that the repository's own configuration names (seen with 0.163)."""
 
 _OWN = ("CODEX_HOME", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_SQLITE_HOME")
 """Variables by which a person steers Codex itself."""
@@ -44,7 +51,15 @@ def home_of(environment: Mapping[str, str]) -> Path:
 def codex_environment(environment: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """The usual, Codex's own variables, and the keys that its settings name."""
     own = {name: environment[name] for name in (*_OWN, *_named(_settings(environment))) if name in environment}
-    return allowed_environment(environment, {**own, **more})
+    return allowed_environment(environment, {**own, **more, **NO_REPOSITORY})
+
+
+def codex_options(environment: Mapping[str, str]) -> list[str]:
+    """Options of the program: the commands that it runs do see the repository."""
+    policy = _settings(environment).get("shell_environment_policy")
+    excluded = policy.get("exclude") if isinstance(policy, dict) else None
+    names = [*(excluded if isinstance(excluded, list) else ()), *NO_REPOSITORY]
+    return ["-c", f"shell_environment_policy.exclude={msgspec.json.encode(names).decode()}"]
 
 
 def readiness(environment: Mapping[str, str]) -> Readiness:

@@ -5,9 +5,10 @@ aborts in Pi's own way, which also ends its tools; a Pi that does not become sti
 """
 
 import asyncio
+import os
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -22,8 +23,10 @@ from palaver.backends.pi.asking import Asking
 from palaver.backends.pi.installation import FOLDER, PACKAGE
 from palaver.backends.pi.link import Line, Link, linked
 from palaver.backends.pi.translate import Translation
+from palaver.backends.private_files import private_files
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.backends.programs import Programs, Row
+from palaver.backends.project_settings import PI, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
 from palaver.context.handover import mark
 from palaver.errors import AgentError, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable
@@ -39,6 +42,8 @@ SETTLE_S = 1.5
 """For Pi to become still after an abort; then its process is ended."""
 QUIET = {"PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
 """Started by a server, it has nobody to tell of updates, and nothing to report."""
+NO_CODE_CACHE = {"JITI_FS_CACHE": "false", "NODE_DISABLE_COMPILE_CACHE": "1"}
+"""It would run compiled code, our own extension's too, from the temporary folder, where an agent's command could have put it."""
 THINKING = frozenset({"off", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
@@ -53,9 +58,11 @@ class PiBackend:
         policy: Policy | None = None,
         standing: StandingGrants | None = None,
         others: Toolbox | None = None,
+        trust: SettingsTrust | None = None,
     ) -> None:
         """`environment` is the server's own; Pi sees what is allowed of it, and what its record adds. `others` holds the
-        tools of ours that it is offered."""
+        tools of ours that it is offered. `trust` says in which folders a project's settings are taken in."""
+        self._trust = trust or NoTrust()
         self._environment = environment
         self._judging = Judging(policy, Grants(standing))
         self._others = others
@@ -76,16 +83,19 @@ class PiBackend:
 
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
         agent = turn.agent
-        argv = _argv(turn)
-        identity = (argv, tuple(sorted(agent.environment.items())), turn.project)
+        folder = await settings_of(PI, turn.project, self._environment.get("HOME"), self._trust)
+        for notice in folder.notice(turn):
+            yield notice
         own = {name: self._environment[name] for name in (FOLDER,) if name in self._environment}
-        environment = allowed_environment(self._environment, {**QUIET, **own, **agent.environment})
+        environment = allowed_environment(self._environment, {**QUIET, **own, **agent.environment, **NO_CODE_CACHE})
+        argv = (*_argv(turn), *await asyncio.to_thread(_trust_options, folder.trusted, turn.project, environment))
+        identity = (argv, agent.system_prompt, tuple(sorted(agent.environment.items())), turn.project)
         brief = briefing(turn, self.name)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail="Starting Pi")
         program = self._programs.use(
             turn.conversation,
-            lambda: linked(argv, _resume(brief, turn), turn.project, environment, identity),
+            lambda: _started(agent.system_prompt, argv, _resume(brief, turn), turn.project, environment, identity),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )
@@ -275,8 +285,6 @@ def _argv(turn: Turn) -> tuple[str, ...]:
     effort = turn.params.get("reasoning_effort") or agent.params.get("reasoning_effort")
     if effort in THINKING:
         argv += ["--thinking", str(effort)]
-    if agent.system_prompt:
-        argv += ["--append-system-prompt", agent.system_prompt]
     return tuple(argv)
 
 
@@ -286,3 +294,47 @@ def _resume(brief: Briefing, turn: Turn) -> tuple[str, ...]:
         return ()
     elsewhere = brief.marked.get("conversation") not in (None, turn.conversation)
     return ("--fork" if elsewhere else "--session", brief.session)
+
+
+@asynccontextmanager
+async def _started(
+    instructions: str,
+    argv: Sequence[str],
+    resume: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    identity: object,
+) -> AsyncIterator[Link]:
+    """A running Pi. Its instructions may hold a secret, so they are in a file, which Pi takes as well as the text itself."""
+    contents = {"instructions.md": instructions.encode(errors="replace")} if instructions else {}
+    with private_files(contents) as files:
+        told = [word for path in files.values() for word in ("--append-system-prompt", str(path))]
+        async with linked((*argv, *told), resume, cwd, environment, identity) as link:
+            yield link
+
+
+def _trust_options(trusted: bool, project: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Whether the project's settings count. Blocking.
+
+    Where sessions lie Pi 0.87 reads from them before it asks whether they are trusted, so it is told.
+    """
+    if trusted:
+        return ("--approve",)
+    agent = Path(environment.get(FOLDER) or Path(environment.get("HOME", "/"), ".pi", "agent")).expanduser()
+    own = environment.get("PI_CODING_AGENT_SESSION_DIR") or _own_session_folder(agent / "settings.json")
+    place = os.path.realpath(project).lstrip("/")
+    sessions = own or str(agent / "sessions" / f"--{re.sub(r'[/:]', '-', place)}--")
+    return ("--no-approve", "--session-dir", sessions)
+
+
+def _own_session_folder(settings: Path) -> str | None:
+    """As the person's own settings have it."""
+    try:
+        told = msgspec.json.decode(settings.read_bytes())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    match told:
+        case {"sessionDir": str(folder)} if folder:
+            return folder
+        case _:
+            return None
