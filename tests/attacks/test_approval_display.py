@@ -1,4 +1,4 @@
-"""An approval shows everything that it approves: in the command line, in what faces hand on, and whatever the agent pads it with."""
+"""An approval shows everything that it approves, whatever pads it: in the command line, and in what faces hand on."""
 
 import re
 from pathlib import Path

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from palaver.cli.choosing import short
-from palaver.core.approval_text import Shown, approval_lines, folded_lines, offer_text
 from palaver.client.harmless import one_line
+from palaver.core.approval_text import Shown, approval_lines, folded_lines, offer_text
 from palaver.errors import Conflict, Invalid
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer, ResolveRequest

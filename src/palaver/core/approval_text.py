@@ -1,8 +1,8 @@
 """Everything that an approval approves, as lines to be shown: the preview, and every argument that the preview leaves out. Pure.
 
-Called by the terminal UI, the command line, and the faces that hand a request on as text; the page's `web/src/model/approvaltext.ts` says the same, and
-`tests/golden/texts/approvals.json` holds both to it. Hidden characters are signs, and padding (blank lines, spaces, anything
-repeated) is folded and counted, so that what follows it comes into view.
+Called by the terminal UI, the command line, and the faces that hand a request on as text. The page's
+`web/src/model/approvaltext.ts` says the same, and `tests/golden/texts/approvals.json` holds both to it. Hidden characters are
+signs, and padding (blank lines, spaces, anything repeated) is folded and counted, so that what follows it comes into view.
 
 What must never happen: an argument or a line of the preview is in no line here. Whether a person has come to the end of the
 lines is decided here too (`Reading`): no client allows before.

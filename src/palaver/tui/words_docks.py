@@ -74,6 +74,8 @@ class Approval:
     RESOLVING = "Sending your answer …"
     FAILED = "Your answer did not arrive. Try again."
     NOT_YOURS = "Somebody who may decide must answer this: you are signed in with fewer rights."
+    UNREAD = "Read to the end before you allow it:"
+    NOT_SHOWN = "It is not on the screen yet. Press again."
     SPEND_LABEL = "Spending limit reached"
     SPEND_YES = "Go on"
     SPEND_NO = "Stop here"
@@ -86,8 +88,8 @@ class Approval:
         return f"{agent} wants to {what}"
 
     @staticmethod
-    def cut(n: int) -> str:
-        return f"… {count(n, 'more line')}. Look at the change in the page before you allow it."
+    def unread(n: int) -> str:
+        return f"{Approval.UNREAD} {count(n, 'more row')}. F6, then PgDn or End." if n else Approval.NOT_SHOWN
 
     @staticmethod
     def use(tool: str) -> str:

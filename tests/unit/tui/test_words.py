@@ -29,6 +29,7 @@ OWN: dict[type, set[str]] = {
         "MORE",
         "NEXT",
         "ALL_YES",
+        "NOT_SHOWN",
     },
     words_docks.Question: set(),
     words_docks.PlanRequest: set(),

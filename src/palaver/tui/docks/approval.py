@@ -5,6 +5,7 @@ Shown by the request dock and by the inbox, each in its own place.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -13,29 +14,24 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from palaver.clock import Clock
+from palaver.core.approval_text import Reading, Shown, approval_lines, offer_text
 from palaver.schema.base import Scope
 from palaver.schema.commands import DecideTools, ResolveRequest, ToolDecision
 from palaver.tui import words_docks
 from palaver.tui.calls import kind_of
-from palaver.tui.docks.asked import Asked, as_json, exact_of, line_of, what_of, wider_scopes
+from palaver.tui.docks.asked import Asked, as_json, line_of, wider_scopes
 from palaver.tui.docks.card import RequestCard, digit_key
 from palaver.tui.docks.choices import Choice, Choices
-from palaver.tui.docks.difftext import diff_content
 from palaver.tui.docks.keyline import Key
+from palaver.tui.docks.reader import Reader
 from palaver.tui.keys import Digit
-from palaver.tui.safe import bounded, visible
-
-SHOWN_CHARACTERS = 20_000
-"""More of a command than anybody reads before saying yes; the rest is counted."""
-SHOWN_LINES = 1_000
-"""The same for lines of a change."""
-TOGETHER_LINES = 12
+from palaver.tui.safe import visible
 
 
 class ApprovalCard(RequestCard):
     DEFAULT_CSS = """
     ApprovalCard {
-        .exact { height: auto; }
+        #together { height: auto; max-height: 38vh; scrollbar-size-vertical: 1; }
         #edited { height: auto; max-height: 8; }
         .label { height: auto; color: $ink-soft; }
     }
@@ -54,15 +50,8 @@ class ApprovalCard(RequestCard):
         super().__init__(asked, clock)
         self._stage = ""
 
-    def compose_body(self) -> ComposeResult:
-        exact = exact_of(self.asked.request)
-        if isinstance(exact, str):
-            cut = exact if len(exact) <= SHOWN_CHARACTERS else bounded(exact.replace("\n", "␊"), SHOWN_CHARACTERS)
-            yield Static(Content.styled(bounded(cut), "bold"), classes="exact")
-        else:
-            yield Static(diff_content(exact[:SHOWN_LINES]), classes="exact")
-            if (left := len(exact) - SHOWN_LINES) > 0:
-                yield Static(Content.styled(words_docks.Approval.cut(left), "$wait"))
+    def lines(self) -> list[Shown]:
+        return approval_lines(self.asked.request.preview, self.asked.request.input)
 
     @property
     def wider(self) -> list[Scope]:
@@ -70,15 +59,15 @@ class ApprovalCard(RequestCard):
 
     @property
     def is_plain(self) -> bool:
-        """One place and one thing to allow need no further question."""
-        return len(self.wider) == 1 and len(self.asked.request.offers) < 2
+        """One place to allow it, and nothing to say of what that covers, need no further question."""
+        return len(self.wider) == 1 and not self.asked.request.offers
 
     def choices(self) -> list[Key]:
         said = words_docks.Approval
         always = said.SCOPE[self.wider[0]] if self.wider and self.is_plain else said.ALWAYS
         return [
-            digit_key(self, 1, said.ONCE),
-            *([digit_key(self, 2, always)] if self.wider else []),
+            digit_key(self, 1, said.ONCE, allows=True),
+            *([digit_key(self, 2, always, allows=True)] if self.wider else []),
             digit_key(self, 3, said.DENY),
         ]
 
@@ -119,7 +108,8 @@ class ApprovalCard(RequestCard):
         if not offers:
             await self.open_stage(*asked, focus=where)
             return
-        what = Choices([Choice(offer.label) for offer in offers], chosen=[0], id="what")
+        covered = [Choice(offer_text(offer.label, offer.match)) for offer in offers]
+        what = Choices(covered, chosen=[0], id="what")
         await self.open_stage(Static(Content(said.ALWAYS_WHAT), classes="label"), what, *asked, focus=what)
 
     def on_choices_ready(self, event: Choices.Ready) -> None:
@@ -186,10 +176,16 @@ class ApprovalCard(RequestCard):
         if len(self.together) < 2 or not self.is_heard:
             return
         self._stage = "together"
-        lines = [f"{at}  {_short(one)}" for at, one in enumerate(self.together, 1)]
-        if len(lines) > TOGETHER_LINES:
-            return
-        await self.open_stage(Static(Content("\n".join(lines)), classes="label"), focus=self)
+        await self.open_stage(Reader(lines_of_all(self.together), id="together"), focus=self)
+
+    @property
+    def scrolled(self) -> Reader:
+        return next(iter(self.query("#together").results(Reader)), super().scrolled)
+
+    @property
+    def reading(self) -> Reading:
+        """Of all of them while one answer covers them all."""
+        return self.scrolled.reading if self.has_stage and self._stage == "together" else super().reading
 
     def _decide_all(self, *, accepted: bool) -> None:
         calls = [one.request.call for one in self.together if one.request.call]
@@ -207,17 +203,18 @@ class ApprovalCard(RequestCard):
                 return [Key("Ctrl+S", said.EDIT_SEND, self.action_run_edited), *back]
             case "together":
                 many = f"{said.ALL_YES} {len(self.together)}"
-                return [digit_key(self, 1, many), digit_key(self, 3, said.ALL_NO), *back]
+                return [digit_key(self, 1, many, allows=True), digit_key(self, 3, said.ALL_NO), *back]
             case _:
                 return back
 
 
-def _short(asked: Asked) -> str:
-    exact = exact_of(asked.request)
-    if isinstance(exact, str) and not asked.request.title:
-        first = exact.strip().split("\n")[0]
-        return f"{what_of(asked.request)}: {first}"[:200]
-    return visible(line_of(asked.request, asked.agent))[:200]
+def lines_of_all(asked: Sequence[Asked]) -> list[Shown]:
+    """Several approvals, each whole under its number."""
+    lines: list[Shown] = []
+    for at, one in enumerate(asked, 1):
+        lines.append(Shown("head", (f"{at}  {line_of(one.request, one.agent)}",)))
+        lines += approval_lines(one.request.preview, one.request.input)
+    return lines
 
 
 class MoneyCard(RequestCard):
@@ -233,7 +230,10 @@ class MoneyCard(RequestCard):
             yield Static(Content(visible(preview)))
 
     def choices(self) -> list[Key]:
-        return [digit_key(self, 1, words_docks.Approval.SPEND_YES), digit_key(self, 3, words_docks.Approval.SPEND_NO)]
+        return [
+            digit_key(self, 1, words_docks.Approval.SPEND_YES, allows=True),
+            digit_key(self, 3, words_docks.Approval.SPEND_NO),
+        ]
 
     def more_choices(self) -> list[Key]:
         return self.turning()

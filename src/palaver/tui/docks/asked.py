@@ -14,13 +14,14 @@ from palaver.core.state import open_requests
 from palaver.schema.base import Scope
 from palaver.schema.view import Request, State, TextBlock
 from palaver.tui import words, words_docks
-from palaver.tui.calls import argument, kind_of, object_of
-from palaver.tui.diffs import DiffLine, diff_of_call, is_unified, parse_unified
+from palaver.tui.calls import kind_of, object_of
 from palaver.tui.rows import special_of
-from palaver.tui.safe import visible
+from palaver.tui.safe import one_line, visible
 
 _ORDER: Final = {"approval": 0, "question": 1, "plan": 2}
 _WIDTH: Final[dict[Scope, int]] = {"once": 0, "conversation": 1, "agent": 2, "project": 3}
+HEADING_CHARACTERS: Final = 120
+"""Of a name in a heading; the card's body has all of it."""
 _FIXED_INPUT: Final = ("acp", "codex")
 """Programs that take a yes or a no to a call, and no other arguments for it."""
 
@@ -112,11 +113,14 @@ def what_of(request: Request) -> str:
     """What an approval would allow: "run a command", "change a file: src/x.py"."""
     if request.tool is None:
         return visible(request.title or words.Tool.UNKNOWN)
+    if request.tool.startswith("mcp__"):
+        # A server may call its tool anything, `bash` too: who carries it out is part of what is asked.
+        return words_docks.Approval.use(one_line(request.tool, HEADING_CHARACTERS))
     kind = kind_of(request.tool)
     if kind in ("edit", "write", "patch"):
-        thing = visible(object_of(request.tool, request.input))
+        thing = one_line(object_of(request.tool, request.input), HEADING_CHARACTERS)
         return f"{words_docks.Approval.KINDS[kind]}: {thing}" if thing else words_docks.Approval.KINDS[kind]
-    return words_docks.Approval.KINDS.get(kind) or words_docks.Approval.use(visible(request.tool))
+    return words_docks.Approval.KINDS.get(kind) or words_docks.Approval.use(one_line(request.tool, HEADING_CHARACTERS))
 
 
 def heading_of(asked: Asked) -> str:
@@ -149,16 +153,6 @@ def line_of(request: Request, agent: str) -> str:
             return words_docks.PlanRequest.asks(agent)
 
 
-def exact_of(request: Request) -> tuple[DiffLine, ...] | str:
-    """The exact thing: a diff, or the command as it will run with its hidden characters made visible."""
-    if request.preview is not None:
-        return parse_unified(request.preview) if is_unified(request.preview) else visible(request.preview)
-    diff = diff_of_call(request.input) if request.tool is not None else None
-    if diff is not None:
-        return diff.lines
-    return visible(argument(request.input, "command", "cmd", "url") or as_json(request.input))
-
-
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
@@ -171,7 +165,7 @@ def wider_scopes(request: Request) -> list[Scope]:
 def meta_of(request: Request, now_ms: int) -> str:
     """The risk, the sandbox, and how long it waits."""
     return words.join(
-        visible(request.risk) if request.risk else None,
+        one_line(request.risk) if request.risk else None,
         words_docks.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
         words_docks.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
     )

@@ -10,17 +10,19 @@ from typing import ClassVar, Literal
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
 from palaver.clock import Clock
-from palaver.schema.commands import Command, ResolveRequest
+from palaver.core.approval_text import Reading, Shown
+from palaver.schema.commands import Command, DecideTools, ResolveRequest
 from palaver.tui import words, words_docks
 from palaver.tui.docks.asked import Asked, heading_of, meta_of
 from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.docks.reader import Reader
 from palaver.tui.intents import Order, Send
 from palaver.tui.keys import ALTERNATIVES, Digit
 from palaver.tui.safe import visible
@@ -37,10 +39,10 @@ class RequestCard(Vertical, can_focus=True):
         height: auto; padding: 0 1; border-left: outer $wait; background: $wait-soft; color: $ink;
         &:focus-within { border-left: thick $wait; }
         .top { height: auto; layout: horizontal; }
-        .heading { width: 1fr; text-style: bold; }
+        .heading { width: 1fr; max-height: 3; text-style: bold; }
         .place { width: auto; color: $ink-soft; padding-left: 2; }
         .body { height: auto; max-height: 40vh; padding: 0 0 0 2; scrollbar-size-vertical: 1; }
-        .meta { height: auto; color: $wait; }
+        .meta { height: auto; max-height: 4; color: $wait; }
         .note { height: auto; color: $ink-soft; }
         .note.is-bad { color: $bad; }
         .form { height: auto; max-height: 40vh; padding: 0 0 0 2; }
@@ -54,6 +56,7 @@ class RequestCard(Vertical, can_focus=True):
         Binding("down", "scroll_body(1)", show=False),
         Binding("pageup", "scroll_body(-8)", show=False),
         Binding("pagedown", "scroll_body(8)", show=False),
+        Binding("end", "scroll_to_end", show=False),
         *(Binding(str(digit), f"answer({digit})", show=False) for digit in ALTERNATIVES),
     ]
 
@@ -74,6 +77,9 @@ class RequestCard(Vertical, can_focus=True):
             super().__init__()
             self.by = by
 
+    asks_to_allow: ClassVar[bool] = True
+    """An answer may allow something; a question's cannot."""
+
     def __init__(self, asked: Asked, clock: Clock) -> None:
         super().__init__(classes="region")
         self.asked = asked
@@ -92,8 +98,12 @@ class RequestCard(Vertical, can_focus=True):
 
     # -- for the kinds of requests
 
+    def lines(self) -> Sequence[Shown]:
+        """What is asked, to be read, where it is lines."""
+        return ()
+
     def compose_body(self) -> ComposeResult:
-        """What is asked, to be read."""
+        """What is asked, to be read, where it is more than lines."""
         yield from ()
 
     def choices(self) -> list[Key]:
@@ -123,7 +133,7 @@ class RequestCard(Vertical, can_focus=True):
         with Widget(classes="top"):
             yield Static(Content(self._heading), classes="heading")
             yield Static(classes="place")
-        with VerticalScroll(classes="body", can_focus=False):
+        with Reader(self.lines(), classes="body"):
             yield from self.compose_body()
         yield Static(classes="meta")
         yield Vertical(classes="form")
@@ -165,7 +175,9 @@ class RequestCard(Vertical, can_focus=True):
         self.query_one(".bar", KeyLine).show(self._keys())
         note = self.query_one(".note", Static)
         waits = "" if self.may_answer else words_docks.Approval.NOT_YOURS
-        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed or waits
+        left = self.reading.left if self.asks_to_allow and self.may_answer else 0
+        unread = words_docks.Approval.unread(left) if left else ""
+        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed or waits or unread
         note.update(Content(visible(told)))
         note.set_class(bool(self.failed) and not self._is_sending, "is-bad")
         note.display = bool(told)
@@ -173,7 +185,7 @@ class RequestCard(Vertical, can_focus=True):
     def _keys(self) -> list[Key]:
         if not self.query_one(".form").display:
             more = self.more_choices() if self.may_answer else self.turning()
-            if not self.has_focus_within and (more or self.query_one(".body", VerticalScroll).max_scroll_y > 0):
+            if not self.has_focus_within and (more or self.query_one(".body", Reader).max_scroll_y > 0):
                 more = [Key("F6", words_docks.Approval.MORE, self.focus)]
             return [*(self.choices() if self.may_answer else ()), *more]
         return self.stage_keys()
@@ -200,7 +212,21 @@ class RequestCard(Vertical, can_focus=True):
     def reply(self, answer: ResolveRequest) -> None:
         self.order(answer)
 
+    @property
+    def reading(self) -> Reading:
+        """How much of what an answer would allow has been in sight."""
+        return self.query_one(".body", Reader).reading if self._is_drawn else Reading(None, 0)
+
+    @property
+    def may_allow(self) -> bool:
+        return self.is_heard and self.reading.may_allow
+
     def order(self, command: Command) -> None:
+        """Every answer goes through here: none allows what was not there to be read."""
+        if allows(command) and self.is_heard and not self.reading.may_allow:
+            self.failed = words_docks.Approval.unread(self.reading.left)
+            self.retell()
+            return
         self.post(Order(self.asked.conversation, command, refused=self.refused))
 
     def post(self, answer: Order | Send) -> None:
@@ -243,7 +269,7 @@ class RequestCard(Vertical, can_focus=True):
     # -- keys of someone who is in it
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        return self.may_answer or action in ("back", "scroll_body", "turn")
+        return self.may_answer or action in ("back", "scroll_body", "scroll_to_end", "turn")
 
     async def action_back(self) -> None:
         if self.has_stage:
@@ -254,8 +280,22 @@ class RequestCard(Vertical, can_focus=True):
     def action_answer(self, digit: Digit) -> None:
         self.answer(digit)
 
+    @property
+    def scrolled(self) -> Reader:
+        """What the keys move."""
+        return self.query_one(".body", Reader)
+
     def action_scroll_body(self, by: int) -> None:
-        self.query_one(".body", VerticalScroll).scroll_relative(y=by, animate=False)
+        self.scrolled.scroll_relative(y=by, animate=False)
+
+    def action_scroll_to_end(self) -> None:
+        self.scrolled.scroll_end(animate=False)
+
+    def on_reader_moved(self, event: Reader.Moved) -> None:
+        event.stop()
+        if not self._is_sending and self.failed.startswith(words_docks.Approval.UNREAD):
+            self.failed = ""
+        self.call_after_refresh(self.retell)
 
     def action_turn(self, by: int) -> None:
         self.post_message(self.Turned(by))
@@ -264,7 +304,18 @@ class RequestCard(Vertical, can_focus=True):
         event.stop()
 
 
-def digit_key(card: RequestCard, digit: Digit, label: str) -> Key:
-    """A choice with its key; the keys of another request are not shown."""
+def allows(command: Command) -> bool:
+    match command:
+        case ResolveRequest(verdict="allow") | DecideTools(accepted=True):
+            return True
+        case DecideTools(decisions=decisions):
+            return any(decision.accepted for decision in decisions)
+        case _:
+            return False
+
+
+def digit_key(card: RequestCard, digit: Digit, label: str, *, allows: bool = False) -> Key:
+    """A choice with its key; the keys of another request are not shown. `allows`: deaf until all of it has been in sight."""
     shown = f"Alt+{digit}" if card.is_keyed else str(digit)
-    return Key(shown, label, lambda: card.answer(digit), card.is_heard)
+    is_heard = card.may_allow if allows else card.is_heard
+    return Key(shown, label, lambda: card.answer(digit), is_heard)

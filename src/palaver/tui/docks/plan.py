@@ -78,7 +78,7 @@ class PlanCard(RequestCard):
     def choices(self) -> list[Key]:
         said = words_docks.PlanRequest
         return [
-            digit_key(self, 1, said.APPROVE),
+            digit_key(self, 1, said.APPROVE, allows=True),
             digit_key(self, 2, said.REVISE),
             digit_key(self, 3, said.REJECT),
         ]

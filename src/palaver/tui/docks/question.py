@@ -88,6 +88,8 @@ class OneQuestion(Vertical):
 
 
 class QuestionCard(RequestCard):
+    asks_to_allow = False
+
     DEFAULT_CSS = """
     QuestionCard .body { max-height: 45vh; padding: 0; }
     """
