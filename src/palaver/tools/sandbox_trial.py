@@ -3,6 +3,9 @@
 Started by the sandbox's probe as `python -I -S -E sandbox_trial.py FOLDER SERVER_PID TERMINAL`, in FOLDER/root, once as a
 command that may write there and once as one that only reads. It imports nothing of Palaver. A last line `done` proves that it
 came to its end.
+
+It may run as root where nothing holds it, so no attempt may change the machine: it unmounts and remounts only what a sandbox
+put there, and stops at the first sign that there is none.
 """
 
 # ruff: noqa: PTH101, PTH123, PTH208, T201
@@ -64,8 +67,8 @@ def remount(path: str) -> bool:
     """Whether it can be made writable that was not."""
     if not os.statvfs(path).f_flag & ST_RDONLY:
         return False
-    for flags in (MS_REMOUNT | MS_BIND, MS_REMOUNT):
-        _libc.mount(None, path.encode(), None, ctypes.c_ulong(flags), None)
+    # This mount alone, never the file system behind it: that would be the machine's own.
+    _libc.mount(None, path.encode(), None, ctypes.c_ulong(MS_REMOUNT | MS_BIND), None)
     return not os.statvfs(path).f_flag & ST_RDONLY
 
 
