@@ -12,6 +12,11 @@ from typing import Any
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from palaver.errors import Invalid
+from palaver.faces.bounded_http import response_of
+from palaver.faces.connections import EXTENSION as CONNECTION
+from palaver.faces.connections import Connection
+
 EXTENSION = "palaver.websocket.frames"
 """In `scope["extensions"]`, and the type of the message."""
 
@@ -45,11 +50,27 @@ def payloads(frames: bytes) -> Iterator[bytes]:
 class FramedSockets(WebSocketsSansIOProtocol):
     """uvicorn's own, and one more message: frames that are ready to be written."""
 
+    def __init__(self, *arguments: Any, connection: Connection, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._connection = connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.release()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated and not self.transport.is_closing():
+            # The handshake comes in one piece: what the library could not read now it never will, and it says nothing.
+            self.transport.write(response_of(Invalid("This is no WebSocket handshake.")))
+            self.transport.close()
+
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if hasattr(self, "scope"):
             extensions: Any = self.scope["extensions"]
             extensions[EXTENSION] = {}
+            extensions[CONNECTION] = self._connection
 
     async def send(self, message: Any) -> None:
         if message["type"] != EXTENSION:

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from palaver.errors import Busy, Forbidden, PalaverError, Unauthorized
+from palaver.faces.connections import EXTENSION as CONNECTION
 from palaver.faces.keys import Failures, Keys, Principal
 from palaver.faces.page import Page
 from palaver.faces.refusals import refuse
@@ -121,6 +122,7 @@ class Gate:
             if not _is_open(scope):
                 scope["auth"] = scope["user"] = self._principal(asked)
                 answer = _with_subprotocol(scope, answer)
+                _keep_connection(scope)
         except PalaverError as refusal:
             await refuse(scope, receive, answer, refusal)
             return
@@ -241,6 +243,13 @@ def _cookie_values(header: str | None, name: str) -> list[str]:
     # Not by the standard library, which gives up at the first odd cookie; other programs on this host set odd ones.
     pairs = (pair.partition("=") for pair in (header or "").split(";"))
     return [value.strip() for key, _, value in pairs if key.strip() == name][:COOKIES_TRIED]
+
+
+def _keep_connection(scope: Scope) -> None:
+    """Its connection is no stranger's any more. Another server than ours has none."""
+    connection: Any = (scope.get("extensions") or {}).get(CONNECTION)
+    if connection is not None:
+        connection.authenticate(scope["auth"].key)
 
 
 def _with_subprotocol(scope: Scope, send: Send) -> Send:

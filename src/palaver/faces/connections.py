@@ -1,0 +1,111 @@
+"""Connection limits: how many connections strangers and each token may hold, and which one gives way to a new one.
+
+The acceptor of the listener admits every connection here; the gate says whose it is once a request on it was authenticated.
+A new connection is always taken, and the oldest stranger's gives way: who has a token shows it at once and is a stranger no
+longer, while a flood only displaces itself. Nobody else closes a connection for want of room.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+EXTENSION = "palaver.connection"
+"""In `scope["extensions"]`: the connection that a request came on."""
+
+STRANGERS = 512
+"""More than a browser and its speculative connections, few enough to cost nothing."""
+STRANGERS_A_PEER = 128
+"""Of one address: the others still find room beside a flood from there."""
+CONNECTIONS_A_KEY = 256
+"""Of one token, the latest used. Those beyond are treated as strangers'."""
+RELIEF = 32
+"""How many strangers go at once when descriptors have run out."""
+
+
+class Connection:
+    __slots__ = ("_all", "close", "key", "peer")
+
+    def __init__(self, all_connections: "Connections", peer: str, close: Callable[[], Any]) -> None:
+        self._all = all_connections
+        self.peer = peer
+        self.close = close
+        """Ends it at once. Replaced when a transport takes the socket over."""
+        self.key: str | None = None
+        """Of the token that was shown on it; None: a stranger's."""
+
+    def authenticate(self, key: str) -> None:
+        self._all.authenticate(self, key)
+
+    def release(self) -> None:
+        """It is closed."""
+        self._all.release(self)
+
+
+class Connections:
+    def __init__(self, descriptors: int, *, trusts_peers: bool = False) -> None:
+        """`descriptors`: how many the process may have. `trusts_peers`: one address stands for many, as a proxy's does."""
+        share = max(descriptors // 4, 8)
+        self._strangers_most = min(STRANGERS, share)
+        self._peers_most = self._strangers_most if trusts_peers else min(STRANGERS_A_PEER, share)
+        self._keys_most = min(CONNECTIONS_A_KEY, share)
+        self._strangers: OrderedDict[Connection, None] = OrderedDict()
+        self._peers: dict[str, OrderedDict[Connection, None]] = {}
+        self._keys: dict[str, OrderedDict[Connection, None]] = {}
+
+    @property
+    def strangers(self) -> int:
+        return len(self._strangers)
+
+    def admit(self, peer: str, close: Callable[[], Any]) -> Connection:
+        connection = Connection(self, peer, close)
+        self._add_stranger(connection)
+        return connection
+
+    def authenticate(self, connection: Connection, key: str) -> None:
+        if connection.key is None and connection not in self._strangers:
+            return  # Closed meanwhile.
+        if connection.key == key:
+            self._keys[key].move_to_end(connection)
+            return
+        self.release(connection)
+        connection.key = key
+        held = self._keys.setdefault(key, OrderedDict())
+        held[connection] = None
+        if len(held) > self._keys_most:
+            oldest = next(iter(held))
+            self.release(oldest)
+            self._add_stranger(oldest)
+
+    def release(self, connection: Connection) -> None:
+        if connection.key is not None:
+            _discard(self._keys, connection.key, connection)
+            connection.key = None
+            return
+        self._strangers.pop(connection, None)
+        _discard(self._peers, connection.peer, connection)
+
+    def relieve(self) -> None:
+        """Makes room when the system has none: the oldest strangers go."""
+        for connection in list(self._strangers)[:RELIEF]:
+            self._end(connection)
+
+    def _add_stranger(self, connection: Connection) -> None:
+        of_peer = self._peers.setdefault(connection.peer, OrderedDict())
+        self._strangers[connection] = of_peer[connection] = None
+        if len(of_peer) > self._peers_most:
+            self._end(next(iter(of_peer)))
+        elif len(self._strangers) > self._strangers_most:
+            self._end(next(iter(self._strangers)))
+
+    def _end(self, connection: Connection) -> None:
+        self.release(connection)
+        connection.close()
+
+
+def _discard(held: dict[str, OrderedDict[Connection, None]], name: str, connection: Connection) -> None:
+    known = held.get(name)
+    if known is None:
+        return
+    known.pop(connection, None)
+    if not known:
+        del held[name]
