@@ -3,15 +3,23 @@
 Every module that has something to tell holds a `Journal` of its own; `write_journal` says once a program where the lines go.
 It is the standard library's logging underneath, so that what libraries say stands among our own lines. A traceback shows no
 local variables: they may hold a key. It is no record of conversations; that is the log.
+
+Telling never raises, whatever a fact is and whoever reads: what is told about must not fail for it. That it does not block
+either is `unblocked.py`'s part.
 """
 
 import logging
 import sys
 import time
+from contextlib import suppress
 
 _COLOURS = {"debug": "32", "info": "32", "warning": "33", "error": "31", "critical": "31"}
 _EVENT_COLUMNS = 30
 """Facts begin below each other where the event before them is no longer than most are."""
+
+
+LINE_CHARS = 64 << 10
+"""Of a line, or of a traceback. Longer than any that a person reads."""
 
 
 class Journal:
@@ -37,7 +45,9 @@ class Journal:
 
     def _tell(self, level: int, event: str, facts: dict[str, object], cause: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, event, exc_info=cause, extra={"facts": facts})
+            # Others may have handlers of their own on these loggers.
+            with suppress(Exception):
+                self._logger.log(level, event, exc_info=cause, extra={"facts": facts})
 
 
 def write_journal() -> None:
@@ -53,13 +63,21 @@ class _ToStandardError(logging.Handler):
     """What standard error is at the moment: whoever runs a command inside another program may have put another in its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
+        # Nobody can be told that nobody can be told.
+        with suppress(Exception):
             # One write a line: several processes may share it.
-            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.write(f"{self._line(record)}\n")
             sys.stderr.flush()
-        except (OSError, ValueError):
-            # Nobody can be told that nobody can be told.
-            pass
+
+    def _line(self, record: logging.LogRecord) -> str:
+        try:
+            line = self.format(record)
+        except Exception as failure:  # noqa: BLE001 - the border: whatever it is, telling does not raise
+            # Its words do not fit its values, or the exception that it tells of cannot be shown.
+            line = f"{record.levelname.lower()}: a line of {record.name} cannot be shown ({type(failure).__name__})"
+        line = line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]} … ({len(line)} characters)"
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        return line.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class _Lines(logging.Formatter):
@@ -82,4 +100,9 @@ class _Lines(logging.Formatter):
 
 def _shown(value: object) -> str:
     """A word as it is; anything else quoted, so that no fact can look like a line or a fact of its own."""
-    return value if isinstance(value, str) and value.isprintable() and value.split() == [value] else repr(value)
+    if isinstance(value, str) and value.isprintable() and value.split() == [value]:
+        return value
+    try:
+        return repr(value)
+    except Exception as failure:  # noqa: BLE001 - the border: a fact may be anything
+        return f"<{type(value).__name__}: {type(failure).__name__}>"

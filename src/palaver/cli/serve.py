@@ -22,13 +22,17 @@ import typer
 
 from palaver.cli import options
 from palaver.cli.connection import failed
+from palaver.cli.redirect import remove_redirects, write_redirect
 from palaver.cli.settings import Flags, is_set, process_environment, read_config
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
-from palaver.journal import write_journal
+from palaver.journal import Journal, write_journal
+from palaver.unblocked import unblocked_output
 
 if TYPE_CHECKING:
     from palaver.app import App
+
+logger = Journal(__name__)
 
 EXAMPLES = (
     "palaver serve",
@@ -82,7 +86,7 @@ def serve(
     gc.disable()
     try:
         config = read_config(flags, environment, Path.cwd())
-        with listening(config) as listener:
+        with listening(config) as listener, unblocked_output():
             opens = not (no_open or is_set(environment, "PALAVER_NO_OPEN"))
             run(config, listener, open_page=opens, as_json=json)
     except PalaverError as failure:
@@ -142,6 +146,7 @@ async def _serve(config: Config, listener: socket.socket, open_page: bool, as_js
             await server.serve(sockets=[listener])
         finally:
             (config.data / "server.json").unlink(missing_ok=True)
+            remove_redirects(config.data)
             # From here on a second signal ends the program the hard way.
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
@@ -167,8 +172,21 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
     # The first turn need not wait for it, and neither did the start.
     loop.call_later(QUIET_S, loop.run_in_executor, None, app.roster.import_default)
     if open_page:
-        # In a thread of its own, which nobody waits for: some browsers never return.
-        threading.Thread(target=webbrowser.open, args=(link,), name="open the page", daemon=True).start()
+        _open_in_browser(config.data, link)
+
+
+def _open_in_browser(data: Path, link: str) -> None:
+    from palaver.faces.keys import CODE_LIFE_S
+
+    remove_redirects(data)
+    try:
+        address = write_redirect(data, link).as_uri()
+    except OSError as failure:
+        logger.warning("the page could not be opened; use the printed link", reason=failure.strerror)
+        return
+    asyncio.get_running_loop().call_later(CODE_LIFE_S, remove_redirects, data)
+    # In a thread of its own, which nobody waits for: some browsers never return.
+    threading.Thread(target=webbrowser.open, args=(address,), name="open the page", daemon=True).start()
 
 
 def address_of(config: Config) -> str:
