@@ -5,15 +5,13 @@ Called by rows, the approval dock and the diff screen. The same reading as the p
 
 import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from palaver.core.line_diff import CONTEXT_LINES, LineMatcher
 from palaver.schema.view import FileChange
 
 DiffSign = Literal[" ", "+", "-", "@"]
 
-CONTEXT_LINES = 3
-"""Unchanged lines kept around a change, as every diff tool does."""
 MATCHED_LINES = 2_000
 """Beyond this many lines finding what stayed costs a noticeable pause; then the change is shown as out and in."""
 
@@ -92,7 +90,7 @@ def diff_text(before: str, after: str) -> tuple[DiffLine, ...]:
     if len(old) + len(new) > MATCHED_LINES:
         return (*(DiffLine("-", line) for line in old), *(DiffLine("+", line) for line in new))
     lines: list[DiffLine] = []
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
+    for group in LineMatcher(old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
         if lines:
             lines.append(DiffLine("@", ""))
         for tag, old_from, old_to, new_from, new_to in group:
