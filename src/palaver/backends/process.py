@@ -42,7 +42,9 @@ MARK = "PALAVER_RUN"
 
 CHUNK_BYTES = 64 * 1024
 """A pipe's own capacity on Linux: one read takes what one pipe can hold."""
-LINE_LIMIT_BYTES = 64 * 1024 * 1024
+LINES_AT_ONCE = 64
+"""Given before others get their turn: a pipe holds tens of thousands of short lines."""
+LINE_LIMIT_BYTES = 32 * 1024 * 1024
 """Agents put whole files into one line of JSON; more than this is no protocol but a runaway."""
 STDERR_TAIL_BYTES = 64 * 1024
 """What is kept of a drained stderr, for the message that says why a program ended."""
@@ -161,6 +163,7 @@ class Child:
         """Each line of stdout without its newline; an unfinished last line too. Split at newline bytes only."""
         stdout = self._reader("stdout")
         waiting = bytearray()
+        lines = 0
         while chunk := await stdout.read(CHUNK_BYTES):
             searched = len(waiting)
             waiting += chunk
@@ -168,6 +171,9 @@ class Child:
             while (end := waiting.find(b"\n", max(begin, searched))) >= 0:
                 yield bytes(waiting[begin:end])
                 begin = end + 1
+                lines += 1
+                if lines % LINES_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             del waiting[:begin]
             if len(waiting) > limit_bytes:
                 raise ProtocolBroken(f"{self.name} wrote a line of more than {limit_bytes:,} bytes.")

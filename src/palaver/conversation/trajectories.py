@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
 from palaver.conversation.transcripts import with_whole_texts
-from palaver.errors import CallerError, LogError
+from palaver.errors import CallerError, Invalid, LogError
 from palaver.feed.feed import Feed
+from palaver.history.parts import decoded_document
 from palaver.history.trajectory import document_of, keep_message_keys, unknown_keys
 from palaver.journal import Journal
 from palaver.log.base import EventLog
@@ -265,8 +266,8 @@ def _document(body: bytes | None, name: str) -> dict[str, Any] | None:
     if body is None:
         return None
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = decoded_document(body)
+    except Invalid:
         raise ForeignFile(f"{name} cannot be read; it is left as it is.") from None
     if not isinstance(document, dict):
         raise ForeignFile(f"{name} is no trajectory; it is left as it is.")

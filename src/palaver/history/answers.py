@@ -11,6 +11,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.bounded_json import decode_json
 from palaver.history.parts import Json, as_json, blocks_of, integer, own, plain, text_of, unknown_data
 from palaver.schema.base import BlobRef, Usage
 from palaver.schema.view import (
@@ -297,7 +298,7 @@ def _tool(call: Json) -> ToolBlock:
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         with suppress(msgspec.DecodeError):  # What a model wrote and nobody could read stays as it is.
-            arguments = msgspec.json.decode(arguments or "{}")
+            arguments = decode_json(arguments or "{}")
     return ToolBlock(
         index=0,
         call=str(call.get("id") or ""),

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.core import special_blocks
+from palaver.core.bounded_json import decode_json
 from palaver.errors import Invalid
 from palaver.history import transcript
 from palaver.history.parts import Json, as_json, integer, own, text_of
@@ -191,7 +192,7 @@ def _pieces(text: str) -> Iterator[tuple[Json, str]]:
 
 def _decoded(text: str) -> Json | None:
     try:
-        fields = msgspec.json.decode(text)
+        fields = decode_json(text)
     except msgspec.DecodeError:
         return None
     return fields if isinstance(fields, dict) else None
@@ -235,7 +236,7 @@ def _tool(index: int, mark: Json, arguments: str) -> ToolBlock:
     error = own(mark, "error")
     decoded: Any
     try:
-        decoded = msgspec.json.decode(arguments or "{}")
+        decoded = decode_json(arguments or "{}")
     except msgspec.DecodeError:
         decoded = arguments
     exit_code = mark.get("exit_code")

@@ -28,7 +28,7 @@ from palaver.core.special_blocks import (
 )
 from palaver.errors import Invalid, TooLarge
 from palaver.history import transcript
-from palaver.history.parts import as_json, decoded
+from palaver.history.parts import as_json, decoded_document
 from palaver.history.trajectory import document_of
 from palaver.schema.view import (
     Block,
@@ -304,6 +304,6 @@ def embedded_document(page: str) -> Any:
         packed = inflating.decompress(base64.b64decode(found[1], validate=True), EMBEDDED_BYTES)
         if inflating.unconsumed_tail:
             raise TooLarge("The conversation in this page is too large to import.", limit_bytes=EMBEDDED_BYTES)
-        return decoded(packed)
+        return decoded_document(packed)
     except (binascii.Error, zlib.error):
         raise Invalid("The conversation in this page is damaged. Export it again.") from None

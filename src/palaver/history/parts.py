@@ -4,11 +4,12 @@ Also reads the part shapes of other programs (`m_type`, `m_content`; lists of fi
 JSON as text: an import must never lose what was said.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from palaver.core.bounded_json import DEPTH, BeyondBounds, decode_json
 from palaver.errors import Invalid
 from palaver.schema.view import Block, ImageBlock, TextBlock
 
@@ -16,12 +17,13 @@ Json = dict[str, Any]
 
 KEY = "palaver"
 """What only Palaver understands stands under this key, in the document and in each message."""
-DEPTH = 64
-"""As deep as any body that a server takes."""
 MESSAGE_KEYS = frozenset(
     {"message_id", "role", "content", "finish_reason", "reasoning_content", "tool_calls", "tool_call_id", "tool_failed"}
     | {"usage", "thinking_blocks", "citations", "event_kind", "hidden", KEY}
 )
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_elements = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 def unknown_data(shown: Json) -> Json | None:
@@ -33,20 +35,30 @@ def unknown_data(shown: Json) -> Json | None:
 def decoded(data: bytes) -> Any:
     """JSON that somebody else wrote. Raises Invalid, also for what is nested so deep that reading it later would fail."""
     try:
-        value = msgspec.json.decode(data)
+        return decode_json(data)
+    except BeyondBounds as problem:
+        raise Invalid(f"The JSON {problem}.", limit=DEPTH) from None
+    except msgspec.DecodeError as problem:
+        raise Invalid(f"This is not valid JSON: {problem}.") from None
+
+
+def decoded_document(data: bytes) -> Any:
+    """A trajectory that somebody else wrote: one object, which may be as long as all of its messages. Raises Invalid.
+
+    Each message is decoded on its own. So the bounds count for a message, and whoever reads a long document in a thread
+    leaves room for others in between: the decoder lets nothing else run.
+    """
+    try:
+        members = _members.decode(data)
+        messages = _elements.decode(members["messages"]) if "messages" in members else None
+    except msgspec.ValidationError:
+        return decoded(data)  # No such document; whoever asked says so.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise Invalid(f"This is not valid JSON: {problem}.") from None
-    level = [value]
-    for _ in range(DEPTH):
-        level = [inner for outer in level for inner in _within(outer)]
-        if not level:
-            return value
-    raise Invalid(f"The JSON is nested more than {DEPTH} levels deep.", limit=DEPTH)
-
-
-def _within(value: Any) -> Iterable[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (one for one in inner if isinstance(one, dict | list))
+    document = {name: decoded(bytes(member)) for name, member in members.items() if name != "messages"}
+    if messages is not None:
+        document["messages"] = [decoded(bytes(message)) for message in messages]
+    return document
 
 
 def own(value: Any, key: str) -> Json:

@@ -11,7 +11,7 @@ import msgspec
 
 from palaver.errors import Invalid
 from palaver.history import lines, markdown, page
-from palaver.history.parts import Json, decoded
+from palaver.history.parts import Json, decoded_document
 from palaver.history.sessions import is_listing
 from palaver.history.trajectory import Trajectory, trajectory_of
 from palaver.schema.view import Message
@@ -19,6 +19,7 @@ from palaver.schema.view import Message
 Format = Literal["markdown", "jsonl", "trajectory", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
+_names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 
 
@@ -53,14 +54,15 @@ def recognised(data: bytes) -> Format:
         raise Invalid(
             "This is a list of conversations; it tells of them and does not hold them. Import their own files."
         )
-    return "jsonl" if isinstance(first, dict) and "seq" in first and "messages" not in first else "trajectory"
+    return "jsonl" if first is not None and "seq" in first and "messages" not in first else "trajectory"
 
 
-def _first_line(data: bytes) -> Any:
+def _first_line(data: bytes) -> dict[str, msgspec.Raw] | None:
+    """The names in the first line that says something. It may be the whole document, so its values are passed over."""
     line = next((line for line in data.split(b"\n", 50) if line.strip()), b"")
     try:
-        return msgspec.json.decode(line)
-    except msgspec.DecodeError:
+        return _names.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -70,7 +72,7 @@ def read(data: bytes, format: Format | None = None) -> Told | Recorded:
         case "jsonl":
             return Recorded(tuple(lines.parsed(data)))
         case "trajectory":
-            return _told(trajectory_of(decoded(data)))
+            return _told(trajectory_of(decoded_document(data)))
         case "html":
             return _told(trajectory_of(page.embedded_document(_text(data))))
         case "markdown":

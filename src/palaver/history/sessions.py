@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from palaver.core.bounded_json import decode_json
 from palaver.history.trajectory import moment
 from palaver.schema.view import Listing
 
@@ -84,8 +85,8 @@ def noted_for_chats(known: bytes) -> dict[str, SessionNote]:
 
 def _session(line: bytes) -> dict[str, Any] | None:
     try:
-        said = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = decode_json(line)
+    except msgspec.DecodeError:
         return None
     return said if isinstance(said, dict) and isinstance(said.get("id"), str) else None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.backends.json_lines import decode_line
 from palaver.backends.process import Child
 from palaver.errors import AgentError
 from palaver.journal import Journal
@@ -46,7 +47,7 @@ class Lines:
 
 def _message(line: bytes) -> dict[str, Any] | None:
     try:
-        message = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = decode_line(line, "The agent")
+    except msgspec.DecodeError:
         return None
     return message if isinstance(message, dict) else None

@@ -19,7 +19,7 @@ from palaver.schema.view import FileChange, Retry, ToolError
 from palaver.tools.proposal import shortened
 from palaver.tools.redact import Redactor
 
-EXIT_CODE = re.compile(r"^Exit code (\d+)\n?")
+EXIT_CODE = re.compile(r"^Exit code (\d{1,9})\n?")
 MESSAGE_CHARS = 2_000
 """Of an error in its one line; the output holds all of it."""
 LOGIN = frozenset({"authentication_failed", "oauth_org_not_allowed"})

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from claude_agent_sdk import Transport
 
+from palaver.backends.json_lines import decode_line
 from palaver.backends.process import Child
 from palaver.errors import Exited
 from palaver.journal import Journal
@@ -74,7 +75,7 @@ class Wire(Transport):
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
     try:
-        message = msgspec.json.decode(line)
+        message = decode_line(line, "Claude Code")
     except msgspec.DecodeError:
         # Some builds write diagnostics there.
         logger.debug("a line of claude is not JSON", line=line[:200])

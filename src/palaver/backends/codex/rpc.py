@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.backends.json_lines import decode_line
 from palaver.backends.process import Child, Ladder, spawn
 from palaver.errors import AgentError, Exited, TimedOut
 from palaver.journal import Journal
@@ -214,7 +215,7 @@ class AppServer:
 
     async def _take(self, line: bytes) -> None:
         try:
-            message = msgspec.json.decode(line)
+            message = decode_line(line, "Codex")
         except msgspec.DecodeError:
             logger.warning("codex wrote a line that is not JSON", line=line[:200])
             return

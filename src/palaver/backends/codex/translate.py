@@ -41,7 +41,7 @@ DECLINED = "The person declined this call; it was not run."
 STILL_RUNNING = "[It still runs in the background.]"
 UNKNOWN_END = "Codex did not say how it ended."
 
-_ATTEMPT = re.compile(r"(\d+)/(\d+)")
+_ATTEMPT = re.compile(r"(\d{1,9})/(\d{1,9})")
 _STEP = {"inProgress": "in_progress", "completed": "done"}
 
 

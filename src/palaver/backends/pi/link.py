@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
+from palaver.backends.json_lines import decode_line
 from palaver.backends.process import Child, Ladder, spawn
+from palaver.core.bounded_json import decode_json
 from palaver.errors import AgentError, Exited, ProviderRefused, TimedOut
 from palaver.journal import Journal
 from palaver.tools.base import ToolSpec
@@ -158,8 +160,8 @@ class Link:
 
     async def _hear(self, raw: bytes) -> None:
         try:
-            line = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            line = decode_line(raw, "Pi")
+        except msgspec.DecodeError:
             logger.debug("pi wrote what is no message", line=raw[:200])
             return
         if not isinstance(line, dict):
@@ -185,8 +187,8 @@ def ours(line: Line) -> Mapping[str, Any] | None:
     if not isinstance(title, str) or not title.startswith("{"):
         return None
     try:
-        told = msgspec.json.decode(title)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        told = decode_json(title)
+    except msgspec.DecodeError:
         return None
     return told if isinstance(told, Mapping) and "palaver" in told else None
 

@@ -41,7 +41,7 @@ _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _OWN_TALK = ("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>", "<task-notification>")
 _REFUSED = ("The user doesn't want to proceed", "The user doesn't want to take this action", "Permission to use")
-_EXIT = re.compile(r"Exit code (\d+)")
+_EXIT = re.compile(r"Exit code (\d{1,9})")
 
 
 class _Line(Struct):

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from palaver.core.bounded_json import decode_json
 from palaver.history.parts import as_json, integer, own, text_of
 from palaver.history.programs.foreign import Draft, ForeignConversation, Telling, milliseconds, objects, text, thought
 from palaver.schema.base import Usage
@@ -37,7 +38,7 @@ _SURROUNDINGS = (
     "</image>",
 )
 """What the program says in the person's name, by its beginnings."""
-_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (\d+)")
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (\d{1,9})")
 _HEAD = re.compile(r"\A(?:Chunk ID: .*\n)?(?:Exit code: .*\n)?Wall time: .*\n(?:.*\n)*?Output:\n")
 _COMMANDS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 
@@ -152,7 +153,7 @@ class _Reading:
         asked: Any = item.get("arguments", item.get("input", item.get("action")))
         if isinstance(asked, str) and item.get("type") == "function_call":
             with suppress(msgspec.DecodeError):  # What a model wrote and nobody could read stays as it is.
-                asked = msgspec.json.decode(asked)
+                asked = decode_json(asked)
         if isinstance(asked, str):
             asked = {"input": asked}
         name = str(item.get("name") or item["type"]).removesuffix("_call")
@@ -262,7 +263,7 @@ def _result_of(output: Any) -> tuple[str, list[ImageBlock], int | None, bool]:
     words = output if isinstance(output, str) else as_json(output)
     if words.startswith('{"output":'):
         with suppress(msgspec.DecodeError):
-            told = msgspec.json.decode(words)
+            told = decode_json(words)
             code = own(told, "metadata").get("exit_code")
             return str(told.get("output")), [], code if isinstance(code, int) else None, False
     found = _EXIT.search(words[:300])

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
+from palaver.core.bounded_json import BeyondBounds, check_bounds
 from palaver.history.answers import NO_RESULT
 from palaver.schema.base import Shown, Usage
 from palaver.schema.view import (
@@ -208,6 +209,11 @@ def objects(lines: Iterable[bytes], decoder: msgspec.json.Decoder[Any], telling:
     """Each line, decoded. One that cannot be read is counted; the others are the conversation."""
     for line in lines:
         if not line.strip(b" \t\r\n\0"):
+            continue
+        try:
+            check_bounds(line)
+        except BeyondBounds:
+            telling.skipped_lines += 1
             continue
         try:
             yield decoder.decode(line)

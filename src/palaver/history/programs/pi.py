@@ -30,7 +30,7 @@ OURS = "palaver"
 """The type of an entry that says that the session was begun from here."""
 
 _FINISHED = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
-_EXIT = re.compile(r"Command exited with code (\d+)\s*\Z")
+_EXIT = re.compile(r"Command exited with code (\d{1,9})\s*\Z")
 _ABORTED = ("Command aborted", "Operation aborted")
 
 _decoder = msgspec.json.Decoder(dict[str, Any])

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from palaver.errors import Invalid, PalaverError, TooLarge
 from palaver.history.programs import claude, codex, pi, refact
 from palaver.history.programs.foreign import ForeignConversation, Program, milliseconds
+from palaver.history.regular_file import open_regular
 from palaver.history.sessions import CHATS_NAME, SessionNote, noted_for_chats
 
 BATCH_FILES = 64
@@ -29,8 +30,10 @@ SUBAGENT_FILE = "agent-"
 """How Claude Code names the files of its subagents, beside the others or in a folder below them."""
 COMPRESSED = ".jsonl.zst"
 """Codex compresses what is old."""
-DOCUMENT_BYTES = 256 << 20
-"""A trajectory is one document, and in memory while it is read."""
+SESSION_BYTES = 256 << 20
+"""Of one conversation, decompressed: it is in memory while it is read."""
+LINE_BYTES = 32 << 20
+"""Of one line: a message with its pictures. A longer one is passed over and counted."""
 NOTES_BYTES = 16 << 20
 """A list of sessions is a line a session; a larger file is something else."""
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
@@ -212,11 +215,11 @@ def _as_noted(conversation: ForeignConversation, notes: dict[str, dict[str, Sess
 def _notes_in(project: Path) -> dict[str, SessionNote]:
     path = project / CHATS_NAME
     try:
-        found = path.stat()
-        readable = project.is_absolute() and path.is_file() and found.st_size <= NOTES_BYTES
-        return noted_for_chats(path.read_bytes()) if readable else {}
-    except OSError:
+        with open_regular(path) as file:
+            listed = file.read(NOTES_BYTES + 1)
+    except (OSError, ValueError):
         return {}
+    return noted_for_chats(listed) if project.is_absolute() and len(listed) <= NOTES_BYTES else {}
 
 
 def is_within(conversation: ForeignConversation, project: Path | None) -> bool:
@@ -238,9 +241,11 @@ def read(file: SessionFile) -> ForeignConversation:
 def _read(file: SessionFile) -> ForeignConversation:
     match file.program:
         case "refact":
-            if file.size_bytes > DOCUMENT_BYTES:
-                raise TooLarge(f"The trajectory has {file.size_bytes:,} bytes.", limit_bytes=DOCUMENT_BYTES)
-            return refact.read(file.path.read_bytes(), file.project)
+            with open_regular(file.path) as document:
+                data = document.read(SESSION_BYTES + 1)
+            if len(data) > SESSION_BYTES:
+                raise _too_large()
+            return refact.read(data, file.project)
         case "claude":
             with _opened(file.path) as lines:
                 return claude.read(lines)
@@ -262,28 +267,45 @@ def _named(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterable[bytes]]:
-    if path.name.endswith(COMPRESSED):
-        yield _decompressed(path)
-        return
-    with path.open("rb") as file:
-        yield file
+    with open_regular(path) as file:
+        yield _decompressed(file) if path.name.endswith(COMPRESSED) else _bounded_lines(file)
 
 
-def _decompressed(path: Path) -> Iterable[bytes]:
+def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
+    """Each line; in place of one that is too long, something that is no line of these files. Raises TooLarge."""
+    left_bytes = SESSION_BYTES
+    is_rest = False
+    while line := file.readline(LINE_BYTES):
+        left_bytes -= len(line)
+        if left_bytes < 0:
+            raise _too_large()
+        is_whole = line.endswith(b"\n") or len(line) < LINE_BYTES
+        if is_whole and not is_rest:
+            yield line
+        elif not is_rest:
+            yield b"[too long]\n"
+        is_rest = not is_whole
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"The conversation has more than {SESSION_BYTES:,} bytes.", limit_bytes=SESSION_BYTES)
+
+
+def _decompressed(file: BufferedReader) -> Iterable[bytes]:
     for name in DECODERS:
         try:
             decoder: Any = importlib.import_module(name)
         except ImportError:
             continue
-        return _lines(decoder, path)
+        return _lines(decoder, file)
     raise Invalid("The file is compressed, which needs the package `zstandard`: install it beside Palaver.")
 
 
-def _lines(decoder: Any, path: Path) -> Iterator[bytes]:
+def _lines(decoder: Any, packed: BufferedReader) -> Iterator[bytes]:
     """What is cut off at its end is as long as it is."""
     try:
-        with decoder.open(path, "rb") as stream, BufferedReader(stream) as file:
-            yield from file
+        with decoder.open(packed, "rb") as stream, BufferedReader(stream) as file:
+            yield from _bounded_lines(file)
     except (decoder.ZstdError, EOFError) as problem:
         raise Invalid(f"The file cannot be decompressed: {problem}.") from None
 
@@ -300,7 +322,10 @@ def names(places: Places) -> dict[str, str]:
     """Titles that people gave to sessions of Codex, which its session files do not hold."""
     found: dict[str, str] = {}
     try:
-        lines = (places.codex / "session_index.jsonl").read_bytes().split(b"\n") if places.codex else []
+        if places.codex is None:
+            return found
+        with open_regular(places.codex / "session_index.jsonl") as file:
+            lines = file.read(NOTES_BYTES).split(b"\n")
     except OSError:
         return found
     decoder = msgspec.json.Decoder(_Named)

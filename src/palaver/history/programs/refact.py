@@ -11,7 +11,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from palaver.errors import Invalid
-from palaver.history.parts import decoded
+from palaver.history.parts import decoded_document
 from palaver.history.programs.foreign import Draft, ForeignConversation, first_words, milliseconds
 from palaver.history.trajectory import trajectory_of
 
@@ -20,7 +20,7 @@ FOLDER = PurePath(".refact", "trajectories")
 
 def read(data: bytes, project: str | None = None) -> ForeignConversation:
     """Raises Invalid."""
-    document = decoded(data)
+    document = decoded_document(data)
     if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
         raise Invalid("This is no trajectory: a trajectory is a JSON object with a list of `messages`.")
     shown = document["messages"]
