@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,12 @@ logger = Journal(__name__)
 PROJECT_FOLDER = ".palaver/agents"
 FILES_READ = 500
 """Of one folder: more agents than anybody chooses from, and few enough to look at each time somebody lists them."""
+PROJECT_FILES_READ = 100
+"""Of a project: its files are read anew at every use, and anybody may have written them."""
+NAMES_READ = 5_000
+"""Of one folder, to find those files among: a repository may hold any number."""
+PARSED_RECORDS = 128
+"""Parsed files of projects that are remembered, by their bytes."""
 
 SAVED_MEANWHILE = 5
 """How often a change is made anew because an editor saved the file just then."""
@@ -77,15 +84,16 @@ class Book:
         self._backends = backends
         self._writing = asyncio.Lock()
         self._files: dict[Path, tuple[Stamp, Known]] = {}
+        self._projects: dict[tuple[Path, bytes], Known] = {}
 
     # -- one agent
 
     def agent(self, agent: str, project: Path | None = None) -> AgentRecord | None:
         """As it is now, if it can be used. A project's own work only there."""
-        known = self.known(agent, project)
+        known = self.known(agent, project, trusted_only=True)
         return known.usable if known else None
 
-    def known(self, agent: str, project: Path | None = None) -> Known | None:
+    def known(self, agent: str, project: Path | None = None, *, trusted_only: bool = False) -> Known | None:
         """Whose id it is: the data directory's, else a built-in one, else the project's."""
         if not _is_id(agent):
             return None
@@ -93,7 +101,7 @@ class Book:
             return found
         if agent in self.built_in:
             return self._ours(agent)
-        return self._in_project(project, agent) if project is not None else None
+        return self._in_project(project, agent, trusted_only=trusted_only) if project is not None else None
 
     def why_not(self, agent: str, project: Path | None = None) -> str:
         known = self.known(agent, project)
@@ -113,14 +121,17 @@ class Book:
         """Those that can be used everywhere."""
         return tuple(record for known in self.all() if (record := known.usable))
 
-    def all(self, project: Path | None = None) -> list[Known]:
-        """In the order in which they are offered. With a project, its own last: also those that cannot be used there."""
+    def all(self, project: Path | None = None, *, trusted_only: bool = False) -> list[Known]:
+        """In the order in which they are offered. With a project, its own last: also those that cannot be used there.
+
+        Call it beside the loop unless `trusted_only`: files that no person has trusted are parsed for what they say.
+        """
         files = {path.stem: path for path in _files_in(self.folder)} if self.folder else {}
         for gone in self._files.keys() - set(files.values()):
-            del self._files[gone]
+            self._files.pop(gone, None)
         built_in = [(self._in_data(agent) if agent in files else None) or self._ours(agent) for agent in self.built_in]
         others = [known for stem in files if stem not in self.built_in and (known := self._in_data(stem))]
-        return [*built_in, *others, *(self._all_in_project(project) if project is not None else ())]
+        return [*built_in, *others, *(self._all_in_project(project, trusted_only) if project is not None else ())]
 
     def _ours(self, agent: str) -> Known:
         return Known(agent, "built-in", self._resolved(self.built_in[agent]))
@@ -176,26 +187,38 @@ class Book:
 
     # -- projects
 
-    def _all_in_project(self, project: Path) -> Iterator[Known]:
-        for path in _files_in(project / PROJECT_FOLDER):
-            found = self._in_project(project, path.stem) if _is_id(path.stem) else None
+    def _all_in_project(self, project: Path, trusted_only: bool) -> Iterator[Known]:
+        for path in _files_in(project / PROJECT_FOLDER, PROJECT_FILES_READ):
+            if not _is_id(path.stem):
+                continue
+            found = self._in_project(project, path.stem, trusted_only=trusted_only)
             if found is not None:
                 yield found
 
-    def _in_project(self, project: Path, agent: str) -> Known | None:
+    def _in_project(self, project: Path, agent: str, *, trusted_only: bool = False) -> Known | None:
+        """`trusted_only`: bytes that no person has trusted are not even parsed."""
         if self._trust is None or not (project / PROJECT_FOLDER).is_dir():
             return None
         shown = f"{PROJECT_FOLDER}/{agent}.md"
         try:
             # Read at every use, never remembered by its times: it lies where agents work, and what counts are its bytes.
-            data = Root(project).read(shown)
+            data = Root(project).read(shown, RECORD_BYTES)
         except CallerError:
             # Nothing there, a link to somewhere else, or the data directory itself, whose agents are no project's.
             return None
-        if len(data) > RECORD_BYTES:
+        real = project.resolve()
+        if trusted_only and not self._trust.covers(real, agent, sha256(data).hexdigest()):
             return None
-        found = self._parsed(agent, data, project / shown, shown, None)
-        return self._judged(found, project.resolve())
+        return self._judged(self._parsed_once(agent, data, project / shown, shown), real)
+
+    def _parsed_once(self, agent: str, data: bytes, path: Path, shown: str) -> Known:
+        """Of the same bytes the same agent comes, so they are parsed once and not at every use."""
+        key = (path, sha256(data).digest())
+        found = self._projects.pop(key, None) or self._parsed(agent, data, path, shown, None)
+        self._projects[key] = found
+        if len(self._projects) > PARSED_RECORDS:
+            self._projects.pop(next(iter(self._projects)), None)
+        return found
 
     def _judged(self, found: Known, project: Path) -> Known:
         problem, trusted = found.problem, False
@@ -370,8 +393,8 @@ def _is_id(text: str) -> bool:
         return False
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _files_in(folder: Path, limit: int = FILES_READ) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:FILES_READ]
+        return sorted(path for path in islice(folder.iterdir(), NAMES_READ) if path.suffix == ".md")[:limit]
     except OSError:
         return []

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from io import StringIO
 from typing import Any
 
-import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 from ruamel.yaml.util import load_yaml_guess_indent
 
+from palaver.agents.front_matter import FrontMatterError, check_front_matter, load_front_matter
 from palaver.agents.records import FENCE, MERGED, OTHER_NAMES, Wrong, split
 
 _PLAIN = re.compile(r"[A-Za-z][\w ./,()+-]*(?<! )")
@@ -80,8 +80,11 @@ def _place(data: CommentedMap, key: Any, lines: list[str]) -> tuple[int, int]:
 
 def _loaded(text: str) -> CommentedMap:
     try:
+        check_front_matter(text)
         data = _yaml().load(text)
-    except YAMLError as problem:
+    except FrontMatterError as problem:
+        raise Wrong(None, f"the front matter {problem}") from problem
+    except (YAMLError, ValueError, ArithmeticError) as problem:
         raise Wrong(None, f"the front matter is no YAML: {problem}") from problem
     if data is not None and not isinstance(data, CommentedMap):
         raise Wrong(None, "the front matter must hold fields, one a line, such as `name: Reviewer`")
@@ -181,6 +184,6 @@ def _written(value: Any) -> Any:
 def _text(value: str) -> Any:
     if "\n" in value and _LITERAL.fullmatch(value) and not re.search(r"[ \t]\n", value):
         return LiteralScalarString(value)
-    if _PLAIN.fullmatch(value) and msgspec.yaml.decode(value) == value:
+    if _PLAIN.fullmatch(value) and load_front_matter(value) == value:
         return value
     return DoubleQuotedScalarString(value)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from palaver.agents.front_matter import FrontMatterError, load_front_matter
 from palaver.core.decision import Refusal
 from palaver.core.params import MODE_WORDS, MODES
 from palaver.core.params import checked as checked_params
@@ -136,9 +137,9 @@ def fields_of(text: str) -> tuple[dict[str, Any], str]:
     """The settings that a file gives, checked, under our names; and its prompt. Raises Wrong."""
     parts = split(text)
     try:
-        found = msgspec.yaml.decode(parts.front) if parts.front and parts.front.strip() else None
-    except (msgspec.MsgspecError, ValueError) as problem:
-        raise Wrong(None, f"the front matter is no YAML: {problem}") from problem
+        found = load_front_matter(parts.front) if parts.front and parts.front.strip() else None
+    except FrontMatterError as problem:
+        raise Wrong(None, f"the front matter {problem}") from problem
     if found is not None and not isinstance(found, dict):
         raise Wrong(None, "the front matter must hold fields, one a line, such as `name: Reviewer`")
     return checked(found or {}), parts.prompt.strip()
@@ -250,6 +251,11 @@ def _name(value: str) -> str:
 
 
 def _params(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        # The one field of any shape: YAML has keys that JSON, in which clients are told of it, has not.
+        msgspec.json.encode(value)
+    except (msgspec.MsgspecError, TypeError, ValueError, ArithmeticError) as problem:
+        raise Wrong("params", f"`params` {RIGHT['params']}: {problem}") from problem
     fitted = checked_params(value)
     if isinstance(fitted, Refusal):
         raise Wrong("params", f"`params`: {fitted.message.rstrip('.')}")

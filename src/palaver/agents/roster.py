@@ -15,6 +15,7 @@ from typing import Any
 from palaver.agents.book import Book, Known
 from palaver.agents.book import Source as Origin
 from palaver.agents.last_used import LastUsed
+from palaver.agents.program_settings import ProgramTrust
 from palaver.agents.watched import Watched
 from palaver.backends.base import Backend, Capabilities, Readiness
 from palaver.clock import Clock, SystemClock
@@ -79,8 +80,10 @@ class Roster:
         notes: Mapping[str, str] | None = None,
         last_used: LastUsed | None = None,
         clock: Clock | None = None,
+        program_settings: ProgramTrust | None = None,
     ) -> None:
         """`notes` by agent take the place of what their backends say of themselves."""
+        self.program_settings = program_settings or ProgramTrust()
         self.book = agents if isinstance(agents, Book) else Book(agents)
         self.last_used = last_used or LastUsed()
         self._sources = sources
@@ -135,11 +138,13 @@ class Roster:
         )
 
     def entries(self, project: str | None = None) -> Sequence[AgentEntry]:
+        """With a project, called beside the loop."""
         return [self.entry(known) for known in self.book.all(_folder(project))]
 
     def able(self, project: str | None = None) -> Sequence[AgentRecord]:
         """Those that can work, as of a moment ago."""
-        return [record for known in self.book.all(_folder(project)) if (record := known.usable) and self._can(known)]
+        known = self.book.all(_folder(project), trusted_only=True)
+        return [record for one in known if (record := one.usable) and self._can(one)]
 
     def _can(self, known: Known) -> bool:
         now_s = self._clock.monotonic_s()
