@@ -5,19 +5,21 @@ end it. It runs in the project's root, is told `{"kind", "start", "pattern"}` as
 model. `start` is relative and free of links (the tool has resolved it); links are never followed. Skipped: folders that
 hold what others made, what `.gitignore` files name on the way down, binary and very large files.
 
-It imports nothing of Palaver: whatever it imports, every search waits for.
+It imports nothing of Palaver but the matcher of patterns: whatever it imports, every search waits for.
 """
 
 import json
+import math
 import os
 import re
+import resource
 import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-import pathspec
+from palaver.tools.gitignore import Budget, IgnoreRules
 
 DATA_MARK = ".palaver-data"
 """As in `paths.py`: a server's own data is nobody's to search."""
@@ -31,6 +33,8 @@ FOUND_LIMIT = 1000
 """More matches than a model can use; it is told to ask more narrowly."""
 DEPTH_LIMIT = 100
 """Each level holds an open folder."""
+MEMORY_BYTES = 1 << 30
+"""Of the whole program: some patterns remember every place of a file that they tried."""
 BRACES_LIMIT = 64
 """Alternatives one pattern may stand for."""
 
@@ -63,18 +67,21 @@ class Ignored:
     """What the `.gitignore` files on the way down leave out; the deepest that speaks of a path decides."""
 
     def __init__(self) -> None:
-        self._specs: list[tuple[str, pathspec.GitIgnoreSpec]] = []
+        self._rules: list[tuple[str, IgnoreRules]] = []
+        # The program as a whole has a time limit, which is its bound.
+        self._budget = Budget(math.inf)
 
     def enter(self, path: str, folder: int) -> None:
         rules = File(".gitignore", folder, ".gitignore").text()
-        self._specs.append((path, pathspec.GitIgnoreSpec.from_lines((rules or "").splitlines())))
+        self._rules.append((path, IgnoreRules(rules or "", self._budget)))
 
     def leave(self) -> None:
-        self._specs.pop()
+        self._rules.pop()
 
     def covers(self, path: str) -> bool:
-        for folder, spec in reversed(self._specs):
-            verdict = spec.check_file(path[len(folder) :]).include
+        """Whether it is left out, if no folder above it is; a folder's path ends in a slash."""
+        for folder, rules in reversed(self._rules):
+            verdict = rules.verdict(path[len(folder) :])
             if verdict is not None:
                 return verdict
         return False
@@ -86,9 +93,11 @@ def files_below(start: str) -> Iterator[File]:
     ignored = Ignored()
     *above, last = start.split("/")
     path = ""
+    is_ignored = False
     for name in above:
         ignored.enter(path, parent)
         path += f"{name}/"
+        is_ignored = is_ignored or ignored.covers(path)
         parent = os.open(name, _FOLDER, dir_fd=parent)
     if last != ".":
         ignored.enter(path, parent)
@@ -100,7 +109,8 @@ def files_below(start: str) -> Iterator[File]:
         path += f"{last}/"
         if _is_marked(parent):
             return
-    yield from _below(path, parent, Ignored() if path and ignored.covers(path) else ignored)
+        is_ignored = is_ignored or ignored.covers(path)
+    yield from _below(path, parent, Ignored() if is_ignored else ignored)
 
 
 def _is_marked(folder: int) -> bool:
@@ -181,6 +191,7 @@ def _shortened(line: str) -> str:
 
 
 def main() -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     asked = json.load(sys.stdin)
     search = {"grep": grep, "glob": glob}[asked["kind"]]
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
@@ -190,11 +201,17 @@ def main() -> int:
                 sys.stdout.write(f"[… more than {FOUND_LIMIT:,} found; ask more narrowly …]\n")
                 break
             sys.stdout.write(f"{line}\n")
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         sys.stderr.write(f"The pattern is no regular expression: {error}.")
+        return 2
+    except MemoryError:
+        sys.stderr.write("The search took too much memory and was stopped. Use a simpler pattern or a path.")
         return 2
     except FileNotFoundError:
         sys.stderr.write(f"{asked['start']} does not exist. Use list to see what is there.")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"{asked['start']} cannot be searched: {error.strerror or error}.")
         return 2
     return 0
 

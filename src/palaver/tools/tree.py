@@ -9,24 +9,23 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
 from palaver.errors import CallerError, Forbidden
 from palaver.schema.base import Shown
+from palaver.tools.gitignore import IGNORE_BYTES, Budget, IgnoreRules
 from palaver.tools.paths import DATA_MARK, Root
-
-if TYPE_CHECKING:
-    import pathspec
 
 ENTRY_LIMIT = 2_000
 """In one answer: more than a screen shows, less than a slow link notices."""
+NAMES_LIMIT = 50_000
+"""Of one folder, ignored ones included: what a moment suffices to look at."""
 DEPTH_LIMIT = 8
-IGNORE_BYTES = 1 << 20
-"""Of one file of patterns; a larger one is no such file."""
 PARENTS_LIMIT = 32
 """How far above the root the top of its repository is looked for."""
 _STORES = frozenset({".git", ".hg", ".svn"})
@@ -96,7 +95,8 @@ def _entries(project: Root, folder: str, ignored: "_Ignored") -> Iterator[Entry]
         if _is_marked(descriptor, "."):
             raise Forbidden("This folder holds Palaver's own data, which is not shown.")
         with os.scandir(descriptor) as found:
-            names = [(not entry.is_dir(follow_symlinks=False), entry.name) for entry in found]
+            entries = islice(found, NAMES_LIMIT)
+            names = [(not entry.is_dir(follow_symlinks=False), entry.name) for entry in entries]
         ignored.read(folder, _text(".gitignore", descriptor))
         for is_file, name in sorted(names):
             path = f"{prefix}{name}"
@@ -158,8 +158,9 @@ class _Ignored:
         above = root.relative_to(top).parts
         self._prefix = "".join(f"{name}/" for name in above)
         self._root = root
-        self._specs: dict[str, pathspec.GitIgnoreSpec] = {}
-        self._exclude = _spec(_text(str(top / ".git" / "info" / "exclude")))
+        self._budget = Budget()
+        self._rules: dict[str, IgnoreRules] = {}
+        self._exclude = IgnoreRules(_text(str(top / ".git" / "info" / "exclude")), self._budget)
         for place in range(len(above)):
             self._keep(
                 "".join(f"{name}/" for name in above[:place]), _text(str(top.joinpath(*above[:place], ".gitignore")))
@@ -175,11 +176,11 @@ class _Ignored:
         names = whole.rstrip("/").split("/")[:-1]
         for place in range(len(names), -1, -1):
             folder = "".join(f"{name}/" for name in names[:place])
-            spec = self._specs.get(folder)
-            verdict = spec.check_file(whole[len(folder) :]).include if spec else None
+            rules = self._rules.get(folder)
+            verdict = rules.verdict(whole[len(folder) :]) if rules else None
             if verdict is not None:
                 return verdict
-        return bool(self._exclude.check_file(whole).include)
+        return bool(self._exclude.verdict(whole))
 
     def covers_or_above(self, folder: str) -> bool:
         """Whether a folder that is asked for, or one above it, is left out."""
@@ -192,22 +193,17 @@ class _Ignored:
         return False
 
     def _keep(self, folder: str, rules: str) -> None:
-        self._specs[folder] = _spec(rules)
+        self._rules[folder] = IgnoreRules(rules, self._budget)
 
 
 def _top_of(root: Path) -> Path:
     """The folder above or at the root that holds the repository; the root itself when there is none."""
     for folder in (root, *root.parents[:PARENTS_LIMIT]):
-        if (folder / ".git").exists():
-            return folder
+        # A folder above that may not be looked into holds no repository for us.
+        with suppress(OSError):
+            if (folder / ".git").exists():
+                return folder
     return root
-
-
-def _spec(rules: str) -> "pathspec.GitIgnoreSpec":
-    # Here: a server starts without ever having shown a tree.
-    import pathspec
-
-    return pathspec.GitIgnoreSpec.from_lines(rules.splitlines())
 
 
 def _text(name: str, folder: int | None = None) -> str:
