@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Meta
 
 from palaver.backends.process import Ladder, allowed_environment, spawn
-from palaver.errors import AgentError, CallerError, Invalid
+from palaver.errors import AgentError, CallerError, Invalid, TooLarge
 from palaver.tools.addresses import Guard
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
-from palaver.tools.output import Collector
+from palaver.tools.output import SPILL_BYTES, Collector
 from palaver.tools.proposal import fingerprint, visible
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ async def _readable(page: "Page", place: Workplace) -> bytes:
             child.close_stdin()
             async for line in child.lines():
                 text += line + b"\n"
+                if len(text) > SPILL_BYTES:
+                    raise TooLarge(f"The page's text is larger than {SPILL_BYTES:,} bytes; nothing of it is shown.")
             if (await child.ended()).code != 0:
                 raise Invalid("The page could not be read as HTML.")
     except TimeoutError:

@@ -8,12 +8,17 @@ It imports nothing of Palaver: whatever it imports, every page waits for.
 """
 
 import re
+import resource
 import sys
 from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 LINK_CHARS = 500
 """A longer address is data, not a place to go to."""
+LIST_LEVELS = 10
+"""Deeper lists are not indented further: a page of nothing but lists would become many times as long."""
+MEMORY_BYTES = 1 << 30
+"""Of the whole program."""
 _UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "math", "select"})
 _BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "dialog", "div", "dl", "dt"}
@@ -58,7 +63,7 @@ class Page(HTMLParser):
             self._say("" if self._lists else "\n\n")
             self._lists.append(1 if tag == "ol" else None)
         elif tag == "li":
-            self._say(f"\n{'  ' * max(0, len(self._lists) - 1)}{self._bullet()} ")
+            self._say(f"\n{'  ' * max(0, min(len(self._lists), LIST_LEVELS) - 1)}{self._bullet()} ")
         elif tag in ("br", "tr"):
             self._say("\n")
         elif tag in ("td", "th"):
@@ -126,6 +131,7 @@ class Page(HTMLParser):
 
 
 def main() -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     page = Page(sys.argv[1] if len(sys.argv) > 1 else "")
     page.feed(sys.stdin.buffer.read().decode(errors="replace"))
     page.close()

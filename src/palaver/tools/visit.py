@@ -36,6 +36,13 @@ _MOVED = frozenset({301, 302, 303, 307, 308})
 class Unreachable(Exception):
     """No answer, or none that could be read. Says why in words."""
 
+_CHARSETS = re.compile(
+    r"(?:iso[-_]?8859[-_]?\d{1,2}|latin[-_]?\d{1,2}|windows[-_]?\d{3,4}|cp[-_]?\d{3,4}|koi8[-_]?[rut]|mac[-_]?\w{1,12}"
+    r"|utf[-_]?(?:16|32)(?:[-_]?[lb]e)?|shift[-_]?jis|sjis|euc[-_]?(?:jp|kr)|iso[-_]?2022[-_]?\w{2,5}|gbk?|gb2312|gb18030"
+    r"|big5(?:[-_]?hkscs)?|tis[-_]?620|ks_c_5601[-_]?1987)"
+)
+"""Encodings of pages that are not UTF-8."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -123,11 +130,12 @@ async def _body(answer: aiohttp.ClientResponse) -> tuple[bool, bytes]:
 
 
 def _as_utf8(data: bytes, charset: str | None) -> bytes:
-    if charset is None or charset.lower() in ("utf-8", "utf8", "us-ascii"):
+    # Python knows more encodings than pages have, some of which take quadratic time (punycode, idna) or refuse to replace.
+    if charset is None or not _CHARSETS.fullmatch(charset.lower()):
         return data
     try:
         return data.decode(charset, errors="replace").encode(errors="replace")
-    except LookupError:
+    except (LookupError, ValueError):
         return data
 
 
