@@ -4,8 +4,10 @@ Called by the owner, which commits what comes of it. Asks the pure core; looks u
 needs them. Everything it changes is in the batch, so a batch that could not be committed leaves nothing behind.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Sequence
+from itertools import islice
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -51,10 +53,24 @@ from palaver.schema.commands import (
     UpdateConversation,
 )
 from palaver.schema.errors import WireError
-from palaver.schema.events import KnownEvent, MessageAdded, RequestResolved, TurnFinished
+from palaver.schema.events import (
+    KnownEvent,
+    MessageAdded,
+    RequestResolved,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolOutputDelta,
+    TurnFinished,
+)
 from palaver.schema.view import Message, State, Stopped
 
 logger = Journal(__name__)
+
+POSTS_AT_ONCE = 16
+"""Decided before others get their turn: each may cost a walk over the turn's messages."""
+FRAGMENTS_AT_ONCE = 128
+FRAGMENTS = (TextDelta, ThinkingDelta, ToolInputDelta, ToolOutputDelta)
 
 
 class Deciding:
@@ -68,7 +84,18 @@ class Deciding:
     async def decided(self, state: State, posts: list[Post], unsettled: Stopped | None) -> Batch:
         """A batch of all that these come to, from the view as committed. `unsettled`: why a turn is still to be settled."""
         batch = Batch(state, state, unsettled=unsettled)
-        for post in posts:
+        at = steps = 0
+        while at < len(posts):
+            steps += 1
+            if steps % POSTS_AT_ONCE == 0:
+                # An agent may be hundreds of events ahead; nothing outside of this batch depends on when it is decided.
+                await asyncio.sleep(0)
+            if fragments := _fragments(batch, posts, at):
+                self.number(batch, fragments)
+                at += len(fragments)
+                continue
+            post = posts[at]
+            at += 1
             if isinstance(post, Asked) and is_refused(post):
                 continue
             try:
@@ -206,6 +233,19 @@ class Deciding:
 
     def _now(self) -> int:
         return self._around.clock.now_ms()
+
+
+def _fragments(batch: Batch, posts: Sequence[Post], start: int) -> list[KnownEvent]:
+    """The run of fragments that begins here: they are folded together, for no decision lies between them."""
+    turn = batch.state.turn
+    if turn is None or turn.yielding or batch.is_unsettled:
+        return []
+    found: list[KnownEvent] = []
+    for post in islice(posts, start, start + FRAGMENTS_AT_ONCE):
+        if not isinstance(post, Yielded) or post.turn != turn.id or not isinstance(post.event, FRAGMENTS):
+            break
+        found.append(post.event)
+    return found
 
 
 _UNFINISHED = WireError(

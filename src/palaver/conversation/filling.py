@@ -91,12 +91,12 @@ class Filling:
             if refusal := rewrites_others(state.messages, 0, origin):
                 raise REFUSALS[refusal.code](refusal.message, **refusal.details)
             numbered = await asyncio.to_thread(lambda: maker.numbered(events(state, maker), state.seq))
-            append = _appended(state, numbered, claim)
+            append = await asyncio.to_thread(_appended, state, numbered, claim)
             await self.log.append(append)
             body = b"\n".join(append.lines) + b"\n"
             self.feed.publish(conversation, append.after + 1, append.after + len(append.lines), body)
             # Rows of what is gone from the view would come back with the next page of history.
-            after = fold(state, numbered)
+            after = await asyncio.to_thread(fold, state, numbered)
             await self.log.save_snapshot(conversation, snapshot_of(after, 0, replace_all=True))
 
         if not await self.directory.while_nobody_owns(conversation, work):

@@ -23,6 +23,9 @@ from palaver.log.base import Claim, EventLog, Used
 from palaver.schema.base import Origin
 from palaver.schema.view import Message
 
+MESSAGES_AT_ONCE = 100
+"""Looked at before others get their turn."""
+
 
 def imported_id(program: Program, session: str) -> str:
     """The conversation that a session of another program becomes when it is imported, whenever that is."""
@@ -45,9 +48,11 @@ class Imports:
         taken = taking.announced(foreign, conversation)
         if taken.outcome != "made":
             return taken
-        taking.check(foreign)
+        # Beside the loop, as all that takes as long as the conversation is: it may have come from anywhere.
+        await asyncio.to_thread(taking.check, foreign)
         latest, claims = await self._latest(foreign, conversation)
-        claim = Claim(taking.claim_id(foreign, claims), taking.body_hash(foreign.messages))
+        body_hash = await asyncio.to_thread(taking.body_hash, foreign.messages)
+        claim = Claim(taking.claim_id(foreign, claims), body_hash)
         maker = Maker(conversation, claim, self.clock.now_ms(), self.ids.new, origin)
         if latest is None:
             if not dry:
@@ -56,7 +61,7 @@ class Imports:
                 begun = await asyncio.to_thread(taking.beginning, whole, wishes, maker)
                 await self.directory.begin(begun, claim, origin, chosen_by="history")
             return taken
-        verdict = taking.judged(foreign, latest)
+        verdict = await asyncio.to_thread(taking.judged, foreign, latest)
         if verdict.outcome != "grown":
             return replace(taken, outcome=verdict.outcome, added=0)
         return await self._grow(taken, foreign, verdict.have, maker, dry=dry)
@@ -80,7 +85,7 @@ class Imports:
             grown = loaded is not None and taking.is_untouched(loaded[0], have)
             if loaded is None or not grown or dry:
                 return
-            append = taking.growth(loaded[0], messages, maker)
+            append = await asyncio.to_thread(taking.growth, loaded[0], messages, maker)
             await self.log.append(append)
             body = b"\n".join(append.lines) + b"\n"
             self.feed.publish(maker.conversation, append.after + 1, append.after + len(append.lines), body)
@@ -91,4 +96,9 @@ class Imports:
 
     async def _with_blobs(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         blobs = self.log.blobs
-        return tuple([await fitted(await blocks_with_blobs(message, blobs), blobs) for message in messages])
+        found: list[Message] = []
+        for place, message in enumerate(messages, 1):
+            found.append(await fitted(await blocks_with_blobs(message, blobs), blobs))
+            if place % MESSAGES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return tuple(found)

@@ -7,7 +7,7 @@ nothing. Cancelling the task is the stop: the backend's own clean-up then has `C
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -15,13 +15,15 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Backend
 from palaver.clock import Clock, Ids
+from palaver.context.quoting import Quoting
 from palaver.conversation.others import Others, Task
-from palaver.errors import AgentError, LogError, PalaverError
+from palaver.conversation.turn_limits import TurnLimits
+from palaver.errors import AgentError, LimitReached, LogError, PalaverError
 from palaver.journal import Journal
 from palaver.log.base import Blobs
 from palaver.schema.base import BlobRef
 from palaver.schema.errors import WireError
-from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, TextFinished
+from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved, TextFinished, TurnFinished
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State
 from palaver.tools.base import Letter, Passage, Reply, Report
@@ -62,8 +64,13 @@ class RunningTurn:
     ids: Ids
     blobs: Blobs
     others: Others
+    quoting: Quoting
     earlier: Sequence[Message] = ()
     """Messages before those the owner keeps in memory, loaded when the turn begins."""
+    limits: TurnLimits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = TurnLimits(self.clock)
 
     @property
     def conversation(self) -> str:
@@ -132,8 +139,13 @@ class RunningTurn:
 
     async def tell(self, *events: KnownEvent) -> None:
         for event in events:
-            await self.owner.record(self.id, replace(event, turn=self.id))
+            await self.record(event)
         await self.committed()
+
+    async def record(self, event: KnownEvent) -> None:
+        """Hand an event to the owner. Raises LimitReached instead when the turn has written its fill."""
+        self.limits.take(event)
+        await self.owner.record(self.id, await _fitting(replace(event, turn=self.id), self))
 
     async def delegate(self, agent: str | None, prompt: str, call: str) -> Report:
         return await self.others.delegate(self, Task(agent, prompt, call))
@@ -157,9 +169,14 @@ async def run_turn(
         turn.earlier = await earlier(turn.owner.state)
         async with aclosing(cast(AsyncGenerator[KnownEvent, None], backend().run(turn))) as events:
             async for event in events:
-                await turn.owner.record(turn.id, await _fitting(replace(event, turn=turn.id), turn))
+                await turn.record(event)
     except LogError:
         return  # The owner met the same failure and settles the turn itself.
+    except LimitReached as reached:
+        # Its end is a result like any other; what is open is closed with it.
+        limited = TurnFinished(turn=turn.id, outcome="limited", error=reached.wire())
+        await turn.owner.record(turn.id, limited)
+        return
     except AgentError as failure:
         error = failure.wire()
     except PalaverError as failure:

@@ -7,7 +7,7 @@ TypeScript, and `tests/golden` holds both to the same answers. Must never fail o
 in a short one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -26,9 +26,42 @@ def evolve(state: State, event: Event) -> State:
 
 def fold(state: State, made: Iterable[Event]) -> State:
     draft = _Draft(state)
-    for event in made:
+    for event in _joined(made):
         draft.apply(event)
     return draft.state()
+
+
+_Growing = events.TextDelta | events.ThinkingDelta | events.ToolInputDelta
+_Fragment = _Growing | events.ToolOutputDelta
+
+
+def _joined(made: Iterable[Event]) -> Iterator[Event]:
+    """Neighbouring fragments of one block as one. A text that grows by each of them is copied each time, and with it the
+    list of its message's blocks; so a burst costs what one fragment costs."""
+    run: list[_Growing] = []
+    for event in made:
+        if not isinstance(event, _Growing):
+            yield from _as_one(run)
+            run = []
+            yield event
+        elif run and _block_of(run[-1]) == _block_of(event):
+            run.append(event)
+        else:
+            yield from _as_one(run)
+            run = [event]
+    yield from _as_one(run)
+
+
+def _block_of(event: _Growing) -> tuple[type[Event], str, int, str]:
+    call = event.call if isinstance(event, events.ToolInputDelta) else ""
+    return type(event), event.message, event.block, call
+
+
+def _as_one(run: list[_Growing]) -> Iterator[Event]:
+    if run:
+        # The first says what the block is called, the last when it grew.
+        whole = "".join(event.text for event in run)
+        yield run[0] if len(run) == 1 else replace(run[0], text=whole, seq=run[-1].seq, ts=run[-1].ts)
 
 
 class _Draft:
@@ -37,13 +70,16 @@ class _Draft:
     def __init__(self, state: State) -> None:
         self._state = state
         self._said = Transcript(state)
+        self._is_status_due = False
 
     def state(self) -> State:
         state = self._said.into(self._state)
-        status = status_of(state)
+        # Fragments neither begin nor end anything, and a turn may hold thousands of calls to look through.
+        status = status_of(state) if self._is_status_due else state.status
         return state if status == state.status else replace(state, status=status)
 
     def apply(self, event: Event) -> None:
+        self._is_status_due = self._is_status_due or not isinstance(event, _Fragment)
         self._fold(event)
         self._state = replace(self._state, seq=event.seq, updated_at=event.ts)
 

@@ -23,6 +23,8 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
+from palaver.core.bounded_json import decode_json
+from palaver.errors import LimitReached
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
@@ -41,6 +43,13 @@ DELTA_CHARS = 32_768
 """The longest fragment in one event: an event may hold 256 KiB, and a character up to six bytes of JSON."""
 SERVED_BYTES = 64 << 10
 """Of what a provider's own tools found, in one answer: as much as of a tool's output. The answer says what is in it."""
+
+ANSWER_BYTES = 32 << 20
+"""Of everything that one answer holds, also what is told only at its end: signatures, a service's own blocks."""
+ANSWER_BLOCKS = 1_000
+"""Texts, thoughts and calls of one answer; the longest have some tens."""
+PIECE_BYTES = 64
+"""What a piece takes beside its text."""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,12 +112,15 @@ class Collector:
         self._extra: dict[str, Any] = {}
         self._calls: list[_Calling] = []
         self._calls_by_index: dict[int, _Calling] = {}
+        self._held_bytes = 0
 
     @property
     def made_calls(self) -> bool:
         return bool(self._calls)
 
     def take(self, event: ModelEvent) -> list[KnownEvent]:
+        """Raises LimitReached for an answer without an end."""
+        self._hold(event)
         match event:
             case TextPiece():
                 return self._text(event) if event.text else []
@@ -132,6 +144,26 @@ class Collector:
             case _:
                 assert_never(event)
         return []
+
+    def _hold(self, event: ModelEvent) -> None:
+        match event:
+            case TextPiece():
+                size = len(event.text)
+            case ThinkingPiece():
+                size = len(event.text) + len(event.signature or "") + len(event.data or "")
+            case ToolPiece():
+                size = len(event.arguments)
+            case ServerPiece():
+                size = len(msgspec.json.encode(event.block))
+            case _:
+                return
+        self._held_bytes += size + PIECE_BYTES
+        if self._held_bytes > ANSWER_BYTES:
+            raise LimitReached(
+                f"The model's answer came to more than {ANSWER_BYTES >> 20} MiB, so it was cut off and the turn was ended."
+                " Send again to go on.",
+                limit_bytes=ANSWER_BYTES,
+            )
 
     def finish(self) -> list[KnownEvent]:
         """The answer is whole."""
@@ -295,6 +327,12 @@ class Collector:
         )
 
     def _next_block(self) -> int:
+        if self._blocks == ANSWER_BLOCKS:
+            raise LimitReached(
+                f"The model's answer came to more than {ANSWER_BLOCKS:,} texts, thoughts and calls, so it was cut off and"
+                " the turn was ended. Send again to go on.",
+                limit=ANSWER_BLOCKS,
+            )
         self._blocks += 1
         return self._blocks - 1
 
@@ -325,8 +363,8 @@ def parsed(arguments: str) -> Any:
     if not arguments.strip():
         return {}
     try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
+        return decode_json(arguments)
+    except msgspec.DecodeError:
         return arguments
 
 

@@ -7,7 +7,7 @@ no environment, follows no redirect (a key must not travel), and never puts the 
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any, Protocol
 
 import aiohttp
@@ -28,6 +28,10 @@ TAIL_S = 1.0
 """After the end was said, for the body to end too: then the connection can be used again."""
 LIST_TIMEOUT_S = 10.0
 ERROR_LIMIT_BYTES = 64 << 10
+LIST_LIMIT_BYTES = 8 << 20
+"""Of a service's list of models; the longest are near one."""
+SLICE_BYTES = 16 << 10
+"""Of a chunk, parsed at once: some milliseconds, whatever is in it."""
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 _KNOWN_PATHS = re.compile(r"/(chat/completions|responses|messages|models)/?$")
@@ -74,11 +78,16 @@ class Endpoint:
         try:
             parser = SseParser()
             while not reader.ended and (chunk := await self._next(response)):
-                events, failure = _read(parser, chunk, reader, self.service)
-                for event in joined(events):
-                    yield event
-                if failure is not None:
-                    raise failure
+                for part in _slices(chunk):
+                    events, failure = _read(parser, part, reader, self.service)
+                    for event in joined(events):
+                        yield event
+                    if failure is not None:
+                        raise failure
+                    if reader.ended:
+                        break
+                    # Others get their turn: a chunk may hold thousands of events that say nothing.
+                    await asyncio.sleep(0)
             if not reader.stopped:
                 raise self.service.cut()
             await _drained(response)
@@ -96,8 +105,14 @@ class Endpoint:
                 async with self._opened_session().get(
                     f"{self._base}/models", headers=self._headers, allow_redirects=False
                 ) as response:
-                    listed = msgspec.json.decode(await response.read())
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):  # a DecodeError is a ValueError
+                    listed = msgspec.json.decode(await _bounded_body(response, LIST_LIMIT_BYTES))
+        except (
+            aiohttp.ClientError,
+            OSError,
+            TimeoutError,
+            ValueError,
+            RecursionError,
+        ):  # a DecodeError is a ValueError
             return []
         data = listed.get("data") if isinstance(listed, dict) else None
         names = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
@@ -153,6 +168,10 @@ def versioned(base_url: str) -> str:
     return base if _VERSION.search(path) else f"{base}/v1"
 
 
+def _slices(chunk: bytes) -> Iterator[bytes]:
+    return (chunk[at : at + SLICE_BYTES] for at in range(0, len(chunk), SLICE_BYTES))
+
+
 def _read(
     parser: SseParser, chunk: bytes, reader: Reader, service: Service
 ) -> tuple[list[ModelEvent], AgentError | None]:
@@ -161,11 +180,21 @@ def _read(
     try:
         for data in parser.feed(chunk):
             events.extend(reader.read(data))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return events, service.malformed()
     except AgentError as failure:
         return events, failure
     return events, None
+
+
+async def _bounded_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """Raises ValueError for a body that is longer."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit_bytes:
+            raise ValueError(f"A body of more than {limit_bytes:,} bytes.")
+    return bytes(body)
 
 
 async def _error_body(response: aiohttp.ClientResponse) -> bytes:

@@ -6,8 +6,11 @@ event is. Lines may be of any length up to the bound on an unfinished event, and
 
 from palaver.errors import ProtocolBroken
 
-UNFINISHED_LIMIT_BYTES = 64 << 20
+UNFINISHED_LIMIT_BYTES = 16 << 20
 """An event larger than any provider's longest answer is a fault, and must not eat the memory."""
+
+LINE_BYTES = 16
+"""What keeping a line takes beside its bytes."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -17,7 +20,8 @@ class SseParser:
         self._limit_bytes = limit_bytes
         self._line: list[bytes] = []
         self._data: list[bytes] = []
-        self._kept_bytes = 0
+        self._line_bytes = 0
+        self._data_bytes = 0
         self._after_cr = False
         self._at_start = True
 
@@ -29,8 +33,7 @@ class SseParser:
         if not chunk:
             return []
         self._after_cr = chunk.endswith(b"\r")
-        self._kept_bytes += len(chunk)
-        if self._kept_bytes > self._limit_bytes:
+        if self._line_bytes + self._data_bytes + len(chunk) > self._limit_bytes:
             raise ProtocolBroken(f"The provider sent an event of more than {self._limit_bytes:,} bytes.")
         # For bytes, only the three line ends of the format end a line here.
         lines = chunk.splitlines()
@@ -39,12 +42,12 @@ class SseParser:
         if lines and self._line:
             lines[0] = b"".join((*self._line, lines[0]))
             self._line.clear()
+            self._line_bytes = 0
         for line in lines:
             self._take(line, found)
         if rest:
             self._line.append(rest)
-        if lines:
-            self._kept_bytes = len(rest) + sum(map(len, self._data))
+            self._line_bytes += len(rest)
         return found
 
     def _take(self, line: bytes, found: list[bytes]) -> None:
@@ -52,9 +55,15 @@ class SseParser:
             self._at_start = False
             line = line.removeprefix(_BOM)
         if line.startswith(b"data:"):
-            self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            self._keep(line[6:] if line.startswith(b"data: ") else line[5:])
         elif not line and self._data:
             found.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
             self._data.clear()
+            self._data_bytes = 0
         elif line == b"data":
-            self._data.append(b"")
+            self._keep(b"")
+
+    def _keep(self, data: bytes) -> None:
+        self._data.append(data)
+        # An empty line takes room too.
+        self._data_bytes += len(data) + LINE_BYTES
