@@ -14,6 +14,7 @@ from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import ControllerRouterHandler
 
 from palaver.faces.refusals import answer
+from palaver.faces.rights import check_rows, guard
 
 BODY_BYTES = 1 << 20
 """Of a request whose route says nothing else."""
@@ -34,9 +35,10 @@ def routed(
     after_response: AfterResponse,
     description: OpenAPIConfig | None = None,
 ) -> Litestar:
-    """`given`: what routes ask for by name."""
-    return _Routed(
+    """`given`: what routes ask for by name. Raises ConfigurationError for a route that the table of rights does not know."""
+    app = _Routed(
         routes,
+        guards=[guard],
         dependencies={name: _provided(value) for name, value in given.items()},
         exception_handlers={Exception: answer},
         after_response=after_response,
@@ -45,6 +47,8 @@ def routed(
         # Logging is the command line's; Litestar would configure the root logger.
         logging_config=None,
     )
+    check_rows(app)
+    return app
 
 
 def _provided(value: Any) -> Provide:

@@ -3,13 +3,11 @@
 Made by `app.py`, handed to routes by name (`server`). Holds nothing of its own.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
-from litestar.handlers.base import BaseRouteHandler
 
 from palaver.agents.backends import Backends
 from palaver.agents.missions import Missions
@@ -20,8 +18,7 @@ from palaver.clock import Clock, Ids
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
 from palaver.conversation.trajectories import Trajectories
-from palaver.errors import Forbidden
-from palaver.faces.keys import Failures, Keys, Principal, Role
+from palaver.faces.keys import Failures, Keys, Principal
 from palaver.faces.listings import Listings
 from palaver.faces.socket.voices import Speaker
 from palaver.faces.streams import Streams
@@ -75,21 +72,6 @@ Server = NamedDependency[ServerParts]
 """How a route asks for them."""
 
 Connection = ASGIConnection[Any, Principal, Principal, Any]
-
-
-def needs(role: Role) -> Callable[[Connection, BaseRouteHandler], Awaitable[None]]:
-    """A guard: only who holds this role comes through."""
-
-    # Asynchronous though it waits for nothing: Litestar sends every other guard to a thread and back.
-    async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        require(connection.auth, role)
-
-    return guard
-
-
-def require(principal: Principal, role: Role) -> None:
-    if not principal.may(role):
-        raise Forbidden(f"This token may not do that: it lacks the role “{role}”.", role=role)
 
 
 def origin_of(connection: Connection, face: str) -> Origin:

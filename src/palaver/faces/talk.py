@@ -20,7 +20,7 @@ from palaver.faces.bus.chat import Sent, begin
 from palaver.faces.described import TEXT, operation
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 from palaver.faces.stream.answering import Query, StreamRequest, ask
 
 BEGUN = Schema(
@@ -56,7 +56,6 @@ def checked(body: Mapping[str, Any], kind: Any) -> Any:
     dto=JsonBody,
     status_code=200,
     request_max_body_size=COMMAND_BYTES,
-    guards=[needs("send")],
     responses={
         200: ResponseSpec(str, description="The answer as it comes, or that it has begun", generate_examples=False)
     },

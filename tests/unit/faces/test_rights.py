@@ -1,86 +1,158 @@
-"""Which token may use a route: every route of every face is asked with a token of each kind, without a server."""
+"""The table of rights: it has a row for everything that a client can ask for, and nothing else; the guard obeys it."""
 
-import re
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
-from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
-from litestar.routes import HTTPRoute
+from litestar import get
 
-from palaver.errors import Forbidden
-from palaver.faces.keys import Kind, Principal
+from palaver.errors import ConfigurationError, Forbidden
+from palaver.faces import gate
+from palaver.faces.chats import commands as chats
+from palaver.faces.inbox.tools import TOOLS, offered
+from palaver.faces.keys import ROLES, Kind, Principal
+from palaver.faces.rights import (
+    COMMANDS,
+    FRAMES,
+    INBOX_ACTS,
+    INBOX_MEMBERS,
+    ROUTES,
+    guard,
+    operations_of,
+    role_for,
+    role_for_params,
+)
 from palaver.faces.routed import routed
-from palaver.faces.whole import ROUTES
+from palaver.faces.socket.asked import KINDS
+from palaver.faces.whole import ROUTES as WHOLE
+from palaver.schema import commands
+from palaver.schema.commands import Command, Fill
+from palaver.schema.view import State
 
 pytestmark = pytest.mark.anyio
 
-READING = ("GET", "HEAD", "OPTIONS")
-WITHOUT_GUARD = {
-    "GET /api/health": "says that the server is there, and nothing else",
-    "GET /api/about": "its name and version, behind the gate like everything else",
-    "GET /api/session": "says who is signed in",
-    "POST /api/session": "signing in",
-    "DELETE /api/session": "signing out",
+KIND_NAMES: tuple[Kind, ...] = ("owner", "human", "agent", "observer")
+READING = ("GET", "HEAD", "WEBSOCKET", "ASGI")
+READS_BY_POST = {
+    "POST /api/chat/sessions/search",
+    "POST /api/plugins/sessions/operations/events",
+    "POST /api/plugins/sessions/operations/list",
+    "POST /api/conversations/{conversation}/commands",
+    "POST /v1/chats/{chat_id}/commands",
 }
-"""Routes that need no right of their own, and why."""
-OPEN_TO_OBSERVERS = {
-    "POST /api/session": "signing in",
-    "DELETE /api/session": "signing out",
-    "POST /api/chat/sessions/search": "reads only",
-    "POST /api/plugins/sessions/operations/events": "reads only",
-    "POST /api/plugins/sessions/operations/list": "reads only",
-    "POST /api/conversations/{conversation}/commands": "each command says which right it needs",
-    "POST /v1/chats/{chat_id}/commands": "each command says which right it needs",
+"""Open to who may only read, though no plain read: they read, or each command says what it needs."""
+BUILT_ELSEWHERE = {
+    "ASGI /mcp/assistant",
+    "ASGI /mcp/human",
+    "GET /api/schema",
+    "GET /api/schema/openapi.json",
+    "GET /api/schema/reference.css",
 }
-"""What is no plain read and yet open to a token that may only read, and why."""
+"""Added when the whole application is composed; the attack tests ask those of a real server."""
 
 
 async def _nothing(_: Any) -> None: ...
 
 
-def operations() -> dict[str, BaseRouteHandler]:
-    app = routed(ROUTES, {"server": None, "live": None}, _nothing)
-    found: dict[str, BaseRouteHandler] = {}
-    for route in app.routes:
-        path = re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path_format)
-        for handler in route.route_handlers if isinstance(route, HTTPRoute) else [route.route_handler]:
-            methods = handler.http_methods if isinstance(handler, HTTPRouteHandler) else {"WEBSOCKET"}
-            found |= {f"{method} {path}": handler for method in methods if method != "OPTIONS"}
-    return found
+APP = routed(WHOLE, {"server": None, "live": None}, _nothing)
+OPERATIONS = sorted(operations_of(APP))
 
 
-OPERATIONS = operations()
+def test_table_has_exactly_the_operations_that_there_are() -> None:
+    assert set(ROUTES) - BUILT_ELSEWHERE == set(OPERATIONS)
 
 
-async def lets_in(operation: str, kind: Kind) -> bool:
-    handler = OPERATIONS[operation]
-    connection: Any = SimpleNamespace(auth=Principal("somebody", kind, "key"))
+async def test_route_without_a_row_keeps_the_server_from_starting() -> None:
+    @get("/api/forgotten")
+    async def forgotten() -> None: ...
+
+    with pytest.raises(ConfigurationError, match="GET /api/forgotten"):
+        routed([forgotten], {}, _nothing)
+
+
+async def lets_in(operation: str, principal: Principal | None) -> bool:
+    method, _, path = operation.partition(" ")
+    scope = {"path_template": path} | ({"method": method} if method not in ("WEBSOCKET", "ASGI") else {})
+    connection: Any = SimpleNamespace(auth=principal, scope=scope)
+    handler: Any = None
     try:
-        for guard in handler.guards or ():
-            await guard(connection, handler)  # type: ignore[misc]
+        await guard(connection, handler)
     except Forbidden:
         return False
     return True
 
 
-def test_routes_of_every_face_are_asked() -> None:
-    paths = {operation.partition(" ")[2] for operation in OPERATIONS}
-    assert {"/api/conversations", "/api/events", "/v1/chats/subscribe", "/api/chat/sessions/list", "/ws"} <= paths
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.parametrize("operation", sorted(ROUTES))
+async def test_guard_lets_in_who_holds_the_role_of_the_row(operation: str, kind: Kind) -> None:
+    need = ROUTES[operation]
+    expected = need in ("open", "signed_in") or need in ROLES[kind]
+    assert await lets_in(operation, Principal("somebody", kind, "key")) == expected
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS))
-def test_route_says_which_right_it_needs(operation: str) -> None:
-    assert bool(OPERATIONS[operation].guards) != (operation in WITHOUT_GUARD)
+async def test_guard_refuses_what_has_no_row_to_everybody() -> None:
+    assert not await lets_in("GET /api/unheard-of", Principal("owner", "owner", "key"))
 
 
-@pytest.mark.parametrize(
-    "operation", sorted(name for name in OPERATIONS if name.partition(" ")[0] not in (*READING, "WEBSOCKET"))
-)
-async def test_observer_may_change_nothing(operation: str) -> None:
-    assert await lets_in(operation, "observer") == (operation in OPEN_TO_OBSERVERS)
+def test_what_is_open_is_what_the_gate_lets_pass_without_a_token() -> None:
+    assert {f"{method} {path}" for method, path in gate.OPEN} == {op for op, need in ROUTES.items() if need == "open"}
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS))
-async def test_owner_may_use_every_route(operation: str) -> None:
-    assert await lets_in(operation, "owner")
+@pytest.mark.parametrize("operation", sorted(op for op in ROUTES if op.partition(" ")[0] not in READING))
+def test_no_row_lets_an_observer_change_anything(operation: str) -> None:
+    reads = operation in READS_BY_POST or ROUTES[operation] in ("open", "signed_in")
+    assert (ROUTES[operation] == "read" or ROUTES[operation] in ("open", "signed_in")) == reads
+
+
+# -- commands
+
+
+def test_table_has_exactly_the_commands_that_clients_can_give() -> None:
+    assert set(COMMANDS) == {*get_args(Command), Fill}
+
+
+def test_frames_are_exactly_those_that_the_socket_reads() -> None:
+    assert set(FRAMES) == set(KINDS)
+
+
+@pytest.mark.parametrize("mode", ["accept_edits", "auto", "full", "agent", "FULL", 7, ["plan"]])
+def test_bolder_mode_is_a_decision_whatever_carries_it(mode: Any) -> None:
+    assert role_for_params({"mode": mode}) == "decide"
+    assert role_for(commands.SetParams(patch={"mode": mode})) == "decide"
+    assert role_for(commands.SendMessage(content="x", mode=mode)) == "decide"
+
+
+@pytest.mark.parametrize("value", [None, [], [{"tool": "*", "decision": "allow"}]])
+def test_rules_are_a_decision_also_when_they_are_cleared(value: Any) -> None:
+    assert role_for(commands.SetParams(patch={"policy": value})) == "decide"
+
+
+@pytest.mark.parametrize("command", get_args(Command), ids=lambda one: one.__struct_config__.tag)
+def test_no_command_is_an_observers(command: Any) -> None:
+    assert COMMANDS[command] != "read"
+
+
+@pytest.mark.parametrize("command", ["approve_tools", "reject_tools", "tool_decision", "tool_decisions"])
+def test_decisions_of_chats_become_commands_that_need_decide(command: str) -> None:
+    body = {"tool_call_id": "c", "accepted": True, "decisions": [{"tool_call_id": "c", "accepted": True}]}
+    read = chats.asked_of(msgspec.json.encode({"type": command, **body}))
+    assert not isinstance(read.asked, Exception)
+    meant = chats.meant_by(read.asked, State(conversation="c"), decides=True)  # type: ignore[arg-type]
+    assert role_for(meant.command) == "decide"
+
+
+# -- the inbox
+
+
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.parametrize("side", list(INBOX_MEMBERS))
+def test_inbox_offers_what_the_table_says(side: Any, kind: Kind) -> None:
+    names = {tool.name for tool in offered(side, kind)}
+    for tool in TOOLS:
+        expected = (
+            side in tool.sides
+            and INBOX_ACTS[tool.act] in ROLES[kind]
+            and (kind in INBOX_MEMBERS[side] or (kind == "observer" and tool.act == "read"))
+        )
+        assert (tool.name in names) == expected

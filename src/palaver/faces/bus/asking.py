@@ -13,7 +13,7 @@ from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.bus.questions import answer_to, payload
 from palaver.faces.bus.views import names_of
 from palaver.faces.json_post import json_post
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Listing, Request, RequestKind
@@ -81,7 +81,7 @@ class PlanEdit(Struct, frozen=True, kw_only=True):
 # -- what waits
 
 
-@get("/api/pending", guards=[needs("read")], operation_id="bus_pending", tags=["bus"])
+@get("/api/pending", operation_id="bus_pending", tags=["bus"])
 async def pending(
     server: Server, project_root: FromQuery[str | None] = None, session_id: FromQuery[str | None] = None
 ) -> Pending:
@@ -118,7 +118,7 @@ def _item(row: Listing, request: Request) -> Waiting:
 # -- answering
 
 
-@json_post("/api/ask-user-response", "decide", "bus_answer", "bus")
+@json_post("/api/ask-user-response", "bus_answer", "bus")
 async def answer(data: JSONBody[Response], request: BusRequest, server: Server) -> Status:
     """Answer a question or a permission. Anything but one of its own options denies a permission and is refused for a
     question; an empty list of answers declines."""
@@ -174,7 +174,7 @@ def _made_at(request: str) -> int | None:
 # -- plans
 
 
-@json_post("/api/plan/approve", "decide", "bus_approve_plan", "bus")
+@json_post("/api/plan/approve", "bus_approve_plan", "bus")
 async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Have the pending plan carried out. `clear_context`: without what was said before it."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
@@ -183,7 +183,7 @@ async def approve(data: JSONBody[PlanAnswer], request: BusRequest, server: Serve
     return Status(status="approved")
 
 
-@json_post("/api/plan/reject", "decide", "bus_reject_plan", "bus")
+@json_post("/api/plan/reject", "bus_reject_plan", "bus")
 async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server) -> Status:
     """Drop the pending plan."""
     row, plan = await _pending_plan(server, data.project_root, data.agent_id, data.session_id)
@@ -191,7 +191,7 @@ async def reject(data: JSONBody[PlanAnswer], request: BusRequest, server: Server
     return Status(status="rejected")
 
 
-@json_post("/api/plan/edit", "decide", "bus_edit_plan", "bus")
+@json_post("/api/plan/edit", "bus_edit_plan", "bus")
 async def edit(data: JSONBody[PlanEdit], request: BusRequest, server: Server) -> Status:
     """Say what the plan should be instead: the agent, still planning, takes it up and proposes again."""
     if not data.text.strip():

@@ -21,8 +21,8 @@ from palaver.errors import Conflict, Gone, Invalid, NotFound
 from palaver.faces.bus.views import names_of
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
-from palaver.faces.native.conversations import role_for
-from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.faces.rights import require, role_for
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.stream.uploads import image_url
 from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import CreateConversation, RemoveQueued, SendMessage, TruncateMessages
@@ -179,7 +179,7 @@ async def _row(server: ServerParts, session: str) -> Listing | None:
 # -- clearing, and taking back
 
 
-@json_post("/api/chat/clear", "send", "bus_clear_chat", "bus")
+@json_post("/api/chat/clear", "bus_clear_chat", "bus")
 async def clear(data: JSONBody[Clearing], request: BusRequest, server: Server) -> Cleared:
     """Take every message out of a session, or out of all sessions of a project. The log keeps them."""
     if data.session_id is not None:
@@ -218,7 +218,6 @@ async def sessions_of(server: ServerParts, project: str, archived: bool | None =
 @delete(
     "/api/chat/queue/{item:str}",
     status_code=200,
-    guards=[needs("send")],
     operation_id="bus_remove_queued",
     tags=["bus"],
 )

@@ -15,7 +15,7 @@ from palaver.errors import Invalid, NotFound
 from palaver.faces.body import decode
 from palaver.faces.bus.chat import FACE, BusRequest
 from palaver.faces.json_post import json_post
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
 from palaver.tools.tree import DEPTH_LIMIT, Entry, tree_of
@@ -94,14 +94,14 @@ _named = msgspec.json.Decoder(Named)
 # -- missions
 
 
-@get("/api/mission", guards=[needs("read")], operation_id="bus_mission", tags=["bus"])
+@get("/api/mission", operation_id="bus_mission", tags=["bus"])
 async def mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> MissionTold:
     """The mission that a project has."""
     state = await server.projects.state(await _folder(server, request, project_root))
     return _mission(state.mission) if state.mission else MissionTold(active=False)
 
 
-@get("/api/missions", guards=[needs("read")], operation_id="bus_missions", tags=["bus"])
+@get("/api/missions", operation_id="bus_missions", tags=["bus"])
 async def missions(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> MissionsTold:
     """Every mission that a project has had, or all projects; the latest first."""
     if project_root is None:
@@ -131,7 +131,7 @@ def _mission(one: Mission, project_root: str | None = None) -> MissionTold:
     )
 
 
-@json_post("/api/mission", "decide", "bus_set_mission", "bus")
+@json_post("/api/mission", "bus_set_mission", "bus")
 async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: Server) -> Done:
     """Give a project a mission. The former one ends and stays in the history."""
     folder = await server.projects.choose(_root(server, data.project_root), origin_of(request, FACE))
@@ -145,7 +145,7 @@ async def set_mission(data: JSONBody[MissionWish], request: BusRequest, server: 
     return Done()
 
 
-@delete("/api/mission", status_code=200, guards=[needs("decide")], operation_id="bus_clear_mission", tags=["bus"])
+@delete("/api/mission", status_code=200, operation_id="bus_clear_mission", tags=["bus"])
 async def clear_mission(request: BusRequest, server: Server, project_root: FromQuery[str | None] = None) -> Done:
     """End the mission of a project, named in the query or in the body. Turns that run go on."""
     if project_root is None and (body := await request.body()):
@@ -158,7 +158,7 @@ async def clear_mission(request: BusRequest, server: Server, project_root: FromQ
 # -- what a project says of an agent
 
 
-@get("/api/agent-override", guards=[needs("read")], operation_id="bus_override", tags=["bus"])
+@get("/api/agent-override", operation_id="bus_override", tags=["bus"])
 async def override(
     request: BusRequest, server: Server, agent_id: FromQuery[str], project_root: FromQuery[str | None] = None
 ) -> OverrideTold:
@@ -166,7 +166,7 @@ async def override(
     return await _override(server, await _folder(server, request, project_root), agent_id)
 
 
-@json_post("/api/agent-override", "decide", "bus_set_override", "bus")
+@json_post("/api/agent-override", "bus_set_override", "bus")
 async def set_override(data: JSONBody[OverrideWish], request: BusRequest, server: Server) -> OverrideTold:
     """Change them: only what is given, null takes one back."""
     folder = await server.projects.choose(_root(server, data.project_root), origin_of(request, FACE))
@@ -206,7 +206,7 @@ def _check_agent(server: ServerParts, agent: str, folder: str) -> None:
 # -- files
 
 
-@get("/api/workspace/tree", guards=[needs("read")], operation_id="bus_tree", tags=["bus"])
+@get("/api/workspace/tree", operation_id="bus_tree", tags=["bus"])
 async def tree(
     request: BusRequest, server: Server, project_root: FromQuery[str | None] = None, path: FromQuery[str] = "."
 ) -> TreeTold:

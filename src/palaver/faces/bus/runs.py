@@ -15,7 +15,7 @@ from palaver.faces.bus.project import USER, sender_of
 from palaver.faces.bus.views import names_of
 from palaver.faces.instants import iso
 from palaver.faces.json_post import json_post
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.log.base import Run
 from palaver.schema.base import Shown
 from palaver.schema.view import Block, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
@@ -144,7 +144,7 @@ def _piece(block: Block) -> Piece:
             )
 
 
-@get("/api/agent-runs", guards=[needs("read")], operation_id="bus_list_runs", tags=["bus"])
+@get("/api/agent-runs", operation_id="bus_list_runs", tags=["bus"])
 async def listed(
     server: Server,
     project_root: FromQuery[str | None] = None,
@@ -167,13 +167,13 @@ async def _names(project_root: str | None) -> Iterable[str | None]:
     return [None] if project_root is None else await names_of(project_root)
 
 
-@get("/api/agent-children", guards=[needs("read")], operation_id="bus_list_children", tags=["bus"])
+@get("/api/agent-children", operation_id="bus_list_children", tags=["bus"])
 async def children(server: Server, run_id: FromQuery[str]) -> list[RunTold]:
     """The runs that work or worked for one, oldest first."""
     return [told(run) for run in await _runs(server).children(run_id)]
 
 
-@get("/api/agent-context", guards=[needs("read")], operation_id="bus_run_context", tags=["bus"])
+@get("/api/agent-context", operation_id="bus_run_context", tags=["bus"])
 async def context(
     server: Server, run_id: FromQuery[str], view: FromQuery[Literal["summary", "raw"]] = "summary"
 ) -> ContextTold:
@@ -184,7 +184,7 @@ async def context(
     return ContextTold(run=told(known.run), summary=known.summary, messages=messages)
 
 
-@json_post("/api/agent-cancel", "send", "bus_cancel_run", "bus")
+@json_post("/api/agent-cancel", "bus_cancel_run", "bus")
 async def cancel(data: JSONBody[Cancelling], request: BusRequest, server: Server) -> Cancelled:
     """Stop a run and all that work for it. One that is over, or unknown, leaves the list empty. The queue goes on."""
     return Cancelled(cancelled_run_ids=list(await _runs(server).cancel(data.run_id, origin_of(request, FACE))))

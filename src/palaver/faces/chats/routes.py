@@ -22,7 +22,7 @@ from palaver.faces.event_stream import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.refusals import RETRY_AFTER_S
-from palaver.faces.server import Server, needs, origin_of
+from palaver.faces.server import Server, origin_of
 from palaver.schema.commands import RemoveQueued
 
 
@@ -48,7 +48,6 @@ def _spec(description: str) -> ResponseSpec:
 
 @get(
     "/v1/chats/subscribe",
-    guards=[needs("read")],
     media_type="text/event-stream",
     responses={
         200: described("`id: seq`, `data: frame`; a snapshot first"),
@@ -75,7 +74,6 @@ async def subscribe(
     dto=_CommandBody,
     status_code=202,
     request_max_body_size=COMMAND_BYTES,
-    guards=[needs("read")],
     responses={
         200: _spec("Applied, aborted, or the same as before"),
         400: _spec("Refused, and why; its id is free"),
@@ -107,7 +105,6 @@ async def commands(
 @delete(
     "/v1/chats/{chat_id:str}/queue/{client_request_id:str}",
     status_code=200,
-    guards=[needs("send")],
     responses={404: _spec("It was delivered or taken back before"), **REFUSED},
     operation_id="cancel_queued",
     tags=["chats"],

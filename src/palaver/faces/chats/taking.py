@@ -41,8 +41,8 @@ from palaver.faces.chats.commands import (
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.rooms import Rooms
 from palaver.faces.keys import Principal
-from palaver.faces.native.conversations import role_for
-from palaver.faces.server import ServerParts, origin_of, require
+from palaver.faces.rights import require, role_for
+from palaver.faces.server import ServerParts, origin_of
 from palaver.history.trajectory import Trajectory, messages_of, trajectory_of
 from palaver.log.base import Used
 from palaver.schema.base import ID_PATTERN, Origin

@@ -28,9 +28,9 @@ from palaver.faces.chats.taking import ID, ChatsRequest, filling, kept_in
 from palaver.faces.described import operation
 from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.history import IMPORT_BYTES
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.feed.feed import HEARTBEAT_S
-from palaver.history.parts import decoded
+from palaver.history.parts import decoded_document
 from palaver.history.trajectory import document_of, moment, trajectory_of, unknown_keys
 from palaver.log.base import Claim
 from palaver.schema.commands import CreateConversation, DeleteConversation
@@ -105,7 +105,6 @@ def row_of(listing: Listing) -> TrajectoryRow:
 
 @get(
     "/v1/trajectories",
-    guards=[needs("read")],
     responses=REFUSED,
     operation_id="list_trajectories",
     tags=["chats"],
@@ -127,16 +126,17 @@ async def list_trajectories(
 
 @get(
     "/v1/trajectories/{trajectory:str}",
-    guards=[needs("read")],
     responses={**REFUSED, **UNKNOWN},
     operation_id="get_trajectory",
     tags=["chats"],
 )
-async def get_trajectory(trajectory: FromPath[str], server: Server) -> Response[dict[str, Any]]:
+async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Response[dict[str, Any]]:
     """The document of a chat; of one that is only a file beside the server's folder, that file."""
     try:
         return Response(await written(trajectory, server))
     except NotFound:
+        if not request.auth.may("send"):
+            raise  # Who may only read sees what the log says, and no files.
         document = await asyncio.to_thread(kept_in, server.directory.home, trajectory)
         if document is None:
             raise
@@ -160,7 +160,6 @@ def _folder(state: State, server: ServerParts) -> Path:
     "/v1/trajectories/{trajectory:str}",
     status_code=200,
     request_max_body_size=IMPORT_BYTES,
-    guards=[needs("send")],
     responses={**REFUSED, **CONFLICT, **TOO_LARGE},
     operation_class=operation(body={"application/json": DOCUMENT}),
     operation_id="put_trajectory",
@@ -170,12 +169,12 @@ async def put_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
     """Write a trajectory: its chat says from now on what the document says. At rest only."""
     if not ID.fullmatch(trajectory):
         raise Invalid("A trajectory's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
-    document = decoded(await request.body())
+    document = await asyncio.to_thread(decoded_document, await request.body())
     if not isinstance(document, dict):
         raise Invalid("A trajectory is a JSON object with a list of `messages`.")
     if document.get("id", trajectory) != trajectory:
         raise Invalid(f"`id`: the document is of {document['id']!r}, the address of {trajectory!r}.")
-    told = trajectory_of({**document, "id": trajectory})
+    told = await asyncio.to_thread(trajectory_of, {**document, "id": trajectory})
     before = await _before(trajectory, server)
     if server.trajectories is not None:
         try:
@@ -209,7 +208,6 @@ def _said(document: Json) -> Any:
 @delete(
     "/v1/trajectories/{trajectory:str}",
     status_code=200,
-    guards=[needs("send")],
     responses={**REFUSED, **UNKNOWN},
     operation_id="delete_trajectory",
     tags=["chats"],
@@ -231,7 +229,6 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
 
 @get(
     "/v1/trajectories/subscribe",
-    guards=[needs("read")],
     media_type="text/event-stream",
     responses={
         200: described("`id: position`, `data: {type: created, updated or deleted, …}` and the row"),

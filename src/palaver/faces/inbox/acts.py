@@ -17,12 +17,12 @@ from palaver.faces.inbox.tools import (
     InboxTool,
     PostArguments,
     ReadArguments,
-    Side,
     YieldArguments,
     checked_mime,
     decoded,
 )
 from palaver.faces.inbox.visit import Visit
+from palaver.faces.rights import Side
 from palaver.faces.server import ServerParts, origin_for
 from palaver.schema.base import Origin
 from palaver.schema.commands import PostAnswer, SendMessage, YieldTurn

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from palaver import __version__
 from palaver.errors import Forbidden, Gone, LogUnavailable, NotFound, PalaverError, Unauthorized
 from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions
-from palaver.faces.inbox.tools import Side
+from palaver.faces.rights import Side
 
 CONNECT_S = 10.0
 AGAIN_S = 1.0

@@ -21,10 +21,10 @@ from palaver.errors import Forbidden, Gone, LogUnavailable, NotFound, PalaverErr
 from palaver.faces.event_stream import SEND_S
 from palaver.faces.hanging import Hanging
 from palaver.faces.inbox.default import default_inbox
-from palaver.faces.inbox.tools import MEMBERS, Side
 from palaver.faces.inbox.visit import VISIT, Visit
 from palaver.faces.keys import Principal
 from palaver.faces.refusals import body_of, refuse
+from palaver.faces.rights import INBOX_MEMBERS, Side, may_act
 from palaver.faces.server import CLIENT_CHARS, ServerParts
 from palaver.faces.streams import StreamEnded
 from palaver.journal import Journal
@@ -93,7 +93,7 @@ class InboxDoors:
 
     async def _visit(self, side: Side, scope: Scope) -> Visit:
         caller: Principal = scope["auth"]
-        if caller.kind not in MEMBERS[side] and caller.kind != "observer":
+        if not may_act(side, "read", caller.kind):
             other = "people" if side == "human" else "agents"
             raise Forbidden(f"This server is for {other}; the token “{caller.name}” is not one of theirs.", side=side)
         named = (value for name, value in scope["headers"] if name == b"palaver-client")
@@ -134,7 +134,7 @@ class InboxDoors:
         """The sessions live in task groups, which one task must open and close."""
         async with AsyncExitStack() as stack:
             managers: dict[Side, Any] = {}
-            for side in MEMBERS:
+            for side in INBOX_MEMBERS:
                 manager = servers.session_manager(side, self._server)
                 await stack.enter_async_context(manager.run())
                 managers[side] = manager

@@ -23,10 +23,11 @@ from palaver.errors import CallerError, PalaverError
 from palaver.faces.inbox.acts import Acts
 from palaver.faces.inbox.policy import Denied, judged
 from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, known
-from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, Side, as_key, offered
+from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, as_key, offered
 from palaver.faces.inbox.updates import updates
 from palaver.faces.inbox.visit import VISIT, Visit
 from palaver.faces.keys import Principal
+from palaver.faces.rights import Side
 from palaver.faces.server import ServerParts
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ Pure. A name may be written with `.` or with `_`: models are given the latter.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,15 +14,7 @@ from msgspec import Meta, Struct
 from palaver.errors import Invalid
 from palaver.faces.inbox.pages import PAGE, PAGE_MOST
 from palaver.faces.keys import Kind
-
-Side = Literal["human", "assistant"]
-Act = Literal["read", "post", "yield"]
-
-MEMBERS: dict[Side, frozenset[Kind]] = {
-    "human": frozenset({"owner", "human"}),
-    "assistant": frozenset({"owner", "agent"}),
-}
-"""Who may act on a side. Observers read on both."""
+from palaver.faces.rights import Act, Side, may_act
 
 MIME = re.compile(r"[\w.+-]+/[\w.+-]+(?:\s*;\s*[\w.+-]+=[\w.+\"-]+)*", re.ASCII)
 
@@ -142,8 +134,7 @@ def ruled_as(tool: InboxTool) -> str:
 
 def offered(side: Side, kind: Kind) -> tuple[InboxTool, ...]:
     """What a server shows to a token: its side's tools, to an observer only those that read."""
-    may_act = kind in MEMBERS[side]
-    return tuple(tool for tool in TOOLS if side in tool.sides and (may_act or tool.act == "read"))
+    return tuple(tool for tool in TOOLS if side in tool.sides and may_act(side, tool.act, kind))
 
 
 def decoded(arguments: Mapping[str, Any] | None, kind: type[T]) -> T:

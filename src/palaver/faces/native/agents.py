@@ -18,7 +18,7 @@ from palaver.agents.roster import AgentEntry
 from palaver.errors import NotFound
 from palaver.faces.body import JsonBody, json_body_like
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, ServerParts, needs
+from palaver.faces.server import Server, ServerParts
 from palaver.schema.base import Id, Shown
 from palaver.schema.records import AgentRecord, PolicyRule
 
@@ -84,7 +84,7 @@ class Copying(Struct, frozen=True, kw_only=True):
     name: str | None = None
 
 
-@get("/api/agents", guards=[needs("read")], operation_id="list_agents", tags=["agents"])
+@get("/api/agents", operation_id="list_agents", tags=["agents"])
 async def agents(request: NativeRequest, server: Server, project: FromQuery[str | None] = None) -> AgentList:
     """The agents of this server, and of a project; whether each is ready to answer, and what is wrong with its file."""
     await _folder(server, request, project)
@@ -95,7 +95,7 @@ async def agents(request: NativeRequest, server: Server, project: FromQuery[str 
     return AgentList(items=tuple(items), last_used=last if usable else None)
 
 
-@get("/api/agents/{agent:str}", guards=[needs("decide")], operation_id="get_agent", tags=["agents"])
+@get("/api/agents/{agent:str}", operation_id="get_agent", tags=["agents"])
 async def agent(
     agent: FromPath[str], request: NativeRequest, server: Server, project: FromQuery[str | None] = None
 ) -> AgentShown:
@@ -109,7 +109,6 @@ async def agent(
 @post(
     "/api/agents",
     dto=json_body_like(AgentFields),
-    guards=[needs("admin")],
     operation_id="create_agent",
     tags=["agents"],
 )
@@ -121,7 +120,6 @@ async def create(data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
 @patch(
     "/api/agents/{agent:str}",
     dto=json_body_like(AgentFields),
-    guards=[needs("admin")],
     operation_id="update_agent",
     tags=["agents"],
 )
@@ -130,7 +128,7 @@ async def update(agent: FromPath[str], data: JSONBody[dict[str, Any]], server: S
     return shown(server, await server.agents.book.update(agent, data))
 
 
-@delete("/api/agents/{agent:str}", guards=[needs("admin")], operation_id="delete_agent", tags=["agents"])
+@delete("/api/agents/{agent:str}", operation_id="delete_agent", tags=["agents"])
 async def remove(agent: FromPath[str], server: Server) -> None:
     """Its conversations stay, and say that it is gone. What was always allowed for it is taken back."""
     await server.agents.book.delete(agent)
@@ -140,7 +138,6 @@ async def remove(agent: FromPath[str], server: Server) -> None:
 @post(
     "/api/agents/{agent:str}/duplicate",
     dto=JsonBody,
-    guards=[needs("admin")],
     operation_id="duplicate_agent",
     tags=["agents"],
 )
@@ -161,7 +158,6 @@ async def duplicate(
     "/api/agents/trust",
     dto=JsonBody,
     status_code=200,
-    guards=[needs("admin")],
     operation_id="trust_agent",
     tags=["agents"],
 )

@@ -13,19 +13,17 @@ from msgspec import Struct
 from palaver.conversation.loading import TAIL_MESSAGES
 from palaver.errors import Gone, NotFound
 from palaver.faces.body import JsonBody
-from palaver.faces.keys import Principal, Role
-from palaver.faces.server import Server, ServerParts, needs, origin_of, require
+from palaver.faces.keys import Principal
+from palaver.faces.rights import require, role_for, role_for_params
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import (
     Accepted,
     Command,
     CreateConversation,
-    DecideTools,
     DeleteConversation,
     RemoveGrant,
-    ResolveRequest,
     SendMessage,
-    SetParams,
     UpdateConversation,
 )
 from palaver.schema.view import Listing, Message, State
@@ -37,9 +35,6 @@ TITLES_LOOKED_AT = 1_000
 """The newest titles a query looks through; older conversations are found by their text."""
 HITS_LOOKED_AT = 200
 LAST_SEQ = (1 << 63) - 1
-
-# Modes that ask a person at least before anything changes; choosing a bolder one is itself a decision.
-_CAUTIOUS_MODES = (None, "plan", "ask")
 
 NativeRequest = Request[Principal, Principal, Any]
 
@@ -67,14 +62,12 @@ class Changes(Struct, frozen=True, kw_only=True):
     "/api/conversations",
     dto=JsonBody,
     request_max_body_size=COMMAND_BYTES,
-    guards=[needs("send")],
     operation_id="create_conversation",
     tags=["conversations"],
 )
 async def create(data: JSONBody[CreateConversation], request: NativeRequest, server: Server) -> Accepted:
     """Make a conversation, with its first message if there is one. Repeating it with the same id is safe."""
-    if data.params.get("mode") not in _CAUTIOUS_MODES or "policy" in data.params:
-        require(request.auth, "decide")
+    require(request.auth, role_for_params(data.params))
     answer = await server.directory.create(data, origin_of(request, "native"))
     await chose(server, request.auth, data.agent or "default")
     return answer
@@ -86,7 +79,7 @@ async def chose(server: ServerParts, who: Principal, agent: str | None) -> None:
         await server.agents.last_used.is_now(agent)
 
 
-@get("/api/conversations", guards=[needs("read")], operation_id="list_conversations", tags=["conversations"])
+@get("/api/conversations", operation_id="list_conversations", tags=["conversations"])
 async def list_conversations(
     server: Server,
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_LIMIT)] = 50,
@@ -136,7 +129,6 @@ def _is_wanted(row: Listing, archived: bool | None, project: str | None) -> bool
 
 @get(
     "/api/conversations/{conversation:str}",
-    guards=[needs("read")],
     operation_id="get_conversation",
     tags=["conversations"],
 )
@@ -157,7 +149,6 @@ async def _listing(server: Server, conversation: str) -> Listing:
 @patch(
     "/api/conversations/{conversation:str}",
     dto=JsonBody,
-    guards=[needs("send")],
     operation_id="update_conversation",
     tags=["conversations"],
 )
@@ -176,7 +167,6 @@ async def update(
 @delete(
     "/api/conversations/{conversation:str}",
     status_code=200,
-    guards=[needs("send")],
     operation_id="delete_conversation",
     tags=["conversations"],
 )
@@ -190,7 +180,6 @@ async def remove(conversation: FromPath[str], request: NativeRequest, server: Se
     dto=JsonBody,
     status_code=202,
     request_max_body_size=COMMAND_BYTES,
-    guards=[needs("read")],
     operation_id="send_command",
     tags=["conversations"],
 )
@@ -216,23 +205,8 @@ async def _take_back(server: ServerParts, conversation: str, command: RemoveGran
             await server.standing.take_back(known.tool, known.match, known.agent or state.agent, project)
 
 
-def role_for(command: Command) -> Role:
-    """What one must hold to ask for this, through whichever face."""
-    match command:
-        case ResolveRequest() | DecideTools() | RemoveGrant():
-            return "decide"
-        case SetParams():
-            cautious = command.patch.get("mode") in _CAUTIOUS_MODES and "policy" not in command.patch
-            return "send" if cautious else "decide"
-        case SendMessage():
-            return "send" if command.mode in _CAUTIOUS_MODES else "decide"
-        case _:
-            return "send"
-
-
 @get(
     "/api/conversations/{conversation:str}/snapshot",
-    guards=[needs("read")],
     operation_id="get_snapshot",
     tags=["conversations"],
 )
@@ -245,7 +219,6 @@ async def snapshot(
 
 @get(
     "/api/conversations/{conversation:str}/messages",
-    guards=[needs("read")],
     operation_id="get_messages",
     tags=["conversations"],
 )

@@ -14,7 +14,7 @@ from palaver.errors import Invalid
 from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.keys import Principal
 from palaver.faces.native.lines import snapshot_line
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 from palaver.feed.feed import CaughtUp, Heartbeat, Item, Reason, Snapshot
 from palaver.feed.frames import Frame
 
@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 @get(
     "/api/conversations/{conversation:str}/events",
-    guards=[needs("read")],
     media_type="text/event-stream",
     responses={200: described("`id: seq` and `data: event`")},
     operation_id="follow_events",

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from palaver.agents.backends import RunningProgram
 from palaver.errors import CallerError, Conflict, NotFound
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Shown
 from palaver.schema.commands import StopProcess
 from palaver.tools.background import Running
@@ -34,7 +34,7 @@ class ProcessList(Shown):
     items: tuple[ProcessEntry, ...]
 
 
-@get("/api/processes", guards=[needs("read")], operation_id="list_processes", tags=["agents"])
+@get("/api/processes", operation_id="list_processes", tags=["agents"])
 async def processes(server: Server) -> ProcessList:
     """Every live program of an agent, and every background process of a conversation."""
     programs = [await _program(server, one) for one in server.backends.programs()]
@@ -42,7 +42,7 @@ async def processes(server: Server) -> ProcessList:
     return ProcessList(items=(*programs, *background))
 
 
-@delete("/api/processes/{pid:int}", guards=[needs("send")], operation_id="end_process", tags=["agents"])
+@delete("/api/processes/{pid:int}", operation_id="end_process", tags=["agents"])
 async def end(pid: FromPath[int], request: NativeRequest, server: Server) -> None:
     """Let an idle program go (its next turn starts it again), or end a background process. A busy program is refused."""
     match await server.backends.let_go(pid):

@@ -4,17 +4,18 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
-from litestar import delete, get, put
+from litestar import delete, get, post, put
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType
 
 from palaver.agents.missions import MissionView
+from palaver.agents.program_settings import ProgramFolder
 from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
 from palaver.tools.tree import DEPTH_LIMIT, Tree, tree_of
@@ -93,7 +94,7 @@ class OverrideWish(Struct, frozen=True, kw_only=True):
     client_request_id: Id | None = None
 
 
-@get("/api/projects", guards=[needs("read")], operation_id="list_projects", tags=["projects"])
+@get("/api/projects", operation_id="list_projects", tags=["projects"])
 async def projects(server: Server) -> ProjectList:
     """Every folder that is or was worked in, the latest first."""
     home = str(await asyncio.to_thread(server.directory.home.resolve))
@@ -133,7 +134,7 @@ async def _folder(server: ServerParts, request: NativeRequest, project: str) -> 
 # -- missions
 
 
-@get("/api/projects/mission", guards=[needs("read")], operation_id="get_mission", tags=["projects"])
+@get("/api/projects/mission", operation_id="get_mission", tags=["projects"])
 async def mission(request: NativeRequest, server: Server, project: Project) -> MissionView:
     """The mission of a project as it stands: who is busy, who is woken next and when, what it has cost."""
     return await server.missions.view(await _folder(server, request, project))
@@ -143,7 +144,6 @@ async def mission(request: NativeRequest, server: Server, project: Project) -> M
     "/api/projects/mission",
     dto=JsonBody,
     request_max_body_size=MISSION_BYTES,
-    guards=[needs("decide")],
     operation_id="set_mission",
     tags=["projects"],
 )
@@ -166,7 +166,6 @@ async def set_mission(
 @delete(
     "/api/projects/mission",
     status_code=200,
-    guards=[needs("decide")],
     operation_id="clear_mission",
     tags=["projects"],
 )
@@ -177,7 +176,7 @@ async def clear_mission(request: NativeRequest, server: Server, project: Project
     return await server.missions.view(folder)
 
 
-@get("/api/projects/missions", guards=[needs("read")], operation_id="list_missions", tags=["projects"])
+@get("/api/projects/missions", operation_id="list_missions", tags=["projects"])
 async def missions(
     request: NativeRequest,
     server: Server,
@@ -207,7 +206,7 @@ def _past(one: Mission) -> PastMission:
 # -- what a project says of an agent
 
 
-@get("/api/projects/override", guards=[needs("read")], operation_id="get_override", tags=["projects"])
+@get("/api/projects/override", operation_id="get_override", tags=["projects"])
 async def override(request: NativeRequest, server: Server, project: Project, agent: FromQuery[str]) -> Override:
     """The idle prompt and interval that a project has for an agent."""
     return await _override(server, await _folder(server, request, project), agent)
@@ -216,7 +215,6 @@ async def override(request: NativeRequest, server: Server, project: Project, age
 @put(
     "/api/projects/override",
     dto=JsonBody,
-    guards=[needs("decide")],
     operation_id="set_override",
     tags=["projects"],
 )
@@ -252,7 +250,7 @@ def _check_agent(server: ServerParts, agent: str, folder: Path) -> None:
 # -- files
 
 
-@get("/api/projects/tree", guards=[needs("read")], operation_id="get_tree", tags=["projects"])
+@get("/api/projects/tree", operation_id="get_tree", tags=["projects"])
 async def tree(
     request: NativeRequest,
     server: Server,
@@ -265,4 +263,57 @@ async def tree(
     return await asyncio.to_thread(tree_of, folder, path, depth)
 
 
-ROUTES = [projects, mission, set_mission, clear_mission, missions, override, set_override, tree]
+# -- settings of agent programs
+
+
+class ProgramFolders(Shown):
+    items: tuple[ProgramFolder, ...]
+
+
+class TrustWish(Struct, frozen=True, kw_only=True):
+    """`hash` says which files are meant, as the list told it."""
+
+    program: str
+    hash: str
+
+
+@get("/api/projects/trust", operation_id="list_program_settings", tags=["projects"])
+async def program_settings(request: NativeRequest, server: Server, project: Project) -> ProgramFolders:
+    """What each agent program would read from a folder that can run code, and whether that is trusted."""
+    folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
+    return ProgramFolders(items=await server.agents.program_settings.list(folder))
+
+
+@post(
+    "/api/projects/trust",
+    dto=JsonBody,
+    status_code=200,
+    operation_id="trust_program_settings",
+    tags=["projects"],
+)
+async def trust_program_settings(
+    request: NativeRequest, data: JSONBody[TrustWish], server: Server, project: Project
+) -> ProgramFolder:
+    """Let a program read a folder's settings, for as long as they are what they are now."""
+    folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
+    return await server.agents.program_settings.give(folder, data.program, data.hash)
+
+
+@delete(
+    "/api/projects/trust",
+    status_code=200,
+    operation_id="distrust_program_settings",
+    tags=["projects"],
+)
+async def distrust_program_settings(
+    request: NativeRequest, server: Server, project: Project, program: FromQuery[str]
+) -> ProgramFolder:
+    """Take the trust back; it counts from the next turn on."""
+    folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
+    return await server.agents.program_settings.take(folder, program)
+
+
+ROUTES = [
+    *(projects, mission, set_mission, clear_mission, missions, override, set_override, tree),
+    *(program_settings, trust_program_settings, distrust_program_settings),
+]

@@ -7,7 +7,7 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from palaver.agents.runs import RunContext, Runs
 from palaver.faces.native.conversations import NativeRequest
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.log.base import Run
 from palaver.schema.base import Shown
 
@@ -24,7 +24,7 @@ class Cancelled(Shown):
     cancelled: tuple[str, ...]
 
 
-@get("/api/runs", guards=[needs("read")], operation_id="list_runs", tags=["runs"])
+@get("/api/runs", operation_id="list_runs", tags=["runs"])
 async def listed(
     server: Server,
     conversation: FromQuery[str | None] = None,
@@ -37,18 +37,18 @@ async def listed(
     return RunList(items=tuple(found))
 
 
-@get("/api/runs/{run:str}", guards=[needs("read")], operation_id="get_run", tags=["runs"])
+@get("/api/runs/{run:str}", operation_id="get_run", tags=["runs"])
 async def one(run: FromPath[str], server: Server) -> Run:
     return await _runs(server).get(run)
 
 
-@get("/api/runs/{run:str}/children", guards=[needs("read")], operation_id="list_children_of_run", tags=["runs"])
+@get("/api/runs/{run:str}/children", operation_id="list_children_of_run", tags=["runs"])
 async def children(run: FromPath[str], server: Server) -> RunList:
     """The runs of the subagents that work or worked for it, oldest first."""
     return RunList(items=tuple(await _runs(server).children(run)))
 
 
-@get("/api/runs/{run:str}/context", guards=[needs("read")], operation_id="get_run_context", tags=["runs"])
+@get("/api/runs/{run:str}/context", operation_id="get_run_context", tags=["runs"])
 async def context(
     run: FromPath[str], server: Server, view: FromQuery[Literal["summary", "raw"]] = "summary"
 ) -> RunContext:
@@ -56,7 +56,7 @@ async def context(
     return await _runs(server).context(run, raw=view == "raw")
 
 
-@post("/api/runs/{run:str}/cancel", status_code=200, guards=[needs("send")], operation_id="cancel_run", tags=["runs"])
+@post("/api/runs/{run:str}/cancel", status_code=200, operation_id="cancel_run", tags=["runs"])
 async def cancel(run: FromPath[str], request: NativeRequest, server: Server) -> Cancelled:
     """Stop a run and everything that works for it. One that is over, or unknown, leaves the list empty."""
     return Cancelled(cancelled=tuple(await _runs(server).cancel(run, origin_of(request, "native"))))

@@ -22,7 +22,7 @@ from palaver.faces.keys import Principal
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.native.outbox import Outbox
 from palaver.faces.refusals import refuse, unforeseen
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 from palaver.faces.streams import StreamEnded
 from palaver.feed.feed import HEARTBEAT_S, CaughtUp, Heartbeat, Item, Snapshot
 from palaver.feed.frames import Frame
@@ -73,7 +73,7 @@ _asked: "msgspec.json.Decoder[Asked]" = msgspec.json.Decoder(Asked)
 Socket = WebSocket[Principal, Principal, Any]
 
 
-@websocket("/api/socket", guards=[needs("read")])
+@websocket("/api/socket")
 async def socket(socket: Socket, server: Server) -> None:
     """Follow conversations and the list of them."""
     try:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from palaver.errors import Busy, Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.described import BYTES, operation
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 from palaver.faces.socket.voices import SpeechFailed
 
 SENTENCE_CHARS = 2_000
@@ -30,7 +30,6 @@ class Sentence(Struct, frozen=True, kw_only=True):
     "/api/speech",
     status_code=200,
     dto=JsonBody,
-    guards=[needs("send")],
     media_type=UNNAMED,
     operation_class=operation(answer=SPOKEN),
     operation_id="speak",

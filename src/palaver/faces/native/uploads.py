@@ -15,7 +15,7 @@ from litestar.params import Body, PathParameter
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound, TooLarge
 from palaver.faces.described import BYTES, operation
-from palaver.faces.server import Server, ServerParts, needs
+from palaver.faces.server import Server, ServerParts
 from palaver.schema.base import ID_PATTERN, Shown
 
 FORM_SLACK_BYTES = 64 << 10
@@ -64,7 +64,6 @@ class Upload(Shown):
 @post(
     "/api/uploads",
     request_max_body_size=ATTACHMENT_BYTES + FORM_SLACK_BYTES,
-    guards=[needs("send")],
     operation_id="upload",
     tags=["uploads"],
 )
@@ -90,7 +89,6 @@ async def keep(server: ServerParts, file: Kept) -> Upload:
 
 @get(
     "/api/blobs/{blob:str}",
-    guards=[needs("read")],
     media_type="application/octet-stream",
     operation_class=operation(answer=SERVED),
     operation_id="get_blob",

@@ -10,8 +10,9 @@ import msgspec
 
 from palaver.core.state import find_request
 from palaver.errors import Gone, Invalid, NotFound
-from palaver.faces.keys import Principal, Role
-from palaver.faces.server import ServerParts, require
+from palaver.faces.keys import Principal
+from palaver.faces.rights import FRAMES, require
+from palaver.faces.server import ServerParts
 from palaver.faces.socket.asked import (
     CancelQueuedMessage,
     Control,
@@ -31,7 +32,7 @@ LONGEST_SPEECH_MS = 1 << 53
 
 async def carry_out(order: Order, home: str | None, who: Principal, origin: Origin, server: ServerParts) -> None:
     """On disk when it returns. `home` is the session that is meant when an order names none."""
-    require(who, _role_for(order))
+    require(who, FRAMES[str(order.__struct_config__.tag)])
     conversation = order.session_id or home
     match order:
         case TextInput():
@@ -53,10 +54,6 @@ async def carry_out(order: Order, home: str | None, who: Principal, origin: Orig
     accepted = await server.directory.command(conversation, command, origin)
     if isinstance(command, ResolveRequest) and not accepted.applied:
         await _hear_what_stands(conversation, command, origin, server)
-
-
-def _role_for(order: Order) -> Role:
-    return "decide" if isinstance(order, ToolInteractionResponse) else "send"
 
 
 def _heard_ms(given: float | None) -> int | None:

@@ -19,7 +19,7 @@ from palaver.faces.framed import payloads
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, chose
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.socket.project import FACE
 from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replayed
 from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
@@ -131,7 +131,6 @@ class Created(Shown, rename="camel"):
 
 @json_post(
     f"{PATH}/events",
-    "read",
     "socket_events",
     "socket",
     responses={200: ResponseSpec(Done[Replayed], generate_examples=False)},
@@ -143,7 +142,6 @@ async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
 
 @get(
     f"{PATH}/events",
-    guards=[needs("read")],
     operation_id="socket_events_by_query",
     tags=["socket"],
     responses={200: ResponseSpec(Done[Replayed], generate_examples=False)},
@@ -176,14 +174,14 @@ async def _replayed(session: str, after: int | str | None, server: ServerParts) 
 # -- sessions
 
 
-@json_post(f"{PATH}/list", "read", "socket_list", "socket")
+@json_post(f"{PATH}/list", "socket_list", "socket")
 async def list_sessions(data: JSONBody[Listing], server: Server) -> Done[Listed]:
     """Sessions, the latest changed first."""
     page = await server.log.list(limit=data.limit or PAGE, cursor=data.cursor)
     return Done(result=Listed(sessions=[row(known) for known in page.items], next_cursor=page.next_cursor))
 
 
-@json_post(f"{PATH}/create", "send", "socket_create", "socket", status_code=201)
+@json_post(f"{PATH}/create", "socket_create", "socket", status_code=201)
 async def create(data: JSONBody[Creating], request: SocketRequest, server: Server) -> Created:
     """Make a session. Without a project it belongs to the folder the server was started in."""
     params = {OUTPUT_MODE: data.output_mode} if data.output_mode else {}
@@ -195,7 +193,7 @@ async def create(data: JSONBody[Creating], request: SocketRequest, server: Serve
     return Created(result=Named(session_id=made.conversation), session_id=made.conversation)
 
 
-@json_post(f"{PATH}/update", "send", "socket_update", "socket")
+@json_post(f"{PATH}/update", "socket_update", "socket")
 async def update(data: JSONBody[Updating], request: SocketRequest, server: Server) -> Done[Named]:
     """Change the title, the agent, or whether answers are spoken; what is not given stays."""
     orders: list[Command] = []
@@ -211,7 +209,7 @@ async def update(data: JSONBody[Updating], request: SocketRequest, server: Serve
     return Done(result=Named(session_id=data.session_id))
 
 
-@json_post(f"{PATH}/clear", "send", "socket_clear", "socket")
+@json_post(f"{PATH}/clear", "socket_clear", "socket")
 async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs, forget what waits, and empty the transcript. The log keeps all of it."""
     origin = origin_of(request, FACE)
@@ -224,7 +222,7 @@ async def clear(data: JSONBody[Naming], request: SocketRequest, server: Server) 
     return Done(result=Named(session_id=data.session_id))
 
 
-@json_post(f"{PATH}/delete", "send", "socket_delete", "socket")
+@json_post(f"{PATH}/delete", "socket_delete", "socket")
 async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server) -> Done[Named]:
     """Stop what runs in a session and take it from every list."""
     await server.directory.command(data.session_id, DeleteConversation(), origin_of(request, FACE))
@@ -234,7 +232,7 @@ async def remove(data: JSONBody[Naming], request: SocketRequest, server: Server)
 # -- writing to one
 
 
-@json_post(f"{PATH}/message", "send", "socket_message", "socket", request_max_body_size=COMMAND_BYTES)
+@json_post(f"{PATH}/message", "socket_message", "socket", request_max_body_size=COMMAND_BYTES)
 async def message(data: JSONBody[Writing], request: SocketRequest, server: Server) -> Done[Answered]:
     """Send a message: `sync` waits for the answer, unless the session is busy; `async` says that it began or waits."""
     if not data.content.strip():

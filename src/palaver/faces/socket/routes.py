@@ -7,7 +7,7 @@ from litestar import websocket
 from palaver.errors import Busy
 from palaver.faces.live import Live
 from palaver.faces.refusals import refuse
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 from palaver.faces.socket import operations
 from palaver.faces.socket.connection import SEND_S, Connection, Socket
 from palaver.faces.streams import StreamEnded
@@ -16,7 +16,7 @@ SIGNED_OUT = 4401
 RESTARTING = 1012
 
 
-@websocket("/ws", guards=[needs("read")])
+@websocket("/ws")
 async def socket(socket: Socket, server: Server, live: Live) -> None:
     """Follow sessions and talk in them."""
     try:

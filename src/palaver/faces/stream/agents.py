@@ -11,8 +11,8 @@ from palaver.agents.records import Wrong
 from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.json_post import json_post
-from palaver.faces.server import Server, ServerParts, needs
-from palaver.faces.stream.answering import Success
+from palaver.faces.server import Server, ServerParts
+from palaver.faces.stream.answering import StreamRequest, Success
 from palaver.faces.stream.project import Json
 from palaver.schema.base import Id, Shown
 from palaver.schema.records import McpServer
@@ -65,8 +65,9 @@ class AgentList(Shown):
     agents: list[AgentTold]
 
 
-def told(server: ServerParts, known: Known) -> AgentTold:
-    record, entry = known.record, server.agents.entry(known)
+def told(server: ServerParts, known: Known, *, whole: bool = True) -> AgentTold:
+    """Without its prompt, its servers' addresses and its allowances unless `whole`: those are for people."""
+    record, entry = known.record if whole else None, server.agents.entry(known)
     return AgentTold(
         id=known.id,
         name=entry.name,
@@ -122,19 +123,20 @@ def _agent(server: ServerParts, agent: str) -> Known:
     return known
 
 
-@get("/api/agents/list", guards=[needs("read")], operation_id="stream_list_agents", tags=["stream", "agents"])
-async def list_agents(server: Server) -> AgentList:
+@get("/api/agents/list", operation_id="stream_list_agents", tags=["stream", "agents"])
+async def list_agents(request: StreamRequest, server: Server) -> AgentList:
     """All that can be used, and those whose file has a problem."""
-    return AgentList(agents=[told(server, known) for known in server.agents.book.all()])
+    whole = request.auth.may("decide")
+    return AgentList(agents=[told(server, known, whole=whole) for known in server.agents.book.all()])
 
 
-@get("/api/agents/get", guards=[needs("read")], operation_id="stream_get_agent", tags=["stream", "agents"])
-async def get_agent(server: Server, id: FromQuery[str]) -> AgentAnswer:
-    """One of them."""
-    return AgentAnswer(agent=told(server, _agent(server, id)))
+@get("/api/agents/get", operation_id="stream_get_agent", tags=["stream", "agents"])
+async def get_agent(request: StreamRequest, server: Server, id: FromQuery[str]) -> AgentAnswer:
+    """One of them. Its prompt, servers and allowances are told to people alone, as on every face."""
+    return AgentAnswer(agent=told(server, _agent(server, id), whole=request.auth.may("decide")))
 
 
-@json_post("/api/agents/create", "admin", "stream_create_agent", "stream", "agents")
+@json_post("/api/agents/create", "stream_create_agent", "stream", "agents")
 async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Make one."""
     return AgentAnswer(agent=told(server, await server.agents.book.create(_with_id(server, given(data)))))
@@ -143,7 +145,6 @@ async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
 @put(
     "/api/agents/update",
     dto=JsonBody,
-    guards=[needs("admin")],
     operation_id="stream_update_agent",
     tags=["stream", "agents"],
 )
@@ -157,7 +158,7 @@ async def update(data: JSONBody[Json], server: Server) -> AgentAnswer:
     return AgentAnswer(agent=told(server, await server.agents.book.update(agent, changes)))
 
 
-@json_post("/api/agents/delete", "admin", "stream_delete_agent", "stream", "agents")
+@json_post("/api/agents/delete", "stream_delete_agent", "stream", "agents")
 async def remove(data: JSONBody[Naming], server: Server) -> Success:
     """Delete one. `default` and what comes with Palaver stay."""
     await server.agents.book.delete(data.id)
@@ -165,7 +166,7 @@ async def remove(data: JSONBody[Naming], server: Server) -> Success:
     return Success()
 
 
-@json_post("/api/agents/duplicate", "admin", "stream_duplicate_agent", "stream", "agents")
+@json_post("/api/agents/duplicate", "stream_duplicate_agent", "stream", "agents")
 async def duplicate(data: JSONBody[Naming], server: Server) -> AgentAnswer:
     """A copy with an id of its own."""
     _agent(server, data.id)

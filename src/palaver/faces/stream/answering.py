@@ -25,7 +25,7 @@ from palaver.faces.live import Live, LiveFaces
 from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projected import Following, Told
 from palaver.faces.ring import Beat, Behind
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.stream.project import StreamProjector, about, frame, is_for, is_last
 from palaver.faces.stream.session_ids import conversation_of
 from palaver.faces.stream.uploads import image_url
@@ -204,7 +204,6 @@ def _cursor(said: Told) -> int:
 
 @get(
     "/api/chat/stream",
-    guards=[needs("read")],
     media_type="text/event-stream",
     responses={200: described("The frames of `POST /api/chat`")},
     operation_id="stream_reattach",
@@ -314,7 +313,7 @@ def _is_removed(event: Event, kept: frozenset[str], removed_calls: set[str]) -> 
 # -- permissions and cancelling
 
 
-@json_post("/api/chat/permission-response", "decide", "stream_permission", "stream")
+@json_post("/api/chat/permission-response", "stream_permission", "stream")
 async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> PermissionAnswered:
     """Answer a permission request. `always_allow` also lets this agent use the tool from now on; from a token that may
     not change agents it counts for the session, and the answer says so."""
@@ -375,7 +374,7 @@ async def _let_through(conversation: str, tool: str, agent: str, origin: Origin,
             await server.directory.command(conversation, ResolveRequest(request=request, verdict="allow"), origin)
 
 
-@json_post("/api/chat/cancel", "send", "stream_cancel", "stream")
+@json_post("/api/chat/cancel", "stream_cancel", "stream")
 async def cancel(data: JSONBody[CancelQuery], request: StreamRequest, server: Server) -> Success:
     """Stop a query by its tracking id, or whatever runs in a session by its id."""
     wanted = data.query_tracking_id or data.session_id

@@ -15,7 +15,7 @@ from palaver.errors import Gone, Invalid, LogCorrupt, NotFound, PalaverError
 from palaver.faces.body import JsonBody
 from palaver.faces.instants import iso
 from palaver.faces.json_post import json_post
-from palaver.faces.server import Server, ServerParts, needs, origin_of
+from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
 from palaver.faces.stream.project import Json, as_object
 from palaver.faces.stream.session_ids import conversation_of
@@ -194,7 +194,7 @@ def _tool_call(tool: ToolBlock) -> ToolCall:
 # -- routes
 
 
-@json_post("/api/chat/sessions/save", "send", "stream_save_session", "stream")
+@json_post("/api/chat/sessions/save", "stream_save_session", "stream")
 async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -> Saved:
     """Make a session, or give a known one the title and the agent that are said. Answers what is known of it now."""
     origin = origin_of(request, "stream")
@@ -217,7 +217,7 @@ async def _updated(known: str, title: str | None, agent: str | None, origin: Ori
     return _saved(await _row(server, known))
 
 
-@get("/api/chat/sessions/list", guards=[needs("read")], operation_id="stream_list_sessions", tags=["stream"])
+@get("/api/chat/sessions/list", operation_id="stream_list_sessions", tags=["stream"])
 async def list_sessions(server: Server) -> SessionList:
     """All of them, newest first."""
     return SessionList(sessions=[session(row) for row in await _rows(server)])
@@ -225,7 +225,6 @@ async def list_sessions(server: Server) -> SessionList:
 
 @get(
     "/api/chat/sessions/history/{session_id:str}",
-    guards=[needs("read")],
     operation_id="stream_session_history",
     tags=["stream"],
 )
@@ -244,7 +243,6 @@ async def history(session_id: FromPath[str], request: StreamRequest, server: Ser
 @put(
     "/api/chat/sessions/update",
     dto=JsonBody,
-    guards=[needs("send")],
     operation_id="stream_update_session",
     tags=["stream"],
 )
@@ -255,7 +253,7 @@ async def update(data: JSONBody[Updating], request: StreamRequest, server: Serve
     return await _updated(known or data.session, data.title, data.agent_id, origin, server)
 
 
-@json_post("/api/chat/sessions/delete", "send", "stream_delete_session", "stream")
+@json_post("/api/chat/sessions/delete", "stream_delete_session", "stream")
 async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server) -> Success:
     """Stop what runs in a session and take it from every list."""
     origin = origin_of(request, "stream")
@@ -264,7 +262,7 @@ async def remove(data: JSONBody[Naming], request: StreamRequest, server: Server)
     return Success()
 
 
-@json_post("/api/chat/sessions/search", "read", "stream_search_sessions", "stream")
+@json_post("/api/chat/sessions/search", "stream_search_sessions", "stream")
 async def search(data: JSONBody[Searching], server: Server) -> SessionList:
     """Sessions whose title or messages hold a text, whatever its case; newest first."""
     query = data.query.strip()

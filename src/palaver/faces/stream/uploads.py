@@ -17,7 +17,7 @@ from palaver.errors import Invalid, NotFound
 from palaver.faces.body import JsonBody
 from palaver.faces.described import operation
 from palaver.faces.native.uploads import SERVED, Kept, Upload, keep, served
-from palaver.faces.server import Server, needs
+from palaver.faces.server import Server
 
 BASE64_BYTES = ATTACHMENT_BYTES * 4 // 3 + (64 << 10)
 """A third more than the image, and what stands around it."""
@@ -42,7 +42,6 @@ class Encoded(Struct, frozen=True, kw_only=True, rename="camel"):
     "/api/uploads/base64",
     dto=JsonBody,
     request_max_body_size=BASE64_BYTES,
-    guards=[needs("send")],
     operation_id="upload_base64",
     tags=["stream", "uploads"],
 )
@@ -60,7 +59,6 @@ async def upload_base64(data: JSONBody[Encoded], server: Server) -> Upload:
 
 @get(
     "/api/uploads/{name:str}",
-    guards=[needs("read")],
     media_type="application/octet-stream",
     operation_class=operation(answer=SERVED),
     operation_id="get_upload",
