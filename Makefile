@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-all test-long test-tools lint bench pictures profile clean venv web
+.PHONY: help run test test-all test-long test-tools attacks lint bench pictures profile clean venv web
 
 PYTHON := .venv/bin/python
 PACKAGES := .venv/.packages
@@ -36,6 +36,9 @@ test-all: test test-long ## Run these and the long ones: the whole matrix of the
 test-long: test-tools
 	@scripts/pytest.sh tests -m long --workers $(WORKERS)
 	@scripts/second_try.sh
+
+attacks: test-tools ## Run the attacks as root and as an ordinary user, with each sandbox alone and with none, and print the table.
+	@scripts/attacks.sh -m "not browser and not cli" --workers $(WORKERS)
 
 # What tests need beside the packages. Where a browser or a program cannot be had, its tests are left out and say so.
 test-tools: $(INSTALLED) $(PAGE)
