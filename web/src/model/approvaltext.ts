@@ -5,6 +5,7 @@
  * it. Hidden characters are signs, and padding is folded and counted. No argument and no line of the preview is left out.
  */
 
+import type { CommandBody } from "./store";
 import { visible } from "./visible";
 
 export type ShownKind = "plain" | "same" | "add" | "cut" | "head" | "label" | "note" | "fold";
@@ -44,6 +45,12 @@ export function approvalLines(preview: string | null, given: unknown): Shown[] {
   const lines = shown === "" ? [] : isChange(shown, given) ? change(shown) : plain(shown);
   for (const [name, value] of leftOut(given, shown)) lines.push(...argument(name, value));
   return [...fold(lines), ...hosts(lines)];
+}
+
+/** Whether a command lets something happen that was asked for. */
+export function allows(command: CommandBody): boolean {
+  if (command.type === "resolve_request") return command.verdict === "allow";
+  return command.type === "decide_tools" && (command.accepted === true || (command.decisions ?? []).some(({ accepted }) => accepted));
 }
 
 /** What a lasting yes covers, in one line: the label of an offer, and its rule where the label does not name it. */

@@ -1,17 +1,15 @@
 /** An approval: what exactly would run, what could go wrong, and the choices with their keys. */
 
 import { useCallback, useState } from "react";
-import type { Offer, Request, Scope } from "../../protocol/events.gen";
+import { offerText } from "../../model/approvaltext";
+import type { Offer, Scope } from "../../protocol/events.gen";
 import { elapsed } from "../../measures";
 import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useSeconds } from "../controls/now";
-import { visible } from "../controls/visible";
-import { DiffView } from "../diff/DiffView";
-import { diffOfCall, isUnified, parseUnified } from "../../model/lines";
-import { argument } from "../tools/say";
 import { AnswerButton } from "./AnswerButton";
+import { Exact } from "./Exact";
 import { NoteForm } from "./NoteForm";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
 import { whatOf } from "./what";
@@ -20,12 +18,12 @@ const WIDTH: Record<Scope, number> = { once: 0, conversation: 1, agent: 2, proje
 
 type Stage = "choosing" | "always" | "noting";
 
-export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: RequestProps) {
+export function Approval({ request, agent, hearing, keyed, reply, onTooSoon, read, onReading }: RequestProps) {
   const [stage, setStage] = useState<Stage>("choosing");
   const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
   const [narrowest] = wider;
-  // One place and one thing to allow need no further question.
-  const isPlain = wider.length === 1 && request.offers.length < 2;
+  // One place to allow it, and nothing to say of what that covers, need no further question.
+  const isPlain = wider.length === 1 && request.offers.length === 0;
 
   const onDigit = useCallback(
     (digit: string) => {
@@ -51,9 +49,9 @@ export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: R
         <Icon name="shield" />
         <span>{asking.approval.asks(agent, whatOf(request))}</span>
       </h2>
-      <Exactly request={request} />
+      <Exact request={request} onReading={onReading} />
       <p className="request-meta">
-        {request.risk && <span className="is-wait">{visible(request.risk)}</span>}
+        {request.risk && <span className="is-wait">{offerText(request.risk, null)}</span>}
         {request.sandbox && <span>{asking.approval.sandbox(request.sandbox)}</span>}
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </p>
@@ -69,19 +67,21 @@ export function Approval({ request, agent, hearing, keyed, reply, onTooSoon }: R
         <Always
           scopes={wider}
           offers={request.offers}
+          read={read}
           onAllow={(scope, offer) => reply({ verdict: "allow", scope, offer })}
           onCancel={() => setStage("choosing")}
         />
       )}
       {stage === "choosing" && (
         <div className="request-bar">
-          <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow", scope: "once" })}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} unread={!read} onTooSoon={onTooSoon} onClick={() => reply({ verdict: "allow", scope: "once" })}>
             {asking.approval.once}
           </AnswerButton>
           {narrowest && (
             <AnswerButton
               digit={keyed && 2}
               hearing={hearing}
+              unread={isPlain && !read}
               onTooSoon={onTooSoon}
               onClick={() => (isPlain ? reply({ verdict: "allow", scope: narrowest }) : setStage("always"))}
             >
@@ -104,12 +104,13 @@ interface AlwaysProps {
   /** Narrowest first, as the offers are. */
   scopes: readonly Scope[];
   offers: readonly Offer[];
+  read: boolean;
   onAllow: (scope: Scope, offer: number) => void;
   onCancel: () => void;
 }
 
 /** A lasting yes: to what, and where. The narrowest of both is chosen until somebody widens it. */
-function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
+function Always({ scopes, offers, read, onAllow, onCancel }: AlwaysProps) {
   const [offer, setOffer] = useState(0);
   const [scope, setScope] = useState<Scope>(scopes[0] ?? "conversation");
   return (
@@ -129,10 +130,10 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
       {offers.length > 0 && (
         <fieldset className="question">
           <legend>{asking.approval.alwaysWhat}</legend>
-          {offers.map(({ label }, at) => (
-            <label key={label} className="option">
+          {offers.map(({ label, match }, at) => (
+            <label key={at} className="option">
               <input type="radio" name="offer" autoFocus={at === 0} checked={at === offer} onChange={() => setOffer(at)} />
-              <span className="option-label">{visible(label)}</span>
+              <span className="option-label">{offerText(label, match)}</span>
             </label>
           ))}
         </fieldset>
@@ -153,7 +154,7 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
         ))}
       </fieldset>
       <div className="request-bar">
-        <button type="submit" className="button primary">
+        <button type="submit" className="button primary" aria-disabled={!read || undefined} title={read ? undefined : asking.approval.unread}>
           {asking.approval.alwaysYes}
         </button>
         <button type="button" className="button quiet" onClick={onCancel}>
@@ -161,20 +162,6 @@ function Always({ scopes, offers, onAllow, onCancel }: AlwaysProps) {
         </button>
       </div>
     </form>
-  );
-}
-
-/** The exact thing: a diff, or the command as it will run with its hidden characters made visible. */
-function Exactly({ request }: { request: Request }) {
-  const { preview, tool, input } = request;
-  if (preview !== null && isUnified(preview)) return <DiffView label={visible(request.title ?? "")} lines={parseUnified(preview)} />;
-  const diff = preview === null && tool !== null ? diffOfCall(tool, input) : null;
-  if (diff) return <DiffView label={visible(diff.path)} lines={diff.lines} />;
-  const exact = preview ?? argument(input, "command", "cmd", "url") ?? JSON.stringify(input, null, 2);
-  return (
-    <pre className="request-exact" tabIndex={0} aria-label={asking.approval.input}>
-      {visible(exact)}
-    </pre>
   );
 }
 

@@ -10,6 +10,7 @@ import { usePicked, useStore } from "../store";
 import { Markdown } from "../transcript/Markdown";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
+import { Reader } from "./Exact";
 import { NoteForm } from "./NoteForm";
 import { PlanItems } from "./PlanLine";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
@@ -17,7 +18,7 @@ import { useAnswerKeys, type RequestProps } from "./RequestCard";
 /** How a plan may be carried out. Wider modes are chosen beside the message box, not in passing. */
 const GOING_ON = ["ask", "accept_edits"] as const;
 
-export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSoon }: RequestProps) {
+export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSoon, read, onReading }: RequestProps) {
   const [revising, setRevising] = useState(false);
   const [mode, setMode] = useState<(typeof GOING_ON)[number]>("ask");
   const store = useStore();
@@ -49,12 +50,12 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
         <span>{asking.planRequest.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
-      <div className="request-scroll" tabIndex={0} role="group" aria-label={asking.plan.heading}>
+      <Reader label={asking.plan.heading} onReading={onReading}>
         {plan && <p className="plan-summary">{plainly(plan.summary)}</p>}
         {plan && plan.items.length > 0 && <PlanItems items={plan.items} />}
         {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}
         {!plan && request.preview && <p className="plan-summary">{plainly(request.preview)}</p>}
-      </div>
+      </Reader>
       {resting && !revising && (
         <fieldset className="choice-line">
           <legend>{asking.planRequest.mode}</legend>
@@ -75,7 +76,7 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
         />
       ) : (
         <div className="request-bar">
-          <AnswerButton primary digit={keyed && 1} hearing={hearing} onTooSoon={onTooSoon} onClick={approve}>
+          <AnswerButton primary digit={keyed && 1} hearing={hearing} unread={!read} onTooSoon={onTooSoon} onClick={approve}>
             {asking.planRequest.approve}
           </AnswerButton>
           <AnswerButton digit={keyed && 2} hearing={hearing} onTooSoon={onTooSoon} onClick={() => setRevising(true)}>

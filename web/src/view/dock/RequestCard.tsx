@@ -4,6 +4,7 @@
  */
 
 import { useCallback, useEffect, useState } from "react";
+import { allows, mayAllow } from "../../model/approvaltext";
 import type { CommandBody } from "../../model/store";
 import type { Answer, Request, Scope } from "../../protocol/events.gen";
 import { said } from "../../sentences";
@@ -11,6 +12,7 @@ import { asking } from "../../text.asking";
 import { ask } from "../keys";
 import { usePick, useStore } from "../store";
 import { Approval } from "./Approval";
+import type { Reading } from "./Exact";
 import { MoneyCard } from "./MoneyCard";
 import { PlanRequest } from "./PlanRequest";
 import { QuestionCard } from "./QuestionCard";
@@ -43,6 +45,9 @@ export interface RequestProps {
   reply: (reply: Reply) => void;
   /** Somebody pressed before it heard: it says so. */
   onTooSoon: () => void;
+  /** Its end has been in sight; until then nothing is allowed. */
+  read: boolean;
+  onReading: (reading: Reading) => void;
 }
 
 interface RequestCardProps {
@@ -54,9 +59,9 @@ interface RequestCardProps {
 }
 
 export function RequestCard({ id, request, agent, keyed = true }: RequestCardProps) {
-  const { hearing, failed, missed, onTooSoon, reply } = useReply(id, request, keyed);
+  const { hearing, failed, missed, onTooSoon, reply, read, onReading } = useReply(id, request, keyed);
   const mayDecide = usePick(({ session }) => session.session?.roles.includes("decide") !== false);
-  const props: RequestProps = { id, request, agent, hearing: mayDecide ? hearing : "sending", keyed, reply, onTooSoon };
+  const props: RequestProps = { id, request, agent, hearing: mayDecide ? hearing : "sending", keyed, reply, onTooSoon, read, onReading };
   return (
     <>
       {request.kind === "approval" && (request.tool === null ? <MoneyCard {...props} /> : <Approval {...props} />)}
@@ -64,13 +69,23 @@ export function RequestCard({ id, request, agent, keyed = true }: RequestCardPro
       {request.kind === "plan" && <PlanRequest {...props} />}
       {!mayDecide && <p className="request-note">{asking.approval.notYours}</p>}
       {hearing === "sending" && <p className="request-note" role="status">{asking.approval.resolving}</p>}
-      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{asking.approval.tooSoon}</p>}
+      <Missed missed={missed} hearing={hearing} />
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}
         </p>
       )}
     </>
+  );
+}
+
+/** Why a press was not taken for an answer. */
+export function Missed({ missed, hearing }: { missed: false | "soon" | "unread"; hearing: Hearing }) {
+  if (!missed || hearing === "sending") return null;
+  return (
+    <p className="request-note is-wait" role="status">
+      {missed === "soon" ? asking.approval.tooSoon : asking.approval.unread}
+    </p>
   );
 }
 
@@ -81,21 +96,30 @@ export function labelOf({ kind, tool }: Request): string {
 
 /** Answers a request once. The first answer in the log wins; if somebody else's did, the transcript says so. */
 function useReply(id: string, request: Request, keyed: boolean) {
-  const { hearing, failed, missed, onTooSoon, send } = useAnswer(id, keyed);
+  const { send, ...answer } = useAnswer(id, keyed);
   const reply = useCallback(
-    (answer: Reply) => send({ type: "resolve_request", request: request.id, ...answer }),
+    (given: Reply) => send({ type: "resolve_request", request: request.id, ...given }),
     [send, request.id],
   );
-  return { hearing, failed, missed, onTooSoon, reply };
+  return { ...answer, reply };
 }
 
-/** Sends one answer, once it hears, and says why it was refused. Whenever the keys become its own it is deaf anew. */
+/**
+ * Sends one answer, once it hears, and says why it was refused. Whenever the keys become its own it is deaf anew. Every answer goes
+ * through here: none allows what has not been in sight to its end.
+ */
 export function useAnswer(id: string, keyed = true) {
   const store = useStore();
   const [hearing, setHearing] = useState<Hearing>("deaf");
   const [failed, setFailed] = useState<string | null>(null);
-  const [missed, setMissed] = useState(false);
-  const onTooSoon = useCallback(() => setMissed(true), []);
+  const [missed, setMissed] = useState<false | "soon" | "unread">(false);
+  const onTooSoon = useCallback(() => setMissed("soon"), []);
+  const [read, setRead] = useState(false);
+  const onReading = useCallback(({ rows, reached }: Reading) => {
+    if (!mayAllow(rows, reached)) return;
+    setRead(true);
+    setMissed((now) => (now === "unread" ? false : now));
+  }, []);
   useEffect(() => {
     setHearing((now) => (now === "sending" ? now : "deaf"));
     const timer = setTimeout(() => setHearing((now) => (now === "sending" ? now : "open")), DEAF_MS);
@@ -104,8 +128,12 @@ export function useAnswer(id: string, keyed = true) {
 
   const send = useCallback(
     (body: CommandBody) => {
-      if (hearing === "deaf") setMissed(true);
+      if (hearing === "deaf") setMissed("soon");
       if (hearing !== "open") return;
+      if (allows(body) && !read) {
+        setMissed("unread");
+        return;
+      }
       // Whoever answered with a focused button would be left nowhere once the card is gone.
       if (document.activeElement?.matches(".dock .request :focus-visible")) ask("compose");
       setHearing("sending");
@@ -121,9 +149,9 @@ export function useAnswer(id: string, keyed = true) {
         },
       );
     },
-    [store, id, hearing],
+    [store, id, hearing, read],
   );
-  return { hearing, failed, missed, onTooSoon, send };
+  return { hearing, failed, missed, onTooSoon, send, read, onReading };
 }
 
 /** Alt with a digit answers, by its place on the keyboard: with Alt held, a Mac types other signs. */

@@ -1,12 +1,14 @@
-/** Several calls that wait, decided at once. Each is named, and an answer covers exactly those that were shown. */
+/** Several calls that wait, decided at once. Each is shown whole, and an answer covers exactly those that were shown. */
 
+import type { ReactNode } from "react";
 import type { Request } from "../../protocol/events.gen";
 import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { visible } from "../controls/visible";
 import { objectOf } from "../tools/say";
 import { whatOf } from "./what";
-import { useAnswer } from "./RequestCard";
+import { ExactAll } from "./Exact";
+import { Missed, useAnswer } from "./RequestCard";
 
 interface TogetherProps {
   id: string;
@@ -17,36 +19,34 @@ interface TogetherProps {
 }
 
 export function Together({ id, requests, shown, onShow }: TogetherProps) {
-  const { hearing, failed, missed, send } = useAnswer(id);
+  const { hearing, failed, missed, send, read, onReading } = useAnswer(id);
   const decide = (accepted: boolean): void => {
     const decisions = requests.map((request) => ({ call: request.call ?? "", accepted }));
     send({ type: "decide_tools", decisions, accepted, then: "continue" });
   };
+  const heading = (request: Request): ReactNode => (
+    <button
+      type="button"
+      className="together-item ellipsis"
+      aria-current={request.id === shown || undefined}
+      onClick={() => onShow(request.id)}
+    >
+      {lineOf(request)}
+    </button>
+  );
   return (
     <div className="together" role="group" aria-label={asking.approval.togetherLabel}>
       <p className="request-heading">
         <Icon name="shield" />
         <span>{asking.approval.together(requests.length)}</span>
       </p>
-      <ol className="together-list">
-        {requests.map((request) => (
-          <li key={request.id}>
-            <button
-              type="button"
-              className="together-item ellipsis"
-              aria-current={request.id === shown || undefined}
-              onClick={() => onShow(request.id)}
-            >
-              {lineOf(request)}
-            </button>
-          </li>
-        ))}
-      </ol>
+      <ExactAll requests={requests} heading={heading} onReading={onReading} />
       <div className="request-bar">
         <button
           type="button"
           className="button"
-          aria-disabled={hearing === "deaf" || undefined}
+          aria-disabled={hearing === "deaf" || !read || undefined}
+          title={read ? undefined : asking.approval.unread}
           disabled={hearing === "sending"}
           onClick={() => decide(true)}
         >
@@ -62,7 +62,7 @@ export function Together({ id, requests, shown, onShow }: TogetherProps) {
           {asking.approval.denyAll}
         </button>
       </div>
-      {missed && hearing !== "sending" && <p className="request-note is-wait" role="status">{asking.approval.tooSoon}</p>}
+      <Missed missed={missed} hearing={hearing} />
       {failed !== null && (
         <p className="request-note is-bad" role="alert">
           {failed}

@@ -11,7 +11,8 @@ import { objectOf } from "../tools/say";
 export function whatOf(request: Request): string {
   const { kinds } = asking.approval;
   if (request.tool === null) return visible(request.title ?? later.tool.unknown);
-  const kind = kindOf(request.tool);
+  // A server may call its tool anything, `bash` too: who carries it out is part of what is asked.
+  const kind = request.tool.startsWith("mcp__") ? "other" : kindOf(request.tool);
   if (kind === "edit" || kind === "write" || kind === "patch") {
     const object = visible(objectOf(request.tool, request.input));
     return object ? `${kinds[kind]}: ${object}` : kinds[kind];
