@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from palaver.agents.built_in import NO_ACP_AGENT
 from palaver.agents.roster import Source
 from palaver.backends.base import Backend, Readiness
+from palaver.backends.project_settings import SettingsTrust
 from palaver.clock import Clock
 from palaver.schema.records import AgentRecord
 from palaver.tools.agents_message import NAME as AGENTS_MESSAGE
@@ -22,7 +23,10 @@ OTHERS = (TASK, AGENTS_MESSAGE)
 """The tools by which an agent reaches the others."""
 
 
-def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolbox) -> dict[str, Source]:
+def program_sources(
+    environment: Mapping[str, str], clock: Clock, toolbox: Toolbox, trust: SettingsTrust | None = None
+) -> dict[str, Source]:
+    """`trust` says in which folders the programs may read a project's settings."""
     policy, standing = toolbox.policy, toolbox.standing
     others = toolbox.only(OTHERS)
     offered = toolbox.only((*OTHERS, SEARCH_SPEC.name))
@@ -32,7 +36,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def claude() -> Backend:
         from palaver.backends.claude.backend import ClaudeBackend
 
-        return ClaudeBackend(environment, clock, policy=policy, standing=standing, others=others)
+        return ClaudeBackend(environment, clock, policy=policy, standing=standing, others=others, trust=trust)
 
     def claude_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.claude.installation import readiness
@@ -42,7 +46,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def codex() -> Backend:
         from palaver.backends.codex.backend import CodexBackend
 
-        return CodexBackend(clock, environment, policy=policy, standing=standing, others=offered)
+        return CodexBackend(clock, environment, policy=policy, standing=standing, others=offered, trust=trust)
 
     def codex_readiness(_: AgentRecord) -> Readiness:
         from palaver.backends.codex.installation import readiness
@@ -52,7 +56,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def pi() -> Backend:
         from palaver.backends.pi.backend import PiBackend
 
-        return PiBackend(clock, environment, policy=policy, standing=standing, others=asking)
+        return PiBackend(clock, environment, policy=policy, standing=standing, others=asking, trust=trust)
 
     def pi_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.pi.installation import readiness
@@ -62,7 +66,7 @@ def program_sources(environment: Mapping[str, str], clock: Clock, toolbox: Toolb
     def acp() -> Backend:
         from palaver.backends.acp.backend import AcpBackend
 
-        return AcpBackend(clock, environment, policy=policy, standing=standing, others=asking)
+        return AcpBackend(clock, environment, policy=policy, standing=standing, others=asking, trust=trust)
 
     def acp_readiness(record: AgentRecord) -> Readiness:
         from palaver.backends.acp.installation import readiness

@@ -11,6 +11,7 @@ from palaver.agents.book import Book
 from palaver.agents.built_in import DEMO, PROGRAMS
 from palaver.agents.delegation import known_agents
 from palaver.agents.last_used import LastUsed
+from palaver.agents.program_settings import ProgramTrust
 from palaver.agents.programs import program_sources
 from palaver.agents.roster import Roster, Source
 from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
@@ -69,6 +70,7 @@ async def open_roster(
 
 
 def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequence[ProviderSettings]) -> Roster:
+    trust = Trust(config.data / "trusted.json")
     sources = {
         "api": _api_source(services, toolbox, McpServers(config.environment, clock)),
         "local": _local_source(config, clock),
@@ -78,7 +80,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
             DEMO.model,
             ("palaver.backends.demo",),
         ),
-        **program_sources(config.environment, clock, toolbox),
+        **program_sources(config.environment, clock, toolbox, trust),
     }
     best = _best(sources, services)
     default = AgentRecord(
@@ -91,7 +93,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
     book = Book(
         (default, *PROGRAMS, DEMO),
         config.data / "agents",
-        Trust(config.data / "trusted.json"),
+        trust,
         best,
         tuple(sources),
     )
@@ -99,7 +101,8 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
         # What a record allows counts from the next call on, so it is asked for at each.
         toolbox.standing.records = book.allowed_tools
     notes = {"default": f"This is only the demo. {HOW_TO_GET_ONE}"} if best == "demo" else {}
-    return Roster(book, sources, notes, LastUsed(config.data / "last_agent"), clock)
+    settings = ProgramTrust(trust, config.environment.get("HOME"))
+    return Roster(book, sources, notes, LastUsed(config.data / "last_agent"), clock, settings)
 
 
 def _best(sources: Mapping[str, Source], services: Sequence[ProviderSettings]) -> str:

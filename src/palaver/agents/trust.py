@@ -1,6 +1,7 @@
-"""Which agents of projects a person has trusted, each bound to the hash of its file: one small file in the data directory.
+"""Which agents of projects, and which settings of agent programs, a person has trusted: one small file in the data directory.
 
-Asked by the book for every use of such an agent, written when an owner says so. A file that cannot be read trusts nobody,
+Each is bound to the hash of what was trusted. Asked by the book for every use of such an agent and by the backends for every
+turn of a program, written when an owner says so. A file that cannot be read trusts nobody,
 says so, and is set aside rather than written over. Must never lie where an agent's tools can write.
 """
 
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
@@ -26,32 +28,54 @@ class Trusted(Struct, frozen=True, kw_only=True):
     hash: str
 
 
+class TrustedProgram(Struct, frozen=True, kw_only=True):
+    """The settings in a folder that a program reads."""
+
+    project: str
+    program: str
+    hash: str
+
+
 class _File(Struct, frozen=True, kw_only=True):
     version: int = 1
     agents: tuple[Trusted, ...] = ()
+    programs: tuple[TrustedProgram, ...] = ()
 
 
 class Trust:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: Stamp | None = None
-        self._known: tuple[Trusted, ...] = ()
+        self._known = _File()
         self._writing = asyncio.Lock()
         self.problem: str | None = None
         """Why the file cannot be read, and what to do about it."""
 
     def covers(self, project: Path, agent: str, hash: str) -> bool:
-        return Trusted(project=str(project), agent=agent, hash=hash) in self._all()
+        return Trusted(project=str(project), agent=agent, hash=hash) in self._all().agents
 
     async def give(self, project: Path, agent: str, hash: str) -> None:
         """On disk when it returns. Raises LogUnavailable when it cannot be kept."""
         given = Trusted(project=str(project), agent=agent, hash=hash)
-        await self._change(lambda known: (*_but(known, project, agent), given))
+        await self._change(lambda known: replace(known, agents=(*_but(known, project, agent), given)))
 
     async def take(self, project: Path, agent: str) -> None:
-        await self._change(lambda known: _but(known, project, agent))
+        await self._change(lambda known: replace(known, agents=_but(known, project, agent)))
 
-    async def _change(self, change: Callable[[tuple[Trusted, ...]], tuple[Trusted, ...]]) -> None:
+    def program_hash(self, project: Path, program: str) -> str | None:
+        """Implements `backends.project_settings.SettingsTrust`."""
+        rows = self._all().programs
+        return next((one.hash for one in rows if (one.project, one.program) == (str(project), program)), None)
+
+    async def give_program(self, project: Path, program: str, hash: str) -> None:
+        """As `give`, for the settings of a program."""
+        given = TrustedProgram(project=str(project), program=program, hash=hash)
+        await self._change(lambda known: replace(known, programs=(*_without(known, project, program), given)))
+
+    async def take_program(self, project: Path, program: str) -> None:
+        await self._change(lambda known: replace(known, programs=_without(known, project, program)))
+
+    async def _change(self, change: Callable[[_File], _File]) -> None:
         async with self._writing:
             known = change(self._all())
             try:
@@ -60,31 +84,35 @@ class Trust:
                 raise LogUnavailable(f"{self._path} cannot be written: {failure.strerror or failure}.") from failure
             self._stamp, self._known, self.problem = stamp_of(self._path), known, None
 
-    def _all(self) -> tuple[Trusted, ...]:
+    def _all(self) -> _File:
         stamp = stamp_of(self._path)
         if stamp != self._stamp:
             self._stamp, self._known = stamp, self._read()
         return self._known
 
-    def _read(self) -> tuple[Trusted, ...]:
+    def _read(self) -> _File:
         self.problem = None
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_File).agents
+            return msgspec.json.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
-            return ()
+            return _File()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as failure:
             self.problem = (
-                f"{self._path} cannot be read ({failure}), so no project's agent is trusted. Mend or remove it."
+                f"{self._path} cannot be read ({failure}), so nothing of a project is trusted. Mend or remove it."
             )
-            logger.warning("trust cannot be read; no project's agent is trusted", reason=self.problem)
-            return ()
+            logger.warning("trust cannot be read; nothing of a project is trusted", reason=self.problem)
+            return _File()
 
-    def _write(self, agents: tuple[Trusted, ...]) -> None:
+    def _write(self, known: _File) -> None:
         if self.problem is not None:
             with suppress(FileNotFoundError):
                 self._path.replace(self._path.with_suffix(".damaged"))
-        replace_file(self._path, msgspec.json.format(msgspec.json.encode(_File(agents=agents)), indent=2) + b"\n")
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(known), indent=2) + b"\n")
 
 
-def _but(known: tuple[Trusted, ...], project: Path, agent: str) -> tuple[Trusted, ...]:
-    return tuple(one for one in known if (one.project, one.agent) != (str(project), agent))
+def _without(known: _File, project: Path, program: str) -> tuple[TrustedProgram, ...]:
+    return tuple(one for one in known.programs if (one.project, one.program) != (str(project), program))
+
+
+def _but(known: _File, project: Path, agent: str) -> tuple[Trusted, ...]:
+    return tuple(one for one in known.agents if (one.project, one.agent) != (str(project), agent))

@@ -244,11 +244,22 @@ def find_settings(program: ProgramSettings, project: Path, home: str | None, *, 
     for prefix, folder in _upward(project, home):
         for name in program.reads:
             at = folder / name
-            if os.path.lexists(at):
+            if _holds_something(at):
                 paths.append(prefix + name)
                 if hashed:
                     digest.add(prefix + name, at)
     return Found(tuple(paths), digest.value() if hashed else None)
+
+
+def _holds_something(at: Path) -> bool:
+    """Whether a file is there, or a folder that is not empty. What cannot be looked at counts."""
+    if not os.path.lexists(at):
+        return False
+    try:
+        with os.scandir(at) as inside:
+            return next(inside, None) is not None
+    except OSError:
+        return True
 
 
 def _upward(project: Path, home: str | None) -> Iterator[tuple[str, Path]]:

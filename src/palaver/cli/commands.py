@@ -46,6 +46,9 @@ SECTIONS = {
         "agents": Place("palaver.cli.agents", "app", "List the agents, or show one."),
         "backends": Place("palaver.cli.backends", "backends", "Show what runs agents here, and try it."),
         "missions": Place("palaver.cli.missions", "app", "Set, clear and list what agents go on with by themselves."),
+        "projects": Place(
+            "palaver.cli.projects", "app", "Show and trust the settings that agent programs read from a folder."
+        ),
         "model": Place("palaver.cli.model", "app", "Install or remove the small local model."),
     },
     "The server": {
@@ -54,6 +57,7 @@ SECTIONS = {
         "token": Place("palaver.cli.token", "app", "Give tokens to others, take them back, renew your own."),
         "verify": Place("palaver.cli.verify", "verify", "Check every event of the log against its hash chain."),
         "backup": Place("palaver.cli.backup", "backup", "Copy everything while everything goes on."),
+        "salvage": Place("palaver.cli.salvage", "salvage", "Save what is readable of a damaged data directory."),
         "mcp": Place("palaver.cli.mcp", "mcp", "Offer a conversation's inbox to an MCP client, over standard streams."),
         "completion": Place("palaver.cli.completion", "completion", "Teach your shell to complete Palaver's commands."),
     },

@@ -108,6 +108,20 @@ class TreeInfo(Struct):
     truncated: bool = False
 
 
+class ProgramFolderInfo(Struct):
+    """What of an agent program's settings a folder holds, and whether it is trusted."""
+
+    program: str
+    name: str = ""
+    paths: tuple[str, ...] = ()
+    hash: str | None = None
+    trusted: bool = False
+
+
+class _ProgramFolders(Struct):
+    items: list[ProgramFolderInfo]
+
+
 class Projects(Connection):
     async def projects(self) -> list[ProjectInfo]:
         return (await self._get("/api/projects", _Projects)).items
@@ -138,3 +152,15 @@ class Projects(Connection):
 
     async def tree(self, project: str, path: str = ".", depth: int = 1) -> TreeInfo:
         return await self._get("/api/projects/tree", TreeInfo, {"project": project, "path": path, "depth": depth})
+
+    async def program_settings(self, project: str) -> list[ProgramFolderInfo]:
+        return (await self._get("/api/projects/trust", _ProgramFolders, {"project": project})).items
+
+    async def trust_program(self, project: str, program: str, hash: str) -> ProgramFolderInfo:
+        """Let a program read these files of a folder, until they change."""
+        body = {"program": program, "hash": hash}
+        return await self._send("POST", "/api/projects/trust", body, ProgramFolderInfo, {"project": project})
+
+    async def distrust_program(self, project: str, program: str) -> ProgramFolderInfo:
+        query = {"project": project, "program": program}
+        return await self._request("DELETE", "/api/projects/trust", ProgramFolderInfo, query)
