@@ -93,6 +93,11 @@ def approval_text(preview: str | None, given: Any) -> str:
     return "\n".join(f"{_SIGNS.get(line.kind, '')}{line.text}" for line in approval_lines(preview, given))
 
 
+def is_cut(preview: str) -> bool:
+    """Whether a preview leaves something out; then the arguments of its request must have it."""
+    return _CUT.search(preview) is not None
+
+
 def folded_lines(text: str) -> list[Shown]:
     """A text of its own, such as a plan."""
     return list(_fold(list(_plain(visible(text)))))
@@ -127,7 +132,7 @@ def _left_out(given: Any, shown: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         return {} if _is_text_of(shown, given) else {"": given}
     begins = _CHANGE.match(shown)
-    in_change = _IN_CHANGE if begins and begins[1] and not _CUT.search(shown) else frozenset[str]()
+    in_change = _IN_CHANGE if begins and begins[1] and not is_cut(shown) else frozenset[str]()
     return {
         str(name): value
         for name, value in given.items()

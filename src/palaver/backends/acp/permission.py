@@ -16,6 +16,7 @@ from palaver.backends.acp.tools import OwnCall
 from palaver.backends.acp.translate import Call, shown_input
 from palaver.backends.base import Turn
 from palaver.backends.judging import Judged, inside, proposal_of
+from palaver.core.approval_text import is_cut
 from palaver.schema.base import Scope
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved
 from palaver.tools.base import Proposal, ToolSpec
@@ -77,17 +78,19 @@ def choice_of(
     told = heard.told.get("options") if isinstance(heard, Permission) else OWN_OPTIONS
     options = tuple(option for option in (told if isinstance(told, list) else ()) if isinstance(option, Mapping))
     lasting = offers(judged.spec, judged.proposal) if len(scopes) > 1 else ()
-    preview = preview_of(call.content) or visible(shown_input(call))
+    preview = shortened(preview_of(call.content) or visible(shown_input(call)))
+    given = call.input or {"title": call.title}
     request = RequestOpened(
         request=turn.new_id(),
         kind="approval",
         call=call.id,
         agent=turn.agent.id,
         tool=call.name,
-        input=call.input or {"title": call.title},
+        # What the preview leaves out must be among the arguments; the change itself often is not.
+        input={**given, "content": call.content} if is_cut(preview) else given,
         hash=judged.proposal.hash,
         title=judged.proposal.title,
-        preview=shortened(preview),
+        preview=preview,
         risk=judged.verdict.why,
         scopes=scopes if lasting else ("once",),
         offers=lasting,

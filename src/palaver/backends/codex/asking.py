@@ -13,11 +13,15 @@ import msgspec
 
 from palaver.backends.codex.items import COMMAND, PATCH, file_changes, tool_of
 from palaver.backends.codex.translate import ToolCall
+from palaver.core.approval_text import is_cut
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer, Question, QuestionOption
 from palaver.tools.proposal import fingerprint, shortened, visible
 
 TITLE_CHARS = 120
+
+GIVEN_BESIDE = ("grantRoot", "additionalPermissions", "networkApprovalContext")
+"""Parts of the program's question that ask for more than the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def _command(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOp
     opened = _with(
         opened,
         tool=COMMAND,
-        input=arguments,
+        input={**arguments, **_beside(params)},
         hash=fingerprint(COMMAND, arguments, project, {}),
         title=f"Run {_line(command)}",
         preview=shortened(visible(command)),
@@ -101,16 +105,24 @@ def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpen
     changes = file_changes(call.item, project) if call else ()
     paths = [change.path for change in changes]
     diff = "\n".join(change.diff or change.path for change in changes)
+    preview = shortened(visible(diff))
+    # The calls of this program have no change among their arguments.
+    whole = {"changes": call.item.get("changes")} if call and is_cut(preview) else {}
     opened = _with(
         opened,
         tool=PATCH,
-        input=dict(call.input) if call else {},
+        input={**(call.input if call else {}), **whole, **_beside(params)},
         hash=fingerprint(PATCH, {"diff": diff}, project, {}),
         title=f"Change {_line(', '.join(paths)) or 'files'}",
-        preview=shortened(visible(diff)),
+        preview=preview,
         risk=_word(params.get("reason")),
     )
     return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), paths=_touched(call))
+
+
+def _beside(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a yes gives beside the call itself, to be shown with it."""
+    return {name: params[name] for name in GIVEN_BESIDE if params.get(name) is not None}
 
 
 def _touched(call: ToolCall | None) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def refused(ask: Ask, resolved: RequestResolved) -> Any:
 async def test_command_is_an_approval_that_shows_what_runs() -> None:
     request = opened(await asked(given={"command": "rm -rf x\u202e\necho"}))
     assert request.kind == "approval"
-    assert request.title == "Run rm -rf x\\u202e"
+    assert request.title == "Run rm -rf x⟨202E⟩"
     assert request.preview is not None
     assert "\u202e" not in request.preview
     assert request.hash

@@ -58,8 +58,16 @@ def test_command_is_shown_plain_with_its_reason_and_bound_by_a_hash() -> None:
     assert opened.hash != command("make tests").opened.hash
 
 
+def test_change_that_is_cut_in_the_preview_is_whole_among_the_arguments() -> None:
+    changes = [{"path": "/project/a", "kind": {"type": "add"}, "diff": "line\n" * 40_000 + "the end"}]
+    item = {"type": "fileChange", "id": "x", "changes": changes}
+    call = ToolCall("c", "apply_patch", {}, item)
+    opened = put("item/fileChange/requestApproval", {"itemId": "x", "grantRoot": "/"}, call).opened
+    assert opened.input == {"changes": changes, "grantRoot": "/"}
+
+
 def test_characters_that_deceive_the_eye_are_written_out() -> None:
-    assert "\\u202e" in (command("echo \u202etxt.exe").opened.preview or "")
+    assert "⟨202E⟩" in (command("echo \u202etxt.exe").opened.preview or "")
 
 
 def test_patch_names_every_file_it_touches() -> None:
