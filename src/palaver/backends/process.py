@@ -27,7 +27,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from palaver.backends.program_lookup import FALLBACK_PATH
 from palaver.backends.warden import children_lookup, descendants
@@ -112,8 +112,8 @@ class Streams(asyncio.subprocess.SubprocessStreamProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._pid = transport.get_pid()
+        # Not asserted: uvloop's transport is one without being a subclass.
+        self._pid = cast(asyncio.SubprocessTransport, transport).get_pid()
 
     def process_exited(self) -> None:
         super().process_exited()
