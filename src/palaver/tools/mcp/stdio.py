@@ -17,13 +17,11 @@ from mcp_types import jsonrpc_message_adapter
 
 from palaver.backends.process import Child, spawn
 from palaver.journal import Journal
-from palaver.tools.proposal import shortened
+from palaver.tools.mcp.error_output import ErrorOutput
 from palaver.tools.redact import Redactor
 
 MESSAGE_BYTES = 32 * 1024 * 1024
 """More in one line is no message but a runaway: results hold at most some images."""
-LOGGED_BYTES = 1000
-"""Of one line of stderr, in the log."""
 GRACE_S = 0.5
 """Between the end of a server's input, which asks it to end, and the stop that makes it."""
 
@@ -63,25 +61,27 @@ async def stdio(
 
 
 async def _listen(child: Child, into_session: MemoryObjectSendStream[Incoming], name: str, redactor: Redactor) -> None:
-    waiting = {"stdout": bytearray(), "stderr": bytearray()}
+    waiting = bytearray()
     gone = False
     async with into_session, contextlib.aclosing(child.chunks()) as chunks:
-        async for stream, chunk in chunks:
-            *lines, rest = (waiting[stream] + chunk).split(b"\n")
-            waiting[stream] = bytearray(rest)
-            for line in filter(None, map(bytes, lines)):
+        with contextlib.closing(ErrorOutput(name, redactor)) as errors:
+            async for stream, chunk in chunks:
                 if stream == "stderr":
-                    text = shortened(redactor.redact(line.decode(errors="replace")), LOGGED_BYTES)
-                    logger.info("an MCP server says", server=name, text=text)
-                elif not gone:
+                    errors.take(chunk)
+                    continue
+                *lines, rest = (waiting + chunk).split(b"\n")
+                waiting = bytearray(rest)
+                for line in filter(None, map(bytes, lines)):
+                    if gone:
+                        continue
                     try:
                         await into_session.send(_message(line))
                     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                         # The session has ended; what is still said is read so that the server can end too.
                         gone = True
-            if len(waiting[stream]) > MESSAGE_BYTES:
-                logger.warning("an MCP server sent a line without an end; it is given up", server=name)
-                return
+                if len(waiting) > MESSAGE_BYTES:
+                    logger.warning("an MCP server sent a line without an end; it is given up", server=name)
+                    return
 
 
 async def _speak(child: Child, out_of_session: MemoryObjectReceiveStream[SessionMessage]) -> None:

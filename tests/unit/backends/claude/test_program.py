@@ -6,7 +6,16 @@ from pathlib import Path
 import msgspec
 
 from palaver.backends.claude.installation import logged_in, readiness
-from palaver.backends.claude.program import INBOX_LINES, ClaudeProgram, Resume, Spec, argv, environment_of
+from palaver.backends.claude.program import (
+    INBOX_LINES,
+    ClaudeProgram,
+    Resume,
+    Spec,
+    argv,
+    environment_of,
+    secrets_of,
+)
+from palaver.backends.private_files import private_files
 from palaver.schema.records import McpServer
 
 
@@ -35,10 +44,22 @@ def test_fork_is_only_of_a_session() -> None:
 
 def test_servers_of_the_agent_stand_beside_ours() -> None:
     servers = (McpServer(name="sea", command=("sea", "--fast")), McpServer(name="far", url="http://127.0.0.1:1/"))
-    (given,) = [word for word in argv(spec(servers=servers), "default", None) if word.startswith("--mcp-config=")]
-    named = msgspec.json.decode(given.partition("=")[2])["mcpServers"]
+    named = msgspec.json.decode(secrets_of(spec(servers=servers))["mcp-config"])["mcpServers"]
     assert set(named) == {"palaver", "sea", "far"}
     assert named["sea"]["args"] == ["--fast"]
+
+
+def test_secrets_are_in_private_files_and_not_in_the_command() -> None:
+    servers = (McpServer(name="far", url="http://127.0.0.1:1/", headers={"Authorization": "Bearer canary-header"}),)
+    secret = spec(servers=servers, instructions="canary-instructions")
+    with private_files(secrets_of(secret)) as files:
+        words = argv(secret, "default", None, files)
+        assert not [word for word in words if "canary" in word]
+        assert {f"--{name}={path}" for name, path in files.items()} <= set(words)
+        assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
+        assert {path.parent.stat().st_mode & 0o777 for path in files.values()} == {0o700}
+        assert b"canary-header" in files["mcp-config"].read_bytes()
+    assert not [path for path in files.values() if path.exists()]
 
 
 def test_environment_holds_its_login_and_nothing_of_ours() -> None:

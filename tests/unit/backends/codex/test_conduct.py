@@ -1,5 +1,6 @@
 """Modes and records, in the words of Codex's settings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,15 @@ def test_tool_servers_are_named_as_codex_names_them() -> None:
         McpServer(name="near", command=("tides", "--all"), environment={"A": "b"}),
         McpServer(name="far", url="https://tides.invalid/mcp", headers={"H": "v"}),
     )
-    assert conduct(turn(mcp_servers=servers)).of_thread()["config"] == {
-        "mcp_servers": {
-            "near": {"command": "tides", "args": ["--all"], "env": {"A": "b"}},
-            "far": {"url": "https://tides.invalid/mcp", "http_headers": {"H": "v"}},
-        }
+    assert conduct(turn(mcp_servers=servers)).of_thread()["config"]["mcp_servers"] == {
+        "near": {"command": "tides", "args": ["--all"], "env": {"A": "b"}},
+        "far": {"url": "https://tides.invalid/mcp", "http_headers": {"H": "v"}},
     }
+
+
+def test_folder_is_untrusted_for_codex_unless_a_person_trusted_it() -> None:
+    asked = replace(conduct(turn()), folders=("/repository/part", "/repository"))
+    untrusted, trusted = {"trust_level": "untrusted"}, {"trust_level": "trusted"}
+    assert asked.of_thread()["config"]["projects"] == {"/repository/part": untrusted, "/repository": untrusted}
+    said = replace(asked, trusted=True).of_thread()["config"]["projects"]
+    assert said == {"/repository/part": trusted, "/repository": trusted}
