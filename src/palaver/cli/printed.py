@@ -13,6 +13,7 @@ from palaver.cli.doctor import Finding
 from palaver.client.agents import AgentDetails, AgentInfo, BackendInfo
 from palaver.client.conversations import Hit, Imported, TakenOver, WaitingRequest
 from palaver.client.projects import MissionInfo, PastMission
+from palaver.conversation.salvage import Cut, Salvaged
 from palaver.log.base import Damage, Verified
 from palaver.schema.commands import Accepted
 from palaver.schema.view import Listing, State
@@ -92,6 +93,7 @@ PRINTED: dict[str, Printed] = {
     "token rotate": Printed("document", ("token",)),
     "verify": _of("document", Verified, f"each of `damages`: `{'`, `'.join(names_of(Damage))}`"),
     "backup": Printed("document", ("source", "target", "size_bytes")),
+    "salvage": _of("document", Salvaged, f"each of `damaged`: `{'`, `'.join(names_of(Cut))}`"),
 }
 
 WITHOUT = {

@@ -1,13 +1,18 @@
 """`palaver verify`: is every event in the log still what it was when it was written?"""
 
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
 from palaver.cli import options
 from palaver.cli.connection import data_directory, failed
 from palaver.cli.exits import Exit
+from palaver.client.harmless import prose
 from palaver.errors import PalaverError
+
+if TYPE_CHECKING:
+    from palaver.log.base import Verified
 
 EXAMPLES = ("palaver verify", "palaver verify --data /backups/monday --json")
 
@@ -16,7 +21,10 @@ def verify(
     data: options.Data = None,
     json: options.Json = False,
 ) -> None:
-    """Recompute the hash chain of every conversation. Works beside a running server; exits 1 when something is damaged."""
+    """Recompute the hash chain of every conversation and check the database file. Works beside a running server.
+
+    Exits 1 when something is damaged, and says which conversations are affected.
+    """
     from palaver.cli.output import print_json, progress
     from palaver.log.inspect import verify_directory
 
@@ -29,7 +37,18 @@ def verify(
         print_json(found)
     else:
         for damage in found.damages:
-            print(f"damaged: conversation {damage.conversation}, event {damage.seq}: {damage.what}")
-        verdict = f"{len(found.damages)} faults found" if found.damages else "all whole"
-        print(f"{found.conversations:,} conversations, {found.events:,} events: {verdict}.", file=sys.stderr)
+            where = f"conversation {damage.conversation}, event {damage.seq}" if damage.conversation else "the store"
+            print(prose(f"damaged: {where}: {damage.what}"))
+        print(_verdict(found), file=sys.stderr)
     raise typer.Exit(Exit.FAILED if found.damages else Exit.OK)
+
+
+def _verdict(found: "Verified") -> str:
+    looked_at = f"{found.conversations:,} conversations, {found.events:,} events"
+    if not found.damages:
+        return f"{looked_at}: all whole."
+    affected = len({damage.conversation for damage in found.damages if damage.conversation})
+    return (
+        f"{looked_at}: {len(found.damages)} faults found, {affected} conversations affected. Restore them from a backup, or "
+        "save what is readable with: palaver salvage --to NEW_FOLDER"
+    )

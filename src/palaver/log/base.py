@@ -224,6 +224,7 @@ class Damage:
     """What verify found wrong with one conversation. The others are not affected by it."""
 
     conversation: str
+    """Empty: the file itself is damaged, beside what is said of conversations."""
     seq: int
     what: str
 

@@ -94,7 +94,7 @@ class Commit:
         self._moved[name] = (number, last, chain)
         self._position += len(lines)
         if append.listing is not None:
-            self._listings.append(_listing_row(number, replace(append.listing, pos=self._position)))
+            self._listings.append(listing_row(number, replace(append.listing, pos=self._position)))
         for claim in append.claims:
             key = (number, claim.client_request_id)
             self._claims[key] = (*key, claim.body_hash, first, last)
@@ -157,7 +157,7 @@ class Commit:
         self._heads.move(self._moved, self._position, self._numbers)
 
 
-def _listing_row(number: int, listing: Listing) -> _Row:
+def listing_row(number: int, listing: Listing) -> _Row:
     return (
         number,
         listing.pos,

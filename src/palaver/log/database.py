@@ -36,14 +36,17 @@ def open_writing(path: Path, reserve: Reserve) -> apsw.Connection:
         return _open_writing(path)
     except apsw.NotADBError:
         raise ConfigurationError(
-            f"{path} is not a database. Move it away, or choose another data directory with --data."
+            f"{path} is not a database, or is damaged. Save what is readable with `palaver salvage`, or choose another data "
+            "directory with --data."
         ) from None
     except apsw.Error as error:
         # Even to read, SQLite needs a little space beside the file. A full disk must not keep a log from being opened.
         failure = log_error(error, path)
         if isinstance(failure, StorageFull) and reserve.spend():
             return open_writing(path, reserve)
-        raise ConfigurationError(f"{path} cannot be opened: {error}. Look after the disk that holds it.") from error
+        raise ConfigurationError(
+            f"{path} cannot be opened: {error}. Look after the disk; `palaver salvage` saves what is readable."
+        ) from error
 
 
 def _open_writing(path: Path) -> apsw.Connection:

@@ -27,7 +27,7 @@ class DataDirectory:
             raise ConfigurationError(
                 f"The data directory {path} cannot be used: {error.strerror}. Choose another one with --data."
             ) from error
-        self._lock = _hold(path / LOCK_FILE)
+        self._lock = hold(path / LOCK_FILE)
 
     def release(self) -> None:
         if self._lock >= 0:
@@ -35,7 +35,8 @@ class DataDirectory:
             self._lock = -1
 
 
-def _hold(path: Path) -> int:
+def hold(path: Path) -> int:
+    """A descriptor that keeps other processes out for as long as it is open. Raises ConfigurationError when one is in."""
     # flock, not a POSIX lock: that one would be lost with the first close of any descriptor on the file.
     lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:

@@ -3,6 +3,7 @@
 Called by `palaver verify` and `palaver backup`.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,29 +14,78 @@ from palaver.errors import ConfigurationError, LogUnavailable
 from palaver.log.base import Damage, Verified
 from palaver.log.blobs import BlobCheck
 from palaver.log.database import log_error, open_reading
+from palaver.log.migrations import APPLICATION_ID
 from palaver.log.refusals import occupied
+from palaver.log.salvage import open_remnants
 from palaver.log.upkeep import audit_after, backup
+
+FAULTS = 100
+"""Of the file, that are told: more say nothing new."""
+
+_TREE = re.compile(r"^Tree (\d+)")
 
 Progress = Callable[[int, int], None]
 """Told how many conversations have been looked at, of how many."""
 
 
 def verify_directory(directory: Path, progress: Progress) -> Verified:
-    """Recompute every chain. Damage is blamed on its own conversation; the others are still looked at."""
+    """Recompute every chain, and have SQLite check its file. Damage is blamed on its own conversation where that is known.
+
+    A file that SQLite cannot walk is looked at page by page instead. Raises ConfigurationError: there is no log.
+    """
     database = _database(directory)
     blobs = BlobCheck(directory / "blobs")
-    conversations, events, number, damages = 0, 0, 0, list[Damage]()
-    with closing(open_reading(database)) as connection:
-        total: int = connection.execute("SELECT count(*) FROM conversations").get
-        while True:
-            found = audit_after(connection, number, blobs)
-            conversations += found.conversations
-            events += found.events
-            damages.extend(found.damages)
-            progress(conversations, total)
-            number = found.last
-            if not number:
-                return Verified(conversations, events, damages)
+    try:
+        with closing(open_reading(database)) as connection:
+            damages = _file_faults(connection)
+            return _walked(connection, blobs, progress, damages)
+    except (apsw.Error, TypeError, ValueError) as error:
+        return _carved(database, progress, Damage("", 0, f"The database cannot be read: {error}."))
+
+
+def _walked(connection: apsw.Connection, blobs: BlobCheck, progress: Progress, damages: list[Damage]) -> Verified:
+    conversations, events, number = 0, 0, 0
+    total: int = connection.execute("SELECT count(*) FROM conversations").get
+    while True:
+        found = audit_after(connection, number, blobs)
+        conversations += found.conversations
+        events += found.events
+        damages.extend(found.damages)
+        progress(conversations, total)
+        number = found.last
+        if not number:
+            return Verified(conversations, events, damages)
+
+
+def _file_faults(connection: apsw.Connection) -> list[Damage]:
+    """What SQLite itself finds wrong with the file: also where lists and indexes lie, which no chain covers."""
+    tables = dict[int, str](connection.execute("SELECT rootpage, name FROM sqlite_schema WHERE rootpage > 0"))
+    found: list[Damage] = []
+    if connection.pragma("application_id") != APPLICATION_ID or not connection.pragma("user_version"):
+        found.append(Damage("", 0, "The database file's header is damaged: it does not say that this is a log of Palaver."))
+    for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS})"):
+        for fault in str(line).splitlines():
+            if fault.strip() not in ("ok", ""):
+                named = _TREE.sub(lambda tree: f"{tables.get(int(tree[1]), f'tree {tree[1]}')},", fault)
+                found.append(Damage("", 0, f"The database file is damaged: {named}."))
+    return found[:FAULTS]
+
+
+def _carved(database: Path, progress: Progress, why: Damage) -> Verified:
+    """Nobody may write meanwhile; if a server does after all, what it writes just now may be missed."""
+    damages, events = [why], 0
+    try:
+        with open_remnants(database) as remnants:
+            names = remnants.conversations
+            for done, name in enumerate(names, 1):
+                remains = remnants.of(name)
+                events += remains.last
+                damages += filter(None, [remains.damage()])
+                progress(done, len(names))
+    except OSError as error:
+        damages.append(Damage("", 0, f"The file cannot be read: {error.strerror}."))
+        return Verified(0, events, damages)
+    return Verified(len(names), events, damages)
 
 
 def backup_directory(directory: Path, target: Path) -> None:

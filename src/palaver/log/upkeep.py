@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from palaver.errors import LogCorrupt
 from palaver.log.base import GENESIS, Damage, Head
@@ -19,6 +20,7 @@ from palaver.log.blobs import PARTIAL, BlobCheck
 from palaver.log.compaction import SMALL_BYTES, Compacted, compact
 from palaver.log.database import one_view, open_reading
 from palaver.log.directory import sync_directory
+from palaver.log.listings import decoded
 from palaver.log.reading import stored
 from palaver.log.segments import Stored, encode_runs
 from palaver.log.verify import Audit
@@ -184,15 +186,26 @@ def _summed(audits: Sequence[Audit], last: int) -> Audited:
 def _audit(connection: apsw.Connection, number: int, name: str, blobs: BlobCheck) -> Audit:
     audit = Audit(name, blobs.fault)
     try:
+        _check_listing(connection, number, audit)
         with one_view(connection):
             for _, segment in stored(connection, "s.conversation = ? ORDER BY s.last", number):
                 audit.segment(segment)
             audit.head(
                 Head(*connection.execute("SELECT head, chain FROM conversations WHERE number = ?", (number,)).get)
             )
-    except apsw.CorruptError as error:
+    except (apsw.Error, TypeError, ValueError) as error:
+        # A changed byte may also make a number of a text, or a text that is none.
         audit.unreadable(str(error))
     return audit
+
+
+def _check_listing(connection: apsw.Connection, number: int, audit: Audit) -> None:
+    body = connection.execute("SELECT body FROM listings WHERE conversation = ?", (number,)).get
+    try:
+        if body is not None:
+            decoded(body)
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        audit.listing_unreadable(str(error))
 
 
 # -- backup

@@ -58,6 +58,9 @@ class Audit:
         elif head.seq < self._last or head.chain != self._chain:
             self._found(self._last, f"The head says {head.seq}, the events end at {self._last} with another chain.")
 
+    def listing_unreadable(self, why: str) -> None:
+        self._found(self._last, f"Its row in the list of conversations cannot be read: {why}.")
+
     def unreadable(self, why: str) -> None:
         self._found(self._last + 1, f"The events after {self._last} cannot be read: {why}.")
 

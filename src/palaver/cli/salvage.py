@@ -1,0 +1,61 @@
+"""`palaver salvage`: a new data directory from what is readable of a damaged one."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from palaver.cli import options
+from palaver.cli.connection import data_directory, failed
+from palaver.client.harmless import one_line
+from palaver.errors import PalaverError
+
+if TYPE_CHECKING:
+    from palaver.conversation.salvage import Cut, Salvaged
+
+EXAMPLES = ("palaver salvage --to ~/.palaver-salvaged", "palaver verify --data ~/.palaver-salvaged")
+
+
+def salvage(
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="A new directory for what can be saved.")],
+    data: options.Data = None,
+    json: options.Json = False,
+) -> None:
+    """Write what is readable of a damaged data directory into a new one. Stop the server first; the old one is not changed.
+
+    Conversations are saved whole where their hash chain holds, else up to the damage. Tokens and permissions are given anew.
+    """
+    from palaver.cli.output import print_json, progress
+    from palaver.conversation.salvage import salvage as save
+
+    directory = data_directory(data)
+    try:
+        with progress(f"Salvaging {directory}", quiet=json) as bar:
+            found = asyncio.run(save(directory, to, bar))
+    except PalaverError as error:
+        raise failed(error) from None
+    if json:
+        print_json(found)
+    else:
+        for line in _lines(found):
+            print(line)
+        print(f"Saved to {to}. Look at it with: palaver serve --data {to}", file=sys.stderr)
+
+
+def _lines(found: "Salvaged") -> list[str]:
+    lines = [f"saved: {found.whole:,} whole conversations, {found.events:,} events in all, {found.blobs:,} blobs"]
+    lines += [f"saved: {one_line(name)}" for name in found.settings]
+    lines += [f"lost: {_words(cut)}" for cut in found.damaged]
+    lines += [f"lost: blob {name}" for name in found.damaged_blobs]
+    lines += [f"lost: {one_line(name)}, which cannot be read" for name in found.unreadable_settings]
+    return [*lines, "not taken along: tokens, standing permissions, trust"]
+
+
+def _words(cut: "Cut") -> str:
+    title = f" “{one_line(cut.title)}”" if cut.title else ""
+    lost = f"events {cut.lost_from:,} to {cut.expected_events:,}"
+    kept = f"{cut.kept_events:,} events are saved" if cut.kept_events else "nothing of it could be proven"
+    more = f"; {cut.unattached_events:,} readable events behind the damage are in `unattached`" if cut.unattached_events else ""
+    return f"conversation {one_line(cut.conversation)}{title}: {lost}; {kept}{more}"
