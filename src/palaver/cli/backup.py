@@ -1,10 +1,10 @@
 """`palaver backup`: a consistent copy of everything, while everything goes on."""
 
-import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,8 @@ import typer
 
 from palaver.cli import options
 from palaver.cli.connection import data_directory, failed
-from palaver.errors import PalaverError
+from palaver.errors import LogUnavailable, PalaverError
+from palaver.tools.whole import replace_file
 
 if TYPE_CHECKING:
     from palaver.cli.output import Bar
@@ -27,10 +28,17 @@ EXAMPLES = ("palaver backup /backups/monday", "palaver verify --data /backups/mo
 
 def backup(
     target: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new directory for the copy.")],
+    with_secrets: Annotated[
+        bool,
+        typer.Option("--with-secrets", help="Copy API keys, headers and environment variables of the settings too."),
+    ] = False,
     data: options.Data = None,
     json: options.Json = False,
 ) -> None:
-    """Copy the log, its blobs and the settings. The copy is a data directory of its own: serve it with --data."""
+    """Copy the log, its blobs and the settings. The copy is a data directory of its own: serve it with --data.
+
+    Only you can read it. Tokens are never in it; secrets of the settings only with --with-secrets.
+    """
     from palaver.cli.output import print_json, progress
     from palaver.log.inspect import backup_directory
 
@@ -40,15 +48,72 @@ def backup(
             backup_directory(directory, target)
     except PalaverError as error:
         raise failed(error) from None
-    for name in SETTINGS:
-        if (directory / name).is_dir():
-            shutil.copytree(directory / name, target / name)
-        elif (directory / name).exists():
-            shutil.copy2(directory / name, target / name)
+    try:
+        copied = _copy_settings(directory, target, with_secrets=with_secrets)
+    except OSError as error:
+        raise failed(LogUnavailable(f"The settings could not be copied: {error}. The log and its blobs are.")) from None
     if json:
-        print_json({"source": str(directory), "target": str(target), "size_bytes": _size(target)})
-    else:
-        print(f"Copied to {target}. Look at it with: palaver serve --data {target}", file=sys.stderr)
+        report = {"source": str(directory), "target": str(target), "size_bytes": _size(target)}
+        print_json({**report, "without_secrets": copied.struck, "left_out": copied.left_out})
+        return
+    print(f"Copied to {target}. Look at it with: palaver serve --data {target}", file=sys.stderr)
+    if copied.with_secrets:
+        print(f"It holds secrets as plain text, in {_listed(copied.with_secrets)}. Keep it private.", file=sys.stderr)
+    if copied.struck:
+        print(
+            f"Keys, headers and environment variables are left out of {_listed(copied.struck)}. Put them in after a restore, or "
+            "copy them with --with-secrets.",
+            file=sys.stderr,
+        )
+    if copied.left_out:
+        print(
+            f"Not copied, because it may hold secrets that cannot be told apart: {_listed(copied.left_out)}. Copy it with "
+            "--with-secrets.",
+            file=sys.stderr,
+        )
+
+
+@dataclass(slots=True)
+class _Copied:
+    struck: list[str] = field(default_factory=list[str])
+    left_out: list[str] = field(default_factory=list[str])
+    with_secrets: list[str] = field(default_factory=list[str])
+
+
+def _copy_settings(source: Path, target: Path, *, with_secrets: bool) -> _Copied:
+    """Each file readable by its owner alone, whatever the original's mode is."""
+    from palaver.agents.settings_secrets import without_secrets
+
+    copied = _Copied()
+    for path in (path for name in SETTINGS for path in _files(source / name)):
+        name = str(path.relative_to(source))
+        data = path.read_bytes()
+        struck = without_secrets(name, data.decode(errors="replace"))
+        if with_secrets:
+            if struck is None or struck[1]:
+                copied.with_secrets.append(name)
+        elif struck is None:
+            copied.left_out.append(name)
+            continue
+        elif struck[1]:
+            copied.struck.append(name)
+            data = struck[0].encode()
+        (target / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(target / name, data)
+    return copied
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(one for one in path.rglob("*") if one.is_file())
+    elif path.is_file():
+        yield path
+
+
+def _listed(names: Sequence[str]) -> str:
+    from palaver.client.harmless import one_line
+
+    return ", ".join(map(one_line, names))
 
 
 @contextmanager
