@@ -30,7 +30,7 @@ class Canaries:
         return str(at)
 
     def javascript(self, name: str) -> str:
-        return f'require("node:fs").writeFileSync({json.dumps(str(self.folder / name))}, "ran");\n'
+        return f'process.getBuiltinModule("node:fs").writeFileSync({json.dumps(str(self.folder / name))}, "ran");\n'
 
     def module(self, name: str) -> str:
         return f'import {{ writeFileSync }} from "node:fs";\nwriteFileSync({json.dumps(str(self.folder / name))}, "ran");\n'

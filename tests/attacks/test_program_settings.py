@@ -188,7 +188,7 @@ async def test_pi_runs_no_code_from_a_cache_in_the_temporary_folder(tmp_path: Pa
         turn = await at_work.say("!say hello there", decide=deny)
         # The name of a cached file is made of what it was compiled from: whoever knows the source can put one there.
         for cached in (at_work.place.home / "jiti").glob("*.mjs"):
-            cached.write_text(canaries.module("pi-cache") + cached.read_text())
+            cached.write_text(canaries.javascript("pi-cache") + cached.read_text())
         await at_work.restart()
         turn = await at_work.say("!say again", decide=deny, state=turn.state)
         assert turn.error is None
