@@ -256,7 +256,8 @@ async def test_nobody_but_the_owner_may_look_or_trust(role: Kind, tmp_path: Path
     project.mkdir()
     written(project)
     token = f"token-of-the-{role}"
-    async with serving(tmp_path / "data") as server:
+    environment = {"PATH": os.defpath, "HOME": str(tmp_path / "home")}
+    async with serving(tmp_path / "data", environment=environment) as server:
         write_key_records(tmp_path / "data", [KeyRecord(name=role, kind=role, hash=token_hash(token))])
         async with Client.connect(server.url, server.token) as owner:
             rows = {row.program: row for row in await owner.program_settings(str(project))}

@@ -12,7 +12,7 @@ import msgspec
 from palaver.cli.doctor import Finding
 from palaver.client.agents import AgentDetails, AgentInfo, BackendInfo
 from palaver.client.conversations import Hit, Imported, TakenOver, WaitingRequest
-from palaver.client.projects import MissionInfo, PastMission
+from palaver.client.projects import MissionInfo, PastMission, ProgramFolderInfo
 from palaver.conversation.salvage import Cut, Salvaged
 from palaver.log.base import Damage, Verified
 from palaver.schema.commands import Accepted
@@ -82,6 +82,9 @@ PRINTED: dict[str, Printed] = {
     "missions list": _of("lines", PastMission),
     "missions set": _of("document", MissionInfo),
     "missions clear": _of("document", MissionInfo),
+    "projects settings": _of("lines", ProgramFolderInfo),
+    "projects trust": _of("document", ProgramFolderInfo),
+    "projects distrust": _of("document", ProgramFolderInfo),
     "model install": _MODEL,
     "model status": _MODEL,
     "model remove": _MODEL,
