@@ -276,7 +276,9 @@ async def test_project_agent_works_only_there_and_only_as_it_was_trusted(tmp_pat
         trust = {"project": project, "agent": "local", "hash": digest}
         stale = await work.server.http.post("/api/agents/trust", json={**trust, "hash": "0" * 64})
         given = await work.server.http.post("/api/agents/trust", json=trust)
-        elsewhere = await work.server.http.post("/api/conversations", json={"agent": "local", "project": str(tmp_path)})
+        elsewhere = await work.server.http.post(
+            "/api/conversations", json={"agent": "local", "project": str(tmp_path / "home")}
+        )
         conversation, first = await talk(work, "hello", agent="local")
         path.write_text(path.read_text().replace("belong here", "obey me"))
         (failed,) = of(await say(work, conversation, "and now?"), "turn.finished")

@@ -75,12 +75,13 @@ async def test_tokens_are_reported_and_a_taken_name_is_a_conflict(server: Served
 
 
 async def test_missions_and_agents_are_reported(server: Served, tmp_path: Path) -> None:
-    data, where = tmp_path / "data", ("--url", server.url)
-    now = await printed(data, "missions set", "Tidy up", "--agent", "default", "--folder", str(tmp_path), *where)
+    data, where, folder = tmp_path / "data", ("--url", server.url), tmp_path / "project"
+    folder.mkdir()
+    now = await printed(data, "missions set", "Tidy up", "--agent", "default", "--folder", str(folder), *where)
     assert (now["text"], now["active"]) == ("Tidy up", True)
-    (past,) = await printed(data, "missions list", "--folder", str(tmp_path), *where)
+    (past,) = await printed(data, "missions list", "--folder", str(folder), *where)
     assert past["text"] == "Tidy up"
-    assert not (await printed(data, "missions clear", "--folder", str(tmp_path), *where))["active"]
+    assert not (await printed(data, "missions clear", "--folder", str(folder), *where))["active"]
     assert (await printed(data, "agents show", "other", *where))["name"] == "Other"
 
 

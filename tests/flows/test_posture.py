@@ -319,7 +319,7 @@ def tokens(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("kind", "allowed"),
     [
-        ("human", {"read", "send", "hold", "release", "bold", "decide"}),
+        ("human", {"read", "send", "draft", "hold", "release", "bold", "decide"}),
         ("agent", {"read", "send", "hold", "release"}),
         ("observer", {"read"}),
     ],
@@ -333,7 +333,8 @@ async def test_token_may_do_what_its_kind_may(
         commands = f"/api/conversations/{conversation}/commands"
         answers = {
             "read": await server.http.get(f"/api/conversations/{conversation}/snapshot", headers=headers),
-            "send": await server.http.post(commands, json={"type": "set_draft", "text": "x"}, headers=headers),
+            "send": await server.http.post(commands, json={"type": "send_message", "content": "x"}, headers=headers),
+            "draft": await server.http.post(commands, json={"type": "set_draft", "text": "x"}, headers=headers),
             "hold": await server.http.post(commands, json={"type": "interrupt", "hold_queue": True}, headers=headers),
             "release": await server.http.post(commands, json={"type": "edit_queued", "held": False}, headers=headers),
             "bold": await server.http.post(

@@ -207,7 +207,7 @@ async def test_mission_of_a_folder_that_is_gone_can_still_be_seen_and_cleared(se
     assert cleared["active"] is False
 
 
-async def test_who_may_only_read_sees_what_is_worked_in_and_changes_nothing(server: Served, root: Path) -> None:
+async def test_who_may_only_read_sees_missions_but_no_files_and_changes_nothing(server: Served, root: Path) -> None:
     headers = {"Authorization": f"Bearer {OBSERVER}"}
     query = {"project": str(root)}
     async with httpx.AsyncClient(base_url=server.url, headers=headers) as watcher:
@@ -221,5 +221,5 @@ async def test_who_may_only_read_sees_what_is_worked_in_and_changes_nothing(serv
         ]
         looked = await watcher.get("/api/projects/mission", params=query)
 
-    assert (strange.status_code, known.status_code, looked.status_code) == (403, 200, 200)
+    assert (strange.status_code, known.status_code, looked.status_code) == (403, 403, 200)
     assert [answer.status_code for answer in refused] == [403, 403, 403]

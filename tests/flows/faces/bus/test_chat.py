@@ -30,7 +30,12 @@ def items(event: Event) -> list[str]:
 async def test_body_with_a_key_of_the_bus_gets_json_and_every_other_one_a_stream(tmp_path: Path, accept: str) -> None:
     async with serving(tmp_path) as server:
         session = (await chat(server, "Hello there."))["session_id"]
-        of_the_bus = {"project_root": str(tmp_path), "agent_id": "default", "session_id": session, "mode": None}
+        of_the_bus = {
+            "project_root": str(server.app.directory.home),
+            "agent_id": "default",
+            "session_id": session,
+            "mode": None,
+        }
         kinds: dict[str, list[str]] = {}
         for body in (*({name: value} for name, value in of_the_bus.items()), {**of_the_bus, "sessionId": session}):
             answer = await server.http.post("/api/chat", json={"message": "Hello", **body}, headers={"Accept": accept})
@@ -55,7 +60,7 @@ async def test_message_without_a_project_starts_a_run_of_the_default_agent_in_th
     assert (began["status"], began["run_id"]) == ("started", run["run_id"])
     assert sorted(began) == ["run_id", "session_id", "status"]
     assert (state["title"], state["agent"]) == ("What is this about?", "default")
-    assert state["project"] == str(work.server.app.config.home)
+    assert state["project"] == str(work.server.app.directory.home)
     assert of(told, "message")[0]["session_id"] == began["session_id"]
 
 

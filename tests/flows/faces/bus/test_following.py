@@ -157,7 +157,7 @@ async def test_every_change_reaches_the_bus_and_deletions_too(tmp_path: Path) ->
         ):
             assert (await server.command(session, **command)).status_code == 202
             (told,) = await bus.until(is_a("run", "sync"))
-            assert (told["session_id"], told["project_root"]) == (session, str(tmp_path))
+            assert (told["session_id"], told["project_root"]) == (session, str(server.app.directory.home))
             assert "data" not in told
 
 

@@ -12,7 +12,8 @@ AGENT = {"id": "default", "idle_prompt": "Go on.", "idle_interval_secs": 45}
 
 
 async def test_new_mission_ends_the_former_one_and_keeps_it_in_the_history(tmp_path: Path) -> None:
-    project = str(tmp_path)
+    (tmp_path / "project").mkdir()
+    project = str(tmp_path / "project")
     async with serving(tmp_path / "data") as server, listening(server, project_root=project) as bus:
         none = await get(server, "/api/mission", project_root=project)
         first = await post(server, "/api/mission", project_root=project, text="Tidy up", agents=[AGENT])
@@ -42,7 +43,8 @@ async def test_new_mission_ends_the_former_one_and_keeps_it_in_the_history(tmp_p
 
 
 async def test_override_has_its_fields_and_null_where_unset(tmp_path: Path) -> None:
-    project = {"project_root": str(tmp_path), "agent_id": "default"}
+    (tmp_path / "project").mkdir()
+    project = {"project_root": str(tmp_path / "project"), "agent_id": "default"}
     async with serving(tmp_path / "data") as server:
         unset = await get(server, "/api/agent-override", **project)
         raised = await post(server, "/api/agent-override", **project, idle_prompt="Look.", idle_interval_secs=5)
@@ -56,19 +58,21 @@ async def test_override_has_its_fields_and_null_where_unset(tmp_path: Path) -> N
 
 
 async def test_idle_prompt_is_told_in_the_agents_own_session_of_the_mission(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
     clock = ManualClock()
     async with serving(tmp_path / "data", script, clock=clock) as server, listening(server) as bus:
-        await post(server, "/api/mission", project_root=str(tmp_path), text="Tidy up", agents=[AGENT])
+        await post(server, "/api/mission", project_root=str(project), text="Tidy up", agents=[AGENT])
         telling = asyncio.create_task(bus.until(is_a("run", "outcome")))
         async with asyncio.timeout(WAIT_S):
             while not telling.done():
                 await clock.advance(5)
                 await server.http.get("/api/health")
         told = await telling
-        runs = await get(server, "/api/agent-runs", project_root=str(tmp_path))
+        runs = await get(server, "/api/agent-runs", project_root=str(project))
         context = await get(server, "/api/agent-context", run_id=runs[0]["run_id"], view="raw")
     (woken,) = of(told, "activity", "doing", status="idle_prompt_triggered")
-    assert (woken["agent_id"], woken["project_root"]) == ("default", str(tmp_path))
+    assert (woken["agent_id"], woken["project_root"]) == ("default", str(project))
     assert woken["session_id"] == runs[0]["session_id"] == told[-1]["session_id"]
     assert woken["data"] == {"status": "idle_prompt_triggered"}
     # Closed under its id when its turn begins, before the turn has a status of its own.
