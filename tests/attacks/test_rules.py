@@ -234,6 +234,19 @@ UNKNOWN = [
     "PATH=.; ls",
     "export PATH=.; ls",
     "hash -p ./x ls; ls",
+    "for PATH in ./x; do ls push; done",
+    "for path in ./x; do ls push; done",
+    "for f do ls; done",
+    "printf -v PATH %s ./x; ls push",
+    "printf -vPATH ./x; ls push",
+    "wait -p PATH; ls",
+    "jobs -x git pu''sh",
+    "for f in 'a[$''(git push)0]'; do [[ $f -eq 0 ]]; done",
+    "for f in 'a[$'; do for g in '(git push)0]'; do [[ $f$g -eq 0 ]]; done; done",
+    "for f in 'a[$''(x)0]'; do test -v $f; done",
+    "[[ 'a[$''(x)]' -eq 0 ]]",
+    "[ \\a[\\$\\(x\\)] -eq 0 ]",
+    "exit 'a[$''(x)]'",
     "enable -f ./x.so x",
     "ls() { x; }; ls",
     "printf -v 'a[$(x)]' y",
@@ -356,6 +369,12 @@ def described(program: str, command: str, project: Path) -> tuple[ToolSpec, Prop
             return of_claude("PowerShell", {"command": command}, project)
         case "claude MCP shell":
             return of_claude("mcp__box__run", {"cmd": command}, project)
+        case "claude MCP shell with steps":
+            return of_claude("mcp__box__run", {"job": {"steps": [{"name": "a"}, {"shell_command": words}]}}, project)
+        case "claude MCP terminal":
+            return of_claude("mcp__box__type", {"pane": "1", "keys": f"{command}\n"}, project)
+        case "claude MCP shell after many others":
+            return of_claude("mcp__box__run", {"steps": [{"run": "ls"}] * 100 + [{"run": command}]}, project)
         case "pi bash":
             return of_pi("bash", {"command": command}, project)
         case "pi extension":
@@ -377,6 +396,7 @@ def described(program: str, command: str, project: Path) -> tuple[ToolSpec, Prop
 
 
 PROGRAMS = (
+    *("claude MCP shell with steps", "claude MCP terminal"),
     *("claude Bash", "claude PowerShell", "claude MCP shell", "pi bash", "pi extension", "acp execute"),
     *("acp execute with argv", "acp title", "acp under another kind", "codex argv", "codex"),
 )
@@ -390,6 +410,20 @@ def test_denied_command_is_denied_to_every_program(program: str, command: str, t
         judged = judging.judge(turn(tmp_path), *described(program, command, tmp_path))
         assert judged.verdict.decision == "deny_continue", tool
         assert judged.verdict.by_rule
+
+
+def test_more_command_lines_than_are_looked_at_are_asked_for(tmp_path: Path) -> None:
+    judging = Judging(Policy((Rule("shell", "deny_continue", "git push*"),), full_enabled=True), Grants())
+    spec, proposal = described("claude MCP shell after many others", "git push", tmp_path)
+    assert judging.judge(turn(tmp_path), spec, proposal).verdict.decision == "ask"
+
+
+@pytest.mark.parametrize("program", ["claude MCP shell", "claude MCP terminal", "pi extension"])
+def test_tool_that_is_given_commands_is_asked_for_where_every_command_is_restricted(
+    program: str, tmp_path: Path
+) -> None:
+    judging = Judging(Policy((Rule("shell", "deny_continue"),), full_enabled=True), Grants())
+    assert judging.judge(turn(tmp_path), *described(program, "ls", tmp_path)).verdict.decision == "ask"
 
 
 @pytest.mark.parametrize("program", ["pi bash", "acp execute", "claude Bash"])
@@ -624,11 +658,11 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return {"PATH": f"{folder}:{os.environ['PATH']}", "RECORD": str(folder.parent / "record"), "BIN": str(folder)}
 
 
-def runs_git_push(command: str, stubs: Mapping[str, str], place: Path) -> bool:
+def runs_git_push(command: str, stubs: Mapping[str, str], place: Path, shell: str = "bash") -> bool:
     record = Path(stubs["RECORD"])
     record.unlink(missing_ok=True)
     subprocess.run(
-        ["/bin/bash", "-c", command],
+        [f"/bin/{shell}", "-c", command],
         cwd=place,
         env=dict(stubs),
         stdin=subprocess.DEVNULL,
@@ -640,9 +674,10 @@ def runs_git_push(command: str, stubs: Mapping[str, str], place: Path) -> bool:
 
 
 @pytest.mark.skipif(not Path("/bin/bash").exists(), reason="the spellings are bash's")
+@pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("examples", [40, pytest.param(400, marks=pytest.mark.long)])
 def test_generated_spellings_truly_run_the_denied_command(
-    examples: int, stubs: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+    examples: int, shell: str, stubs: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("place")
     ran = 0
@@ -653,13 +688,128 @@ def test_generated_spellings_truly_run_the_denied_command(
         nonlocal ran
         shown = command.replace("{bin}", stubs["BIN"])
         # Some compositions are no valid line; those prove nothing, and must be rare.
-        assume(runs_git_push(shown, stubs, place))
+        assume(runs_git_push(shown, stubs, place, shell))
         ran += 1
         assert decision(shown, "program:git push", "full") != "allow", shown
         assert decision(shown, "git push*", "auto", grants=[]) != "allow", shown
 
     check()
-    assert ran >= examples // 2
+    # Some quotings and shapes are bash's own.
+    assert ran >= examples // (2 if shell == "bash" else 4)
+
+
+PIECES = (
+    *(
+        "git",
+        "push",
+        "git push",
+        "ls",
+        "echo",
+        "cat",
+        "true",
+        "test",
+        "printf",
+        "jobs",
+        "cd",
+        "a",
+        "0",
+        "E",
+        "PATH",
+        "./x",
+    ),
+    *(
+        "if",
+        "then",
+        "fi",
+        "for f in",
+        "do",
+        "done",
+        "while",
+        "case",
+        "esac",
+        "else",
+        "time",
+        "-v",
+        "-x",
+        "-eq",
+        "%s",
+        "$f",
+    ),
+    *(
+        "'",
+        '"',
+        "\\",
+        "$",
+        "(",
+        ")",
+        "{ ",
+        " }",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "`",
+        "((",
+        "))",
+        "$(",
+        "${",
+        "$'",
+        "$''(",
+        "<(",
+        "a[",
+    ),
+    *(
+        ";",
+        "&",
+        "|",
+        "\n",
+        " ",
+        " ",
+        "\t",
+        "\r",
+        "\\\n",
+        "<",
+        ">",
+        "<<",
+        "<<<",
+        ">&",
+        "2>",
+        "&>",
+        "#",
+        "!",
+        "=",
+        "*",
+    ),
+    *("&&", "||", ";;", "; do ", "; done"),
+)
+
+
+@pytest.fixture(scope="module")
+def bare_stubs(stubs: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Nothing on the PATH but stubs: what random text runs can only record itself."""
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "bin").mkdir()
+    (folder / "place" / "x").mkdir(parents=True)
+    shutil.copy(Path(stubs["BIN"]) / "git", folder / "bin" / "git")
+    for name in ("ls", "git"):
+        shutil.copy(Path(stubs["BIN"]) / "git", folder / "place" / "x" / name)
+    for name in ("ls", "cat"):
+        (folder / "bin" / name).write_text("#!/bin/sh\n")
+        (folder / "bin" / name).chmod(0o755)
+    return {"PATH": str(folder / "bin"), "RECORD": str(folder / "record"), "PLACE": str(folder / "place")}
+
+
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="the pieces are bash's")
+@pytest.mark.parametrize("examples", [500, pytest.param(4_000, marks=pytest.mark.long)])
+def test_random_line_that_is_allowed_runs_nothing_that_is_denied(examples: int, bare_stubs: Mapping[str, str]) -> None:
+    @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=14).map("".join))
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(command: str) -> None:
+        if decision(command, "git push*", "full", grants=[]) == "allow":
+            for shell in ("bash", "sh"):
+                assert not runs_git_push(command, bare_stubs, Path(bare_stubs["PLACE"]), shell), command
+
+    check()
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the spellings are bash's")

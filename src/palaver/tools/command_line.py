@@ -11,9 +11,10 @@ program that is not known to run nothing but itself, makes the line incomplete.
 import posixpath
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from shlex import join
 from typing import Any
 
@@ -27,8 +28,12 @@ LAUNCHER_WORDS = 32
 COMMAND_LINES = 16
 """Command lines of one call that are looked at."""
 
-_ARGUMENTS = ("command", "cmd", "commands", "command_line", "commandline", "argv", "args", "script", "shell_command")
-"""Arguments by which tools of MCP servers, editors and programs take a command line."""
+ARGUMENT_DEPTH = 16
+"""Of lists and objects within the arguments of a call. A deeper one may hold anything."""
+
+_UNREAD_LINES = "sh"
+"""Stands for what was not looked at: a line that may run anything."""
+_SEPARATORS = re.compile(r"[_\s-]")
 
 
 def _names(text: str) -> frozenset[str]:
@@ -40,6 +45,12 @@ def _launchers(table: str) -> dict[str, tuple[str, int]]:
     return {row[0]: (row[1], int(row[2] or 0)) for row in rows}
 
 
+_ARGUMENTS = _names(
+    "args argv bash chars cmd cmdline code command commandline commands exec execute executable keys keystrokes powershell"
+    " process program python run script sh shell shellcommand sourcecode stdin terminal"
+)
+"""Arguments, in lower case and without separators, by which tools of MCP servers, editors and programs take what is to be
+run, or what is typed into a terminal."""
 _WITH_SCRIPT = _names(
     "sh bash dash ash zsh ksh mksh fish csh tcsh rbash pwsh powershell cmd eval trap alias bind complete mapfile readarray"
     " iex invoke-expression su runuser script watch"
@@ -57,19 +68,27 @@ words before the program."""
 _LOADER = re.compile(r"ld(-linux.*|-musl.*)?\.so.*")
 
 _LEAVES = _names(
-    ": [ [[ b2sum base64 basename break cal cat cd chgrp chmod chown cksum cmp column comm continue cp cut date df diff dirname"
-    " dirs du echo egrep exit expand expr false fgrep file fmt fold free grep head hexdump hostname id jobs join jq kill ln"
-    " ls md5sum mkdir mktemp mv nl od paste pgrep popd printenv printf ps pushd pwd readlink realpath rev rm rmdir seq"
-    " sha1sum sha224sum sha256sum sha384sum sha512sum shasum sleep stat strings tac tail tee test touch tr tree true"
-    " truncate type umask uname unexpand uniq unlink uptime wait wc which whoami xxd"
+    ": b2sum base64 basename cal cat cd chgrp chmod chown cksum cmp column comm cp cut date df diff dirname du echo egrep"
+    " expand expr false fgrep file fmt fold free grep head hexdump hostname id join jq kill ln ls md5sum mkdir mktemp mv nl"
+    " od paste pgrep printenv ps pwd readlink realpath rev rm rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum"
+    " shasum sleep stat strings tac tail tee touch tr tree true truncate uname unexpand uniq unlink uptime wc which whoami"
+    " xxd"
 )
 """Programs and builtins that run no other program, whatever their arguments are."""
 _GUARDED: Mapping[str, tuple[str, ...]] = {
     "find": ("-exec", "-ok"),
     "rg": ("--pre", "--hostname-bin"),
     "sort": ("--co",),
+    # They set a variable, such as PATH.
+    "printf": ("-v",),
+    "wait": ("-p",),
+    # Some of them evaluate a word as an expression, whose subscripts may hold a substitution.
+    **dict.fromkeys(_names("[ [[ test break continue exit dirs popd pushd type umask"), ()),
 }
-"""Programs that run another one only by options that begin so."""
+"""Programs and builtins that run another one only by options that begin so, or by a word that is not known or holds an
+expansion."""
+_LOOP_VARIABLES = re.compile(r"[a-z]|file|files|dir|name|item|line|word|num|src|dst|entry|test")
+"""Names that mean nothing to any shell. A loop over `PATH`, or zsh's `path`, chooses the programs that run."""
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 
 _BEFORE_COMMAND = frozenset({"!", "if", "then", "elif", "else", "do", "while", "until", "{", "fi", "done", "esac", "}"})
@@ -81,6 +100,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _EXPANDED = frozenset("*?[{}~=!^")
 """Unquoted, they may stand for something else, in one shell or another."""
+_EXPANSION = re.compile(r"[$`]")
 _BRACKETS = frozenset({"[", "]", "[[", "]]"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _CODE = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})")
@@ -121,18 +141,37 @@ def parse(command: str) -> CommandLine:
 
 def command_lines(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """The command lines in the arguments of a call, whichever tool it is of; an argv as a shell would be given it."""
-    found: list[str] = []
-    for name, value in arguments.items():
-        if name.lower() not in _ARGUMENTS:
-            continue
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
-            found.append(join(value))
+    found = list(islice(_lines_in(arguments, 0), COMMAND_LINES + 1))
+    if len(found) > COMMAND_LINES:
+        found[-1] = _UNREAD_LINES
     if len(found) > 1:
         # The program in one argument and its own arguments in another.
         found.append(" ".join(found))
-    return tuple(found[:COMMAND_LINES])
+    return tuple(found)
+
+
+def _lines_in(given: object, depth: int) -> Iterator[str]:
+    if depth > ARGUMENT_DEPTH:
+        yield _UNREAD_LINES
+    elif isinstance(given, Mapping):
+        for name, value in given.items():
+            line = _command_line(value) if _SEPARATORS.sub("", str(name).lower()) in _ARGUMENTS else None
+            if line is not None:
+                yield line
+            elif not isinstance(value, str):
+                yield from _lines_in(value, depth + 1)
+    elif isinstance(given, list | tuple):
+        for one in given:
+            if not isinstance(one, str):
+                yield from _lines_in(one, depth + 1)
+
+
+def _command_line(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
+        return join(value)
+    return None
 
 
 @lru_cache(maxsize=64)
@@ -274,7 +313,19 @@ def _is_leaf(words: Sequence[_Word]) -> bool:
     if name in _LEAVES:
         return True
     forbidden = _GUARDED.get(name)
-    return forbidden is not None and all(word.exact and not word.text.startswith(forbidden) for word in words)
+    return forbidden is not None and all(
+        word.exact and not word.text.startswith(forbidden) and not _EXPANSION.search(word.text) for word in words
+    )
+
+
+def _is_plain_loop(words: Sequence[_Word]) -> bool:
+    """Whether the words of a `for` give values to a harmless variable. A block among them is zsh's."""
+    return (
+        len(words) > 2
+        and _LOOP_VARIABLES.fullmatch(words[1].text) is not None
+        and words[2].text == "in"
+        and all(word.text != "{" for word in words)
+    )
 
 
 class _Reader:
@@ -352,8 +403,7 @@ class _Reader:
             ):
                 self._found.complete = False
             elif word.text == "for" and not word.quoted:
-                # A block among the words is zsh's.
-                self._found.complete = self._found.complete and all(other.text != "{" for other in words)
+                self._found.complete = self._found.complete and _is_plain_loop(words[place:])
                 return
             else:
                 self._found.add_command(words[place:], scripts, self._depth)

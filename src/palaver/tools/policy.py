@@ -340,7 +340,9 @@ def _relation(rule: Rule, spec: ToolSpec, proposal: Proposal) -> Relation:
     names = _SAME_TOOL.get(rule.tool, rule.tool)
     named = names in ("*", _SAME_TOOL.get(spec.name, spec.name))
     if rule.match is None:
-        return "covers" if named else "none"
+        # Whoever restricts every command means also those that another tool is given.
+        runs_commands = names == COMMAND_TOOL and bool(proposal.commands)
+        return "covers" if named else "resembles" if runs_commands else "none"
     texts = (proposal.match or "", *(proposal.writes or ()), *proposal.paths)
     if named and not rule.match.startswith(PROGRAM) and any(_fits(text, rule.match) for text in texts):
         return "covers"
