@@ -11,7 +11,8 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from typing import TextIO, cast
 
 QUEUE_BYTES = 1 << 20
 """What may wait for a reader: an hour of an ordinary server, and far more than a burst."""
@@ -125,12 +126,25 @@ class UnblockedStream(io.TextIOBase):
                 return  # Nobody reads it any more, or the disk is full. What comes later is tried again.
 
 
+def claim_standard_streams() -> None:
+    """Opens those of 0, 1 and 2 that are closed: else a file or a socket would get the number, and what is written there."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest that is free, which is this one.
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 @contextmanager
 def unblocked_output() -> Iterator[None]:
     """Standard output and error as `UnblockedStream`s, where they are real descriptors."""
     before = sys.stdout, sys.stderr
     unblocked = [_unblocked(stream) for stream in before]
-    sys.stdout, sys.stderr = unblocked[0] or before[0], unblocked[1] or before[1]
+    sys.stdout, sys.stderr = (cast(TextIO, new or old) for new, old in zip(unblocked, before, strict=True))
     try:
         yield
     finally:
@@ -140,14 +154,9 @@ def unblocked_output() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _unblocked(stream: object) -> UnblockedStream | None:
-    if not isinstance(stream, io.TextIOWrapper):
-        return None
+def _unblocked(stream: TextIO) -> UnblockedStream | None:
     try:
         descriptor, is_terminal = stream.fileno(), stream.isatty()
     except (OSError, ValueError):
         return None
-    # What was written before it comes first.
-    with suppress(OSError, ValueError):
-        stream.flush()
     return UnblockedStream(descriptor, encoding=stream.encoding, is_terminal=is_terminal)

@@ -15,6 +15,10 @@ def main() -> None:
         print(f"palaver {__version__}")
         return
     gc.set_threshold(OBJECTS)
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from palaver.unblocked import claim_standard_streams
+
+        claim_standard_streams()
     if sys.stdout.isatty() or sys.stderr.isatty():
         from palaver.cli.terminal import guard_streams
 

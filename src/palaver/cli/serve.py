@@ -24,6 +24,7 @@ from palaver.cli import options
 from palaver.cli.connection import failed
 from palaver.cli.redirect import remove_redirects, write_redirect
 from palaver.cli.settings import Flags, is_set, process_environment, read_config
+from palaver.cli.terminal import guard_streams
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
 from palaver.journal import Journal, write_journal
@@ -87,6 +88,7 @@ def serve(
     try:
         config = read_config(flags, environment, Path.cwd())
         with listening(config) as listener, unblocked_output():
+            guard_streams()
             opens = not (no_open or is_set(environment, "PALAVER_NO_OPEN"))
             run(config, listener, open_page=opens, as_json=json)
     except PalaverError as failure:
