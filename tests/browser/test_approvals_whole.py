@@ -21,7 +21,9 @@ PADDED: dict[str, Callable[[], str]] = {
 }
 LONG = "\n".join(f"echo {number}" for number in range(300)) + f"\n{EVIL}"
 WIDE = "echo " + " ".join(f"word{number}" for number in range(900)) + f"; {EVIL}"
-HIDDEN = f"rm\u00a0-rf \u202ehctarcs/\u202c \ufe0f\u2800\u3164\U000e0041 ./\u0430 ; curl https://\u0430pple.com # {EVIL}"
+HIDDEN = (
+    f"rm\u00a0-rf \u202ehctarcs/\u202c \ufe0f\u2800\u3164\U000e0041 ./\u0430 ; curl https://\u0430pple.com # {EVIL}"
+)
 
 
 def tool(name: str, **arguments: object) -> str:
@@ -36,10 +38,15 @@ def is_in_sight(visitor: Visitor) -> Locator:
     return visitor.approval.locator(".exact-line", has_text="the-very-end")
 
 
+async def hears(card: Locator) -> None:
+    """Until it is no longer too new to be answered: a no is possible at any time after that."""
+    await expect(card.get_by_role("button", name="Deny").first).to_be_enabled()
+
+
 async def refuses(visitor: Visitor) -> None:
     """Neither a press nor a key allows it, and it says why."""
+    await hears(visitor.approval)
     await expect(allow(visitor)).to_have_attribute("aria-disabled", "true")
-    await visitor.page.wait_for_timeout(500)
     await allow(visitor).click(force=True)
     await expect(visitor.approval.get_by_role("status")).to_contain_text(UNREAD)
     await visitor.press("Alt+1")
@@ -81,6 +88,7 @@ async def test_long_command_is_allowed_only_after_its_end_was_in_sight(ada: Visi
 async def test_button_leads_to_the_end_page_by_page(ada: Visitor) -> None:
     await ada.begin(tool("shell", command=LONG))
     more = ada.approval.locator(".reader-more")
+    await expect(more).to_be_visible()
     for _ in range(80):
         if not await more.count():
             break
@@ -110,7 +118,7 @@ async def test_long_new_file_shows_every_line_before_it_is_allowed(ada: Visitor)
 async def test_always_says_what_it_covers_and_waits_for_the_end_too(ada: Visitor) -> None:
     await ada.begin(tool("shell", command=LONG))
     await expect(ada.approval).to_be_visible()
-    await ada.page.wait_for_timeout(500)
+    await hears(ada.approval)
     await ada.approval.get_by_role("button", name="Always").click()
     await expect(ada.approval.get_by_role("radio", name="exactly this command")).to_be_checked()
     await ada.approval.get_by_role("button", name="Always allow").click(force=True)
@@ -138,7 +146,7 @@ async def test_inbox_allows_only_what_is_in_sight(ada: Visitor) -> None:
     await ada.go("/waiting")
     card = ada.page.locator(".waiting .request").first
     await expect(card.get_by_role("button", name="Allow once")).to_have_attribute("aria-disabled", "true")
-    await ada.page.wait_for_timeout(500)
+    await hears(card)
     await ada.press("Alt+1")
     await expect(card.get_by_role("status").first).to_contain_text(UNREAD)
     await card.get_by_role("button", name="Deny").first.click()
