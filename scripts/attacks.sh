@@ -1,12 +1,13 @@
 #!/bin/sh
 # The attacks (tests/attacks) as root and as an ordinary user, with bubblewrap, with Landlock alone and with neither: one table.
 # Needs root for both users; an ordinary user runs the three levels as himself. What a machine lacks is a failure, not a skip.
-# Usage: attacks.sh [ARGUMENTS-OF-PYTEST …]
+# Usage: [ATTACKS="FILE …"] attacks.sh [ARGUMENTS-OF-PYTEST …]
 set -u
 cd "$(dirname "$0")/.."
 
 ORDINARY=65534 # nobody: a number that owns nothing, with or without a name in /etc/passwd.
 LEVELS="bubblewrap landlock none"
+ATTACKS="${ATTACKS:-tests/attacks}"
 export CI="${CI:-true}"
 
 kept=$(mktemp -d) || exit 1
@@ -14,23 +15,43 @@ chmod 755 "$kept"
 trap 'rm -rf "$kept"' EXIT
 trap 'exit 130' INT TERM
 
-# A home outside /tmp, which sandboxes replace, that the ordinary user may write.
-home=$(mktemp -d "${TMPDIR_OF_ATTACKS:-/var/lib}/palaver-attacks-XXXXXX" 2>/dev/null || mktemp -d "$HOME/.palaver-attacks-XXXXXX") || exit 1
+# A home outside /tmp, which sandboxes replace, and where the ordinary user has a folder too.
+home=$(mktemp -d /var/lib/palaver-attacks-XXXXXX 2>/dev/null || mktemp -d "$HOME/.palaver-attacks-XXXXXX") || exit 1
+chmod 755 "$home"
 trap 'rm -rf "$kept" "$home"' EXIT
+
+ordinary() { setpriv --reuid="$ORDINARY" --regid="$ORDINARY" --clear-groups "$@"; }
+
+# Where the interpreter lies in root's own home, the ordinary user gets one by other names (hard links), with the same packages.
+readable_python() {
+  packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  version=$(.venv/bin/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')
+  base=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
+  cp -al "$base" "$home/base" 2>/dev/null || cp -a "$base" "$home/base" || return 1
+  mkdir -p "$home/venv/bin" "$home/venv/lib/$version"
+  ln -s "$home/base/bin/$version" "$home/venv/bin/python"
+  ln -s "$packages" "$home/venv/lib/$version/site-packages"
+  printf 'home = %s/base/bin\n' "$home" > "$home/venv/pyvenv.cfg"
+}
 
 run() { # USER LEVEL ARGUMENTS…
   user=$1 level=$2
   shift 2
   log="$kept/$user-$level"
   mkdir -m 700 "$home/$user" 2>/dev/null
-  if [ "$user" = root ] || [ "$(id -u)" != 0 ]; then as=""; else
-    chmod 755 "$home"
+  as="" python=.venv/bin/python
+  if [ "$user" = ordinary ]; then
     chown "$ORDINARY:$ORDINARY" "$home/$user"
-    as="setpriv --reuid=$ORDINARY --regid=$ORDINARY --clear-groups"
+    as=ordinary
+    # Asked by a shell: setpriv itself would take another interpreter of that name.
+    if ! ordinary /bin/sh -c "exec $python -c 'import pytest, palaver'" 2>/dev/null; then
+      [ -d "$home/venv" ] || readable_python || exit 1
+      python="$home/venv/bin/python"
+    fi
   fi
-  # shellcheck disable=SC2086 - words on purpose
+  # shellcheck disable=SC2086 - several files are several words
   HOME="$home/$user" PALAVER_SANDBOX="$level" PYTHONDONTWRITEBYTECODE=1 $as \
-    .venv/bin/python -m pytest -p no:cacheprovider --basetemp="$home/$user/tmp-$level" tests/attacks -q "$@" > "$log" 2>&1
+    "$python" -m pytest -p no:cacheprovider --basetemp="$home/$user/tmp-$level" $ATTACKS -q "$@" > "$log" 2>&1
   status=$?
   rm -rf "$home/$user/tmp-$level"
   [ "$status" = 0 ] || cat "$log"

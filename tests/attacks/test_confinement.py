@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -194,22 +195,29 @@ def listening(stack: ExitStack, address: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def targets(outside_tmp: Path, tmp_path: Path) -> Iterator[dict[str, object]]:
+def shared_tmp() -> Iterator[Path]:
+    """A folder in the machine's own /tmp, wherever pytest has its."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="palaver-test-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def targets(outside_tmp: Path, shared_tmp: Path) -> Iterator[dict[str, object]]:
     """Everything that an attempt may reach, and the project."""
     for name in ("project", "data"):
         (outside_tmp / name).mkdir()
     (outside_tmp / "data/token").write_text("token")
     (outside_tmp / "key").write_text("key")
     (outside_tmp / "beside").write_text("as it was")
-    (tmp_path / "file").write_text("as it was")
+    (shared_tmp / "file").write_text("as it was")
     # An ordinary user has no place in /run that is sure to exist.
-    run = Path("/run") if os.access("/run", os.W_OK) else tmp_path
+    run = Path("/run") if os.access("/run", os.W_OK) else shared_tmp
     told: dict[str, object] = {
         "data": str(outside_tmp / "data"),
         "key": str(outside_tmp / "key"),
         "beside": str(outside_tmp / "beside"),
-        "tmp_file": str(tmp_path / "file"),
-        "tmp_socket": str(tmp_path / "s"),
+        "tmp_file": str(shared_tmp / "file"),
+        "tmp_socket": str(shared_tmp / "s"),
         "run_socket": str(run / f"palaver-test-{os.getpid()}"),
         "beside_socket": str(outside_tmp / "s"),
         "abstract": f"palaver-test-{outside_tmp.name}",
@@ -332,16 +340,16 @@ async def test_names_are_still_found_behind_a_covered_run(level: Level, outside_
 
 
 @pytest.mark.parametrize("project", ["run", "tmp", "shared_memory"])
-async def test_project_in_a_covered_place_can_be_worked_in(project: str, level: Level, tmp_path: Path) -> None:
+async def test_project_in_a_covered_place_can_be_worked_in(project: str, level: Level, shared_tmp: Path) -> None:
     root = {
         "run": Path(f"/run/palaver-test-{os.getpid()}"),
-        "tmp": tmp_path,
+        "tmp": shared_tmp,
         "shared_memory": Path("/dev/shm/palaver-test"),
     }[project]
     try:
         root.mkdir(exist_ok=True)
     except PermissionError:
-        root = tmp_path  # An ordinary user has no project in /run.
+        root = shared_tmp  # An ordinary user has no project in /run.
     try:
         (root / "a").write_text("one\n")
         workshop = Workshop(root, environment={"PATH": os.environ["PATH"]})
@@ -351,5 +359,5 @@ async def test_project_in_a_covered_place_can_be_worked_in(project: str, level: 
         assert (wrote.output, read.output) == (f"{root.resolve()}\n", "one\ntwo\n")
     finally:
         (root / "a").unlink()
-        if root != tmp_path:
+        if root != shared_tmp:
             root.rmdir()

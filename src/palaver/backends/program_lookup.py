@@ -50,7 +50,8 @@ def _places_on_the_way(path: Path) -> Iterator[Path]:
         name = waiting.pop()
         place = place.parent if name == ".." else place / name
         yield place
-        if place.is_symlink() and links < LINK_LIMIT:
+        # Not the method of Path: that raises where a folder on the way may not be read.
+        if os.path.islink(place) and links < LINK_LIMIT:  # noqa: PTH114
             links += 1
             target = place.readlink()
             place = Path("/") if target.is_absolute() else place.parent

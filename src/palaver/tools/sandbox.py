@@ -216,12 +216,13 @@ def _rules(place: _Place, hidden: Sequence[Path]) -> list[str]:
 
 
 def _existing(places: Sequence[Path]) -> list[Path]:
-    return [place.resolve() for place in places if place.exists()]
+    # Not the method of Path: that raises for what lies in a folder that may not be read.
+    return [place.resolve() for place in places if os.path.exists(place)]  # noqa: PTH110
 
 
 def _folders(places: Sequence[Path]) -> list[Path]:
     """Those that are there, each once: /var/run is mostly /run."""
-    return list(dict.fromkeys(place.resolve() for place in places if place.is_dir()))
+    return list(dict.fromkeys(place.resolve() for place in places if os.path.isdir(place)))  # noqa: PTH112
 
 
 def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
@@ -232,7 +233,7 @@ def _kept() -> Iterator[Path]:
     """What stays readable in folders that are closed: the way to names, and the programs themselves."""
     own = (Path(sys.prefix), Path(sys.base_prefix), _LANDLOCK.parent)
     for place in (*_RESOLVER_FILES, *_PROGRAM_PLACES, *own):
-        if place.exists():
+        if os.path.exists(place):  # noqa: PTH110 - as above
             yield place if place in _PROGRAM_PLACES else place.resolve()
 
 

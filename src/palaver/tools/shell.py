@@ -115,7 +115,7 @@ class Shell:
         reader = await asyncio.to_thread(_reader, asked.command, place)
         if reader is not None:
             argv = self._sandbox.wrap_reading(reader.argv, place.root)
-            return await self._run(asked, argv, place, reader.environment)
+            return await self._run(asked, argv, place, reader.environment, reading=True)
         return await self._changes.run(place.root, place.environment, lambda: self._run_writing(asked, place))
 
     async def _run_writing(self, asked: ShellArguments, place: Workplace) -> ToolResult:
@@ -144,7 +144,12 @@ class Shell:
             yield argv, allowed_environment(place.environment, {**_UNATTENDED, **self._sandbox.environment(temporary)})
 
     async def _run(
-        self, asked: ShellArguments, argv: Sequence[str], place: Workplace, environment: Mapping[str, str]
+        self,
+        asked: ShellArguments,
+        argv: Sequence[str],
+        place: Workplace,
+        environment: Mapping[str, str],
+        reading: bool = False,
     ) -> ToolResult:
         collector = Collector(place)
         try:
@@ -155,7 +160,8 @@ class Shell:
             said = await collector.finish()
             error_text = f"It was stopped after {asked.limit_s:g} s. Give a longer timeout_s, or run less at once."
             return said.result(error=error_text, code="timed_out")
-        if ended.stopped_count:
+        # A reading command leaves nothing: what is seen of it is the sandbox itself, on its way out.
+        if ended.stopped_count and not reading:
             await collector.feed_text(f"\n[{ended.stopped_count} processes left in the background were stopped]\n")
         said = await collector.finish()
         return said.result(error=_how_it_failed(ended), code="exit_code", exit_code=ended.code)
