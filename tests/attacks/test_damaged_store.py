@@ -192,17 +192,17 @@ async def test_a_flipped_byte_in_every_page_costs_only_whom_it_holds(whole: Path
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("phase", range(4))
+@pytest.mark.parametrize("phase", range(8))
 async def test_bytes_flipped_all_over_the_file_cost_only_whom_they_hit(whole: Path, tmp_path: Path, phase: int) -> None:
     size = (whole / "palaver.db").stat().st_size
-    await campaign(whole, tmp_path / "new", range(phase * 61, size, 244), flipped, 0)
+    await campaign(whole, tmp_path / "new", range(phase * 613, size, 4_904), flipped, 0)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [16, 512, 3 * PAGE_BYTES])
 async def test_zeroed_ranges_all_over_the_file_cost_only_whom_they_hit(whole: Path, tmp_path: Path, size: int) -> None:
     length = (whole / "palaver.db").stat().st_size
-    await campaign(whole, tmp_path / "new", range(0, length, 512), zeroed(size), size - 1)
+    await campaign(whole, tmp_path / "new", range(0, length, 4_608), zeroed(size), size - 1)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 99, 100, 4_000, PAGE_BYTES, 5 * PAGE_BYTES + 17])

@@ -101,6 +101,10 @@ def log_error(error: Exception, path: Path) -> Exception:
             return storage_full(path)
         case apsw.IOError() if getattr(error, "extendedresult", None) in _OUT_OF_SPACE:
             return storage_full(path)
+        case apsw.CorruptError() | apsw.NotADBError():
+            return LogUnavailable(
+                f"The log in {path.parent} is damaged: {error}. `palaver verify` says what is hit; `palaver salvage` saves the rest."
+            )
         case apsw.Error():
             return LogUnavailable(
                 f"The log in {path.parent} cannot be reached: {error}. Nothing was written; look after the disk and "

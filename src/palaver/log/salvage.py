@@ -170,37 +170,35 @@ class _Found:
 
     def __init__(self) -> None:
         self.blobs: dict[str, str] = {}
-        self._candidates: dict[str | int, dict[tuple[bytes, ...], _Candidate]] = defaultdict(dict)
-        """By the name that a segment's own lines give, else by the number of the conversation."""
+        self._candidates: dict[tuple[int, str], dict[tuple[bytes, ...], _Candidate]] = defaultdict(dict)
+        """By the number of the conversation and the name that a segment's own lines give."""
         self._names: dict[int, Counter[str]] = defaultdict(Counter)
+        """What each number's conversation is called, and how often."""
         self._heads: dict[int, _Head] = {}
 
     def add_segment(self, number: int, segment: Stored, place: Place) -> None:
         # By content, so that a torn version of a page never stands in for a good one.
         key = (b"%d %d" % (segment.first, segment.last), segment.chain, blake2b(segment.body, digest_size=16).digest())
-        name = _name_in(segment.body)
-        known = self._candidates[name or number]
-        known.setdefault(key, _Candidate(segment.first, segment.last, segment.chain, place))
-        if name:
-            self._names[number][name] += 1
+        named = _names_in(segment.body)
+        self._names[number].update(named)
+        name = named.most_common(1)[0][0] if named else ""
+        candidate = _Candidate(segment.first, segment.last, segment.chain, place)
+        self._candidates[number, name].setdefault(key, candidate)
 
     def add_head(self, number: int, head: _Head) -> None:
+        self._names[number][head.name] += 1
         known = self._heads.get(number)
         if known is None or head.seq > known.seq:
             self._heads[number] = head
 
     def remnants(self, file: StoreFile) -> Remnants:
-        """Events say themselves whose they are; only of those that do not, the table of conversations is believed."""
-        candidates: dict[str, list[_Candidate]] = {}
-        heads: dict[str, _Head] = {}
-        for number, head in sorted(self._heads.items()):
-            names = self._names.get(number)
-            name = names.most_common(1)[0][0] if names else head.name
-            heads[name] = head
-            candidates[name] = list(self._candidates.pop(number, {}).values())
-        for whose, known in self._candidates.items():
-            if isinstance(whose, str):
-                candidates.setdefault(whose, []).extend(known.values())
+        """A conversation is called what most say. A segment is tried with its number's conversation and with that it names."""
+        called = {number: names.most_common(1)[0][0] for number, names in sorted(self._names.items()) if names}
+        candidates: dict[str, list[_Candidate]] = {name: [] for name in called.values()}
+        for (number, own), known in self._candidates.items():
+            for name in {called.get(number, own), own} & candidates.keys():
+                candidates[name].extend(known.values())
+        heads = {called[number]: head for number, head in sorted(self._heads.items())}
         return Remnants(file, candidates, heads, self.blobs)
 
 
@@ -234,11 +232,10 @@ def _stored(row: Row | None) -> tuple[int, Stored] | None:
             return None
 
 
-def _name_in(body: bytes) -> str:
-    """The conversation that a segment's lines name."""
-    return next(
-        (known.conversation for line in body.split(b"\n") if (known := _decoded(line)) and known.conversation), ""
-    )
+def _names_in(body: bytes) -> Counter[str]:
+    """The conversation that a segment's lines name: one, unless a line was changed."""
+    lines = filter(None, map(_decoded, body.split(b"\n")))
+    return Counter(line.conversation for line in lines if line.conversation)
 
 
 def _decoded(line: bytes) -> _Line | None:
