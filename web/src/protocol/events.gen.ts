@@ -116,6 +116,7 @@ export interface Origin {
   user?: string | null;
   agent?: string | null;
   conversation?: string | null;
+  agent_token?: boolean;
 }
 export interface ThinkingDelta {
   type: "thinking.delta";

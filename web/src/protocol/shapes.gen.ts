@@ -72,7 +72,7 @@ export const PARTS: Readonly<Record<string, Shape>> = {
   "KnowledgeSource": {"omits":false,"fields":{"kind":[["=","conversation","file","note"]],"ref":["str"],"title":["str",""],"snippet":["str",""],"seq":[["?","int"],null]}},
   "MissionAgent": {"omits":true,"fields":{"agent":["str"],"idle_prompt":[["?","str"],null],"idle_interval_s":[["?","int"],null]}},
   "Offer": {"omits":false,"fields":{"label":["str"],"match":[["?","str"],null]}},
-  "Origin": {"omits":true,"fields":{"face":["str","native"],"client":[["?","str"],null],"user":[["?","str"],null],"agent":[["?","str"],null],"conversation":[["?","str"],null]}},
+  "Origin": {"omits":true,"fields":{"face":["str","native"],"client":[["?","str"],null],"user":[["?","str"],null],"agent":[["?","str"],null],"conversation":[["?","str"],null],"agent_token":["bool",false]}},
   "Parent": {"omits":false,"fields":{"conversation":["str"],"kind":[["=","branch","exchange","mission","subagent"]],"root":["str"],"message":[["?","str"],null],"call":[["?","str"],null],"depth":["int",0]}},
   "Plan": {"omits":false,"fields":{"summary":["str"],"items":[["[]",["@","PlanItem"]],[]],"status":[["=","approved","completed","executing","planned"],"planned"],"text":[["?","str"],null]}},
   "PlanItem": {"omits":false,"fields":{"title":["str"],"description":[["?","str"],null],"status":[["=","done","in_progress","pending","skipped"],"pending"]}},
