@@ -103,7 +103,8 @@ def log_error(error: Exception, path: Path) -> Exception:
             return storage_full(path)
         case apsw.CorruptError() | apsw.NotADBError():
             return LogUnavailable(
-                f"The log in {path.parent} is damaged: {error}. `palaver verify` says what is hit; `palaver salvage` saves the rest."
+                f"The log in {path.parent} is damaged: {error}. `palaver verify` says what is hit, `palaver salvage` saves "
+                "the rest."
             )
         case apsw.Error():
             return LogUnavailable(
