@@ -101,30 +101,32 @@ async def test_always_for_the_project_is_kept_listed_and_taken_back(tmp_path: Pa
     (tmp_path / "data/tokens.json").write_bytes(msgspec.json.encode(records))
     async with scripted_provider(obedient=True) as provider:
         async with at_work(tmp_path, provider=provider) as work:
-            conversation = await work.begin("!shell touch a")
+            conversation = await work.begin("!shell seq 1")
             (request,) = await work.opened(conversation)
-            assert [offer["match"] for offer in request["offers"]] == ["touch a", "program:touch"]
+            assert [offer["match"] for offer in request["offers"]] == ["seq 1", "program:seq"]
             await work.decide(conversation, request, scope="project", offer=1)
             await work.events(conversation)
-            assert not await ask_again(work, "!shell touch b")
-            assert await ask_again(work, "!shell touch c; touch d")
+            assert not await ask_again(work, "!shell seq 2")
+            assert await ask_again(work, "!shell seq 3; seq 4")
 
         async with at_work(tmp_path, provider=provider) as work:
-            assert not await ask_again(work, "!shell touch e")
+            assert not await ask_again(work, "!shell seq 5")
             listed = (await work.server.http.get("/api/grants")).json()
             (grant,) = listed["items"]
             agent = {"Authorization": "Bearer agent-token"}
             refused = await work.server.http.delete(f"/api/grants/{grant['id']}", headers=agent)
             removed = await work.server.http.delete(f"/api/grants/{grant['id']}")
             again = await work.server.http.delete(f"/api/grants/{grant['id']}")
-            assert await ask_again(work, "!shell touch f")
-    kept = {name: grant[name] for name in ("tool", "match", "scope", "project", "conversation")}
+            assert await ask_again(work, "!shell seq 6")
+    kept = {name: grant[name] for name in ("tool", "match", "scope", "project", "conversation", "by", "problem")}
     assert kept == {
         "tool": "shell",
-        "match": "program:touch",
+        "match": "program:seq",
         "scope": "project",
         "project": str(tmp_path / "project"),
         "conversation": conversation,
+        "by": "owner",
+        "problem": None,
     }
     assert (refused.status_code, removed.status_code, again.status_code) == (403, 204, 404)
     assert stat.S_IMODE((tmp_path / "data/grants.json").stat().st_mode) == 0o600

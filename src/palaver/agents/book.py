@@ -265,17 +265,27 @@ class Book:
             await self._rewrite(agent, lambda _, record: changed_fields(body, record))
         return self._kept(agent)
 
-    async def allow_tool(self, agent: str, tool: str) -> None:
-        """From its next call on, also in turns that run, this agent uses the tool without asking."""
+    async def allow_tool(self, agent: str, tool: str) -> bool:
+        """From its next call on, also in turns that run, this agent uses the tool without asking. False: it did before."""
+        return await self._change_allowed(agent, lambda known: known if tool in known else (*known, tool))
 
-        def with_tool(_: str, record: AgentRecord) -> tuple[dict[str, Any], str | None]:
-            known = record.allowed_tools
-            name = OUR_TOOLS.get(tool, tool)
-            return ({} if name in known else {"allowed_tools": [*known, name]}), None
+    async def disallow_tool(self, agent: str, tool: str) -> bool:
+        """Its next call is asked for again, also in turns that run. False: it was before."""
+        return await self._change_allowed(agent, lambda known: tuple(name for name in known if name != tool))
+
+    async def _change_allowed(self, agent: str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> bool:
+        is_changed = False
+
+        def changed(_: str, record: AgentRecord) -> tuple[dict[str, Any], str | None]:
+            nonlocal is_changed
+            tools = change(record.allowed_tools)
+            is_changed = tools != record.allowed_tools
+            return ({"allowed_tools": list(tools)} if is_changed else {}), None
 
         async with self._writing:
             self._editable(agent)
-            await self._rewrite(agent, with_tool)
+            await self._rewrite(agent, changed)
+        return is_changed
 
     async def duplicate(
         self, agent: str, project: Path | None = None, wishes: Mapping[str, Any] | None = None

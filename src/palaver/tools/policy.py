@@ -14,7 +14,7 @@ this call counts: a whole tool, a mode or a build tool that was allowed is asked
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -162,12 +162,16 @@ class Policy:
                 "deny_continue", "", f"The policy could not judge this call ({failure}); it was not run.", True
             )
 
-    def restricts(self, more: Iterable[Rule] = ()) -> bool:
-        """Whether rules deny or ask for some commands or changes of files, so that a program must ask before each."""
+    def restricts(self, more: Iterable[Rule] = (), tools: Collection[str] = _EFFECTS) -> bool:
+        """Whether rules deny or ask for some calls of these tools: by default commands and changes of files, before each of
+        which a program must then ask."""
         return any(
-            rule.decision != "allow" and _SAME_TOOL.get(rule.tool, rule.tool) in _EFFECTS
-            for rule in (*self.rules, *more)
+            rule.decision != "allow" and _SAME_TOOL.get(rule.tool, rule.tool) in tools for rule in (*self.rules, *more)
         )
+
+    def restricts_tool(self, tool: str, more: Iterable[Rule] = ()) -> bool:
+        """Whether a call of this tool may be one that rules deny or ask for. Any tool may be given a command."""
+        return self.restricts(more, ("*", COMMAND_TOOL, _SAME_TOOL.get(tool, tool)))
 
 
 def as_mode(word: str | None) -> Mode:
@@ -223,6 +227,17 @@ def standing_grant(spec: ToolSpec, offer: Offer, scope: Source) -> Grant:
 def is_lasting(match: str | None) -> bool:
     """Whether a yes to this may outlive its call: `program:…` only for the programs that are offered with any arguments."""
     return match is None or not match.startswith(PROGRAM) or match.removeprefix(PROGRAM) in _WITH_ANY_ARGUMENTS
+
+
+def why_not_lasting(match: str | None) -> str | None:
+    """Of a grant that counts no more: why, and what to do. Releases before allowed most programs with any arguments."""
+    if match is None or is_lasting(match):
+        return None
+    program = match.removeprefix(PROGRAM)
+    return (
+        f"This counts no more: {program} can run or write whatever its arguments say, so it is asked for again. "
+        "Take this back, and allow the exact commands when you are asked."
+    )
 
 
 def _program_of(command: str) -> str | None:

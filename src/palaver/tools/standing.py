@@ -43,6 +43,10 @@ class StandingGrant(Shown):
     ts: int = 0
     conversation: str | None = None
     request: str | None = None
+    by: str | None = None
+    """Whose token answered."""
+    in_record: bool = False
+    """It counts through the agent's `allowed_tools` alone; this says who put the tool there, and when."""
 
 
 class _File(Struct, frozen=True, kw_only=True):
@@ -79,7 +83,7 @@ class StandingGrants:
         return tuple(
             Rule(tool=known.tool, decision=known.decision, match=known.match, source=known.scope)
             for known in self.all()
-            if known.scope in ("agent", "project") and _counts(known, agent, here)
+            if known.scope in ("agent", "project") and not known.in_record and _counts(known, agent, here)
         )
 
     async def add(self, grant: StandingGrant) -> None:
@@ -90,9 +94,12 @@ class StandingGrants:
 
         await self._change(added)
 
+    def get(self, id: str) -> StandingGrant | None:
+        return next((known for known in self.all() if known.id == id), None)
+
     async def remove(self, id: str) -> bool:
         """Whether there was one."""
-        if not any(known.id == id for known in self.all()):
+        if self.get(id) is None:
             return False
         await self._change(lambda known: tuple(one for one in known if one.id != id))
         return True
@@ -110,7 +117,8 @@ class StandingGrants:
         """Those that cover this for an agent's work in a folder, whoever gave them and where."""
 
         def covers(known: StandingGrant) -> bool:
-            return (known.tool, known.match) == (tool, match) and _counts(known, agent, project.resolve())
+            is_same = (known.tool, known.match, known.in_record) == (tool, match, False)
+            return is_same and _counts(known, agent, project.resolve())
 
         if any(covers(known) for known in self.all()):
             await self._change(lambda known: tuple(one for one in known if not covers(one)))
@@ -151,5 +159,6 @@ def _counts(grant: StandingGrant, agent: str, here: Path) -> bool:
     return grant.scope == "project" and grant.project is not None and here.is_relative_to(grant.project)
 
 
-def _covers(grant: StandingGrant) -> tuple[str | None, ...]:
-    return (grant.tool, grant.match, grant.scope, grant.agent if grant.scope == "agent" else grant.project)
+def _covers(grant: StandingGrant) -> tuple[str | bool | None, ...]:
+    whose = grant.agent if grant.scope == "agent" else grant.project
+    return (grant.tool, grant.match, grant.scope, whose, grant.in_record)

@@ -133,16 +133,17 @@ def always(scope: Scope, offer: int = 0) -> Any:
 
 async def test_request_offers_scopes_and_extents_narrowest_first(tmp_path: Path) -> None:
     async with (
-        serve(Answer.of(run("touch a")), Answer.of("ok")) as service,
+        serve(Answer.of(run("seq 1"), run("touch a")), Answer.of("ok")) as service,
         agent(WIRE, service, tools=shells(tmp_path)) as backend,
     ):
         turn = await drive(backend, MemoryTurn("hi", project=tmp_path, decide=allow))
-    (asked,) = turn.of(RequestOpened)
+    asked, writing = turn.of(RequestOpened)
     assert asked.scopes == ("once", "conversation", "agent")
     assert [(offer.match, offer.label) for offer in asked.offers] == [
-        ("touch a", "exactly this command"),
-        ("program:touch", "touch with any arguments"),
+        ("seq 1", "exactly this command"),
+        ("program:seq", "seq with any arguments"),
     ]
+    assert [offer.match for offer in writing.offers] == ["touch a"]
     assert asked.sandbox == unsandboxed().words
 
 
@@ -153,7 +154,7 @@ async def test_yes_to_a_program_covers_it_and_nothing_disguised_as_it(tmp_path: 
         return answers.pop()(request) if answers else None
 
     turn = MemoryTurn("hi", project=tmp_path, decide=first_only)
-    script = (Answer.of(run("touch a")), Answer.of(run("touch b c"), run("touch d; touch e"), run("touch $(echo f)")))
+    script = (Answer.of(run("seq 1")), Answer.of(run("seq 2 3"), run("seq 4; touch e"), run("seq $(touch f)")))
     async with serve(*script) as service, agent(WIRE, service, tools=shells(tmp_path)) as backend:
         running = asyncio.create_task(drive(backend, turn))
         waiting = await turn.opened(2)
@@ -161,9 +162,10 @@ async def test_yes_to_a_program_covers_it_and_nothing_disguised_as_it(tmp_path: 
             await turn.committed()
         running.cancel()
         await asyncio.wait({running})
-    assert [request.input["command"] for request in waiting] == ["touch d; touch e", "touch $(echo f)"]
-    assert made_in(tmp_path) == ["a", "b", "c"]
-    assert [(grant.match, grant.scope) for grant in turn.of(GrantAdded)] == [("program:touch", "conversation")]
+    assert [request.input["command"] for request in waiting] == ["seq 4; touch e", "seq $(touch f)"]
+    assert len(turn.of(ToolStarted)) == 2
+    assert made_in(tmp_path) == []
+    assert [(grant.match, grant.scope) for grant in turn.of(GrantAdded)] == [("program:seq", "conversation")]
 
 
 @pytest.mark.parametrize("scope", ["agent", "project"])
@@ -194,7 +196,7 @@ async def test_rule_that_denies_beats_what_was_always_allowed(tmp_path: Path) ->
     box = shells(tmp_path)
     script = [answer for _ in range(2) for answer in (Answer.of(run("touch a")), Answer.of("ok"))]
     async with serve(*script) as service, agent(WIRE, service, tools=box) as backend:
-        await drive(backend, MemoryTurn("hi", project=tmp_path, decide=always("agent", 1)))
+        await drive(backend, MemoryTurn("hi", project=tmp_path, decide=always("agent")))
         (tmp_path / "a").unlink()
         params = {"policy": [{"tool": "shell", "decision": "deny_continue", "match": "touch*"}]}
         turn = await drive(backend, MemoryTurn("hi", project=tmp_path, params=params))

@@ -30,7 +30,7 @@ from palaver.schema.events import (
 from palaver.schema.view import Outcome
 from palaver.tools.base import ToolSpec
 from palaver.tools.plan import SPEC as PLAN_SPEC
-from palaver.tools.policy import Mode
+from palaver.tools.policy import Mode, Rule
 from palaver.tools.toolbox import Toolbox
 
 PLAN = PLAN_SPEC.name
@@ -184,7 +184,10 @@ class Calls:
     async def _stand(
         self, entry: Asked, resolved: RequestResolved, entries: list[Entry]
     ) -> AsyncGenerator[KnownEvent, None]:
-        """A lasting yes: on record, and an answer to every waiting request that it covers."""
+        """A lasting yes: on record, and an answer to every request that waits here and that it covers.
+
+        What was allowed in other conversations meanwhile answers nothing that waits here.
+        """
         offered = entry.request.offers
         if not 0 <= resolved.offer < len(offered):
             return
@@ -198,10 +201,11 @@ class Calls:
         yield await self._grants.keep(self._turn, grant)
         # From here on the grant is part of the view, by which every call is judged.
         await self._turn.committed()
+        given = [Rule(tool=grant.tool, decision=grant.decision, match=grant.match, source="conversation")]
         for other in entries:
             if not isinstance(other, Asked) or other.request.request not in self._waiting:
                 continue
-            verdict = self._judging.verdict(other.tool.name, other.proposal)
+            verdict = self._judging.verdict(other.tool.name, other.proposal, given)
             if verdict.decision == "allow" and not self._waiting[other.request.request].done():
                 # Resolved like any other answer; a person who was faster has been recorded first, and counts.
                 yield RequestResolved(

@@ -8,6 +8,7 @@ allows what the policy denies.
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
+from palaver.core.state import find_request
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
 from palaver.schema.base import Scope
@@ -53,6 +54,7 @@ class Grants:
             ts=turn.now_ms(),
             conversation=turn.conversation,
             request=grant.request,
+            by=_answered_by(turn, grant.request),
         )
         try:
             if self._standing is None:
@@ -62,3 +64,9 @@ class Grants:
             logger.warning("a grant holds for its conversation only", tool=grant.tool, reason=failure.message)
             return replace(grant, scope="conversation")
         return grant
+
+
+def _answered_by(turn: Turn, request: str | None) -> str | None:
+    known = find_request(turn.state, request) if request is not None else None
+    origin = known.resolution.by if known is not None and known.resolution is not None else None
+    return origin.user if origin is not None else None

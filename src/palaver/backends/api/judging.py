@@ -4,7 +4,7 @@ Used by the calls, for each call of a batch and again just before it runs. It pr
 records nothing and runs nothing. An editor's tools are judged by the same rules; their effects are the editor's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from palaver.schema.events import RequestOpened, ToolFinished
 from palaver.schema.view import Request, ToolBlock, ToolError
 from palaver.tools.base import Asking, Proposal, ToolResult, ToolSpec
 from palaver.tools.command_line import command_lines
-from palaver.tools.policy import Mode, Verdict, offers, rules_of
+from palaver.tools.policy import Grant, Mode, Verdict, offers, rules_of
 from palaver.tools.proposal import fingerprint, shortened, visible
 from palaver.tools.toolbox import Toolbox
 
@@ -144,14 +144,16 @@ class Judging:
             case _:
                 return judged
 
-    def verdict(self, name: str, proposal: Proposal) -> Verdict:
+    def verdict(self, name: str, proposal: Proposal, grants: Iterable[Grant] | None = None) -> Verdict:
+        """By all that was granted, or by these grants alone."""
         mode = self._mode()
         spec = self.spec(name)
         if self.is_editors(name):
             # The editor asks its own user; ours have a word by rules, and plan mode keeps it from everything.
             spec = replace(spec, reads_only=mode != "plan")
         rules = rules_of(self._turn.params.get("policy"), "conversation")
-        return self._toolbox.policy.verdict(spec, proposal, mode, self._grants.of(self._turn), rules)
+        given = self._grants.of(self._turn) if grants is None else grants
+        return self._toolbox.policy.verdict(spec, proposal, mode, given, rules)
 
     def granted(
         self, tool: ToolBlock, arguments: Mapping[str, Any], proposal: Proposal, grant: str, request: str | None

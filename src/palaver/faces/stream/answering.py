@@ -7,6 +7,7 @@ tracking id of a query is the id of its message, known before its turn begins.
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from litestar import Request, get
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from palaver.core.evolve import evolve
 from palaver.core.state import open_requests
-from palaver.errors import CallerError, Conflict, Invalid, LogCorrupt, NotFound
+from palaver.errors import CallerError, Conflict, Invalid, LogCorrupt, LogUnavailable, NotFound, PalaverError
 from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.json_post import json_post
 from palaver.faces.keys import Principal
@@ -44,6 +45,8 @@ from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart
 from palaver.schema.events import Event, decode_event
 from palaver.schema.view import Request as OpenRequest
 from palaver.schema.view import State
+from palaver.tools.policy import OUR_TOOLS, Policy, rules_of
+from palaver.tools.standing import StandingGrant
 
 DEFAULT_AGENT = "default"
 ACCEPTED = b": accepted "
@@ -86,7 +89,7 @@ class Success(Struct, frozen=True, kw_only=True):
 
 
 class PermissionAnswered(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last two say when `always_allow` came from a token that may not change agents."""
+    """The last two say that `always_allow` counts for less than the agent, and why."""
 
     success: Literal[True]
     scope: Literal["session", "once"] | None = None
@@ -315,8 +318,9 @@ def _is_removed(event: Event, kept: frozenset[str], removed_calls: set[str]) -> 
 
 @json_post("/api/chat/permission-response", "stream_permission", "stream")
 async def permission(data: JSONBody[PermissionResponse], request: StreamRequest, server: Server) -> PermissionAnswered:
-    """Answer a permission request. `always_allow` also lets this agent use the tool from now on; from a token that may
-    not change agents it counts for the session, and the answer says so."""
+    """Answer a permission request. `always_allow` also lets this agent use the tool from now on, as `GET /api/grants` lists;
+    from a token that may not change agents it counts for the session, and the answer says so. It answers what waits in
+    this session, and no call that waits in another."""
     response = data.response or ("always_allow" if data.always_allow and data.decision == "allow" else data.decision)
     if response is None:
         raise Invalid("`response` must be `allow`, `deny` or `always_allow`.")
@@ -332,38 +336,83 @@ async def permission(data: JSONBody[PermissionResponse], request: StreamRequest,
         answers=data.answers or (),
         text=data.message,
     )
-    told = PermissionAnswered(success=True)
-    lasting = known.tool if response == "always_allow" and known.kind == "approval" else None
-    if lasting and request.auth.may("admin"):
-        await server.agents.book.allow_tool(agent, lasting)
-    elif lasting:
-        lasting, answer, told = None, _for_session(known, answer), _said_of_session(known)
-    accepted = await server.directory.command(row.id, answer, origin)
-    if lasting:
-        await _let_through(row.id, lasting, agent, origin, server)
-    if not accepted.applied:
-        raise NotFound("No such permission request waits: somebody else was faster.")
+    told, grant = PermissionAnswered(success=True), None
+    lasts = response == "always_allow" and known.kind == "approval" and known.tool is not None
+    if lasts:
+        because = "this token may not change agents"
+        if request.auth.may("admin"):
+            grant, because = await _allow_for_agent(row.id, known, agent, origin, server)
+        if because:
+            answer, told = _for_session(known, answer, because)
+    try:
+        accepted = await server.directory.command(row.id, answer, origin)
+        if not accepted.applied:
+            raise NotFound("No such permission request waits: somebody else was faster.")
+    except PalaverError:
+        # Who answered first may have denied it: an answer that comes too late allows nothing.
+        if grant is not None:
+            await server.agents.book.disallow_tool(agent, grant.tool)
+            await server.standing.remove(grant.id)
+        raise
+    if lasts and told.scope is None:
+        await _let_through(row.id, known.tool or "", agent, origin, server)
     return told
 
 
-def _for_session(known: OpenRequest, answer: ResolveRequest) -> ResolveRequest:
-    """The widest yes that this request can be given for the conversation."""
-    if "conversation" not in known.scopes or not known.offers:
-        return answer
-    return replace(answer, scope="conversation", offer=len(known.offers) - 1)
+async def _allow_for_agent(
+    conversation: str, known: OpenRequest, agent: str, origin: Origin, server: ServerParts
+) -> tuple[StandingGrant | None, str]:
+    """The tool in the agent's record, and who put it there: None if it was there before. Or why that cannot be."""
+    tool = OUR_TOOLS.get(known.tool or "", known.tool or "")
+    try:
+        if not await server.agents.book.allow_tool(agent, tool):
+            return None, ""
+    except (Conflict, NotFound):
+        return None, "the record of this agent cannot be changed here"
+    grant = StandingGrant(
+        id=server.ids.new(),
+        tool=tool,
+        scope="agent",
+        agent=agent,
+        ts=server.clock.now_ms(),
+        conversation=conversation,
+        request=known.id,
+        by=origin.user,
+        in_record=True,
+    )
+    try:
+        await server.standing.add(grant)
+    except LogUnavailable:
+        await server.agents.book.disallow_tool(agent, tool)
+        raise
+    return grant, ""
 
 
-def _said_of_session(known: OpenRequest) -> PermissionAnswered:
+def _for_session(known: OpenRequest, answer: ResolveRequest, because: str) -> tuple[ResolveRequest, PermissionAnswered]:
+    """The widest yes that this request can be given for the conversation, and what the client is told of it."""
     if "conversation" in known.scopes and known.offers:
-        note = f"Allowed in this session ({known.offers[-1].label}): this token may not change agents."
-        return PermissionAnswered(success=True, scope="session", note=note)
-    note = "Allowed once: this token may not change agents, and this call cannot be allowed for a session."
-    return PermissionAnswered(success=True, scope="once", note=note)
+        note = f"Allowed in this session ({known.offers[-1].label}): {because}."
+        answer = replace(answer, scope="conversation", offer=len(known.offers) - 1)
+        return answer, PermissionAnswered(success=True, scope="session", note=note)
+    note = f"Allowed once: {because}, and this call cannot be allowed for a session."
+    return answer, PermissionAnswered(success=True, scope="once", note=note)
 
 
 async def _let_through(conversation: str, tool: str, agent: str, origin: Origin, server: ServerParts) -> None:
-    """Calls of this session that were asked for before the lasting yes have it too: they would not be asked for again."""
+    """Calls of this session that were asked for before the lasting yes have it too: they would not be asked for again.
+    Where rules have a word on the tool they might be, so they go on waiting."""
     state = await server.directory.state(conversation, tail=0)
+    project = state.project
+    record = server.agents.agent(agent, project)
+    policy = Policy(server.rules)
+    if project is not None:
+        policy = policy.at(Path(project))
+    more = (
+        *rules_of(record.policy if record else None, "agent"),
+        *rules_of(state.params.get("policy"), "conversation"),
+    )
+    if policy.restricts_tool(tool, more):
+        return
     waiting = [
         known.id
         for known in open_requests(state)
