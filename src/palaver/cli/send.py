@@ -131,7 +131,7 @@ async def _sent(
 
 async def _begun(client: "Client", agent: str | None, folder: Path | None) -> str:
     from palaver.cli import choosing
-    from palaver.errors import Invalid
+    from palaver.errors import Forbidden, Invalid
     from palaver.schema.commands import CreateConversation
 
     project = str((folder or Path.cwd()).expanduser().resolve())
@@ -140,8 +140,8 @@ async def _begun(client: "Client", agent: str | None, folder: Path | None) -> st
         raise problem
     try:
         return (await client.create(CreateConversation(agent=agent, project=project))).conversation
-    except Invalid as problem:
-        # Where nobody named a folder and the server is on another machine, this one's folder means nothing there.
+    except (Forbidden, Invalid) as problem:
+        # Where nobody named a folder, this one may mean nothing on the server's machine, or be none that it works in.
         if folder is not None or "project" not in problem.details:
             raise
     return (await client.create(CreateConversation(agent=agent))).conversation

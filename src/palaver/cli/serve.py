@@ -169,6 +169,10 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
         print(msgspec.json.encode(ready).decode(), flush=True)
     else:
         print(f"Palaver is ready. Open this link within a minute to sign in; it works once:\n\n  {link}\n")
+        if app.directory.folders.needs_workspace:
+            print(
+                f"This folder holds Palaver's own data, so conversations without a project work in {app.directory.home}."
+            )
         print(f"Later, sign in with the token in {token}. Ctrl-C stops the server.", flush=True)
     loop = asyncio.get_running_loop()
     # The first turn need not wait for it, and neither did the start.
