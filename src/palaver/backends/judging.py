@@ -18,7 +18,7 @@ from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.command_line import command_lines
 from palaver.tools.file_names import file_names
 from palaver.tools.policy import Mode, Policy, Verdict, as_mode, rules_of
-from palaver.tools.proposal import fingerprint, shortened, visible
+from palaver.tools.proposal import fingerprint, first_line, shortened, visible
 
 TITLE_CHARS = 200
 POWERSHELLS = frozenset({"powershell", "pwsh"})
@@ -69,7 +69,7 @@ def proposal_of(
     text = command if command is not None else path
     whole = msgspec.json.format(msgspec.json.encode(given), indent=2).decode()
     return Proposal(
-        title=f"{name} {text}"[:TITLE_CHARS] if text else name,
+        title=first_line(f"{name} {text}" if text else name, TITLE_CHARS),
         hash=fingerprint(f"{by} {name}", given, project, {}),
         preview=shortened(visible(command if command is not None else whole)),
         reads_only=reads,

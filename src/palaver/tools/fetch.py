@@ -20,7 +20,7 @@ from palaver.tools.addresses import Guard
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.output import SPILL_BYTES, Collector
-from palaver.tools.proposal import fingerprint, visible
+from palaver.tools.proposal import fingerprint, first_line, visible
 
 if TYPE_CHECKING:
     from palaver.tools.visit import Page
@@ -66,7 +66,7 @@ class Fetch:
             return failed(error)
         shown = visible(str(url))
         return Proposal(
-            title=f"Fetch {shown[:TITLE_CHARS]}{' …' if len(shown) > TITLE_CHARS else ''}",
+            title=f"Fetch {first_line(shown, TITLE_CHARS)}",
             hash=fingerprint("fetch", arguments, root, {}),
             preview=shown,
             # By its raw name: a letter that only looks like another shows there.

@@ -15,7 +15,7 @@ from palaver.core.line_diff import unified_diff
 from palaver.core.visible import visible
 from palaver.schema.view import FileChange
 
-__all__ = ["Change", "fingerprint", "shortened", "visible"]
+__all__ = ["Change", "fingerprint", "first_line", "shortened", "visible"]
 
 PREVIEW_BYTES = 64 * 1024
 """A person reads no more before deciding, and it must fit its event several times."""
@@ -84,6 +84,12 @@ def _lines(content: bytes) -> list[str]:
     # Only at newlines: str.splitlines also splits at form feeds and the like, which files do not.
     text = content.decode(errors="replace")
     return [line + "\n" for line in text.split("\n")[:-1]] + ([rest] if (rest := text.rpartition("\n")[2]) else [])
+
+
+def first_line(text: str, limit: int) -> str:
+    """For a title: one line with nothing hidden, and a sign where there is more."""
+    line, _, rest = visible(text.strip()).partition("\n")
+    return line if not rest and len(line) <= limit else f"{line[:limit]} …"
 
 
 def shortened(text: str, limit_bytes: int = PREVIEW_BYTES) -> str:

@@ -115,7 +115,7 @@ export function noticeOfEnd({ kind, title, lastLine }: Happening, agent: string)
 }
 
 function sayWhat(request: WaitingRequest["request"]): string {
-  if (request.kind === "question") return request.questions[0]?.question ?? asking.question.label;
-  if (request.kind === "plan") return request.plan?.summary ?? asking.planRequest.ask;
+  if (request.kind === "question") return visible(request.questions[0]?.question ?? asking.question.label);
+  if (request.kind === "plan") return visible(request.plan?.summary ?? asking.planRequest.ask);
   return visible(request.title ?? whatOf(request));
 }
