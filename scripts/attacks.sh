@@ -1,7 +1,7 @@
 #!/bin/sh
 # The attacks (tests/attacks) as root and as an ordinary user, with bubblewrap, with Landlock alone and with neither: one table.
 # Needs root for both users; an ordinary user runs the three levels as himself. What a machine lacks is a failure, not a skip.
-# Usage: [ATTACKS="FILE …"] attacks.sh [ARGUMENTS-OF-PYTEST …]
+# Usage: [ATTACKS="FILE …"] [ATTACKERS="root ordinary"] attacks.sh [ARGUMENTS-OF-PYTEST …]
 set -u
 cd "$(dirname "$0")/.."
 
@@ -22,16 +22,21 @@ trap 'rm -rf "$kept" "$home"' EXIT
 
 ordinary() { setpriv --reuid="$ORDINARY" --regid="$ORDINARY" --clear-groups "$@"; }
 
-# Where the interpreter lies in root's own home, the ordinary user gets one by other names (hard links), with the same packages.
+# Where the interpreter lies in root's own home, the ordinary user gets the machine's own of the same version, or one by other
+# names (hard links), with the same packages.
 readable_python() {
   packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   version=$(.venv/bin/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')
-  base=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
-  cp -al "$base" "$home/base" 2>/dev/null || cp -a "$base" "$home/base" || return 1
+  base=/usr
+  if [ ! -x "/usr/bin/$version" ]; then
+    base="$home/base"
+    own=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
+    cp -al "$own" "$base" 2>/dev/null || cp -a "$own" "$base" || return 1
+  fi
   mkdir -p "$home/venv/bin" "$home/venv/lib/$version"
-  ln -s "$home/base/bin/$version" "$home/venv/bin/python"
+  ln -s "$base/bin/$version" "$home/venv/bin/python"
   ln -s "$packages" "$home/venv/lib/$version/site-packages"
-  printf 'home = %s/base/bin\n' "$home" > "$home/venv/pyvenv.cfg"
+  printf 'home = %s/bin\n' "$base" > "$home/venv/pyvenv.cfg"
 }
 
 run() { # USER LEVEL ARGUMENTS…
@@ -58,7 +63,7 @@ run() { # USER LEVEL ARGUMENTS…
   printf '%s %s %s %s\n' "$user" "$level" "$status" "$(tail -n 1 "$log")" >> "$kept/table"
 }
 
-if [ "$(id -u)" = 0 ]; then users="root ordinary"; else users=$(id -un); fi
+if [ "$(id -u)" = 0 ]; then users="${ATTACKERS:-root ordinary}"; else users=$(id -un); fi
 : > "$kept/table"
 for user in $users; do
   for level in $LEVELS; do
