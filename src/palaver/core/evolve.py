@@ -32,7 +32,19 @@ def fold(state: State, made: Iterable[Event]) -> State:
 
 
 _Growing = events.TextDelta | events.ThinkingDelta | events.ToolInputDelta
-_Fragment = _Growing | events.ToolOutputDelta
+_Steady = (
+    _Growing
+    | events.ToolOutputDelta
+    | events.TextFinished
+    | events.ThinkingFinished
+    | events.CitationAdded
+    | events.AnswerStarted
+    | events.AnswerFinished
+    | events.ToolCalled
+    | events.FilesChanged
+    | events.ContextMeasured
+)
+"""Events that begin and end neither a turn, nor a request, nor the run of a tool: the status word stays what it was."""
 
 
 def _joined(made: Iterable[Event]) -> Iterator[Event]:
@@ -74,12 +86,12 @@ class _Draft:
 
     def state(self) -> State:
         state = self._said.into(self._state)
-        # Fragments neither begin nor end anything, and a turn may hold thousands of calls to look through.
+        # Only when it may have changed: a turn may hold thousands of calls to look through.
         status = status_of(state) if self._is_status_due else state.status
         return state if status == state.status else replace(state, status=status)
 
     def apply(self, event: Event) -> None:
-        self._is_status_due = self._is_status_due or not isinstance(event, _Fragment)
+        self._is_status_due = self._is_status_due or not isinstance(event, _Steady)
         self._fold(event)
         self._state = replace(self._state, seq=event.seq, updated_at=event.ts)
 
