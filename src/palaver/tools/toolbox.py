@@ -21,6 +21,7 @@ from palaver.tools.ask_user import AskUser
 from palaver.tools.background import Processes
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
 from palaver.tools.edit import Edit
+from palaver.tools.effects import check_effects
 from palaver.tools.fetch import Fetch
 from palaver.tools.file_names import file_names
 from palaver.tools.glob import Glob
@@ -181,7 +182,9 @@ def built_in_tools(
     people: tuple[Tool | Asking, ...] = (AskUser(), YieldTurn(), FinishTask())
     known: tuple[Tool, ...] = (SearchConversations(), Remember())
     others: tuple[Tool, ...] = (TaskTool(agents), AgentsMessage(agents)) if agents is not None else ()
-    return (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people, *others)
+    tools = (*files, Shell(sandbox, processes=processes), *background, Fetch(), *known, *plan, *people, *others)
+    check_effects(tool.spec for tool in tools)
+    return tools
 
 
 async def open_toolbox(
