@@ -195,7 +195,7 @@ def of_kind(events: Sequence[KnownEvent], name: str) -> list[KnownEvent]:
 
 def remembered(words: str, told: str) -> bool:
     """Whether a model was told these words from its program's own memory, and not in a record of ours: it then began anew."""
-    return words in RECORD.sub("", told) and not any(words in record for record in RECORD.findall(told))
+    return words in RECORD.sub("", told) and not any(words in record[0] for record in RECORD.finditer(told))
 
 
 def running(mark: str) -> list[int]:

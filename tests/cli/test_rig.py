@@ -31,6 +31,6 @@ def test_words_of_a_record_are_not_taken_for_memory() -> None:
     quote = QUOTING.quote(Part(EARLIER_PERSON, "the neap tide"))
     record = f"{OPENING}\n\n{quote}"
     assert remembered("neap tide", "the neap tide, and now this")
-    assert not remembered("neap tide", f"{record} and now this")
-    assert not remembered("neap tide", f"the neap tide {record}")
+    assert not remembered("neap tide", f"{record}\n\nand now this")
+    assert not remembered("neap tide", f"the neap tide\n\n{record}")
     assert not remembered("neap tide", "and now this")

@@ -57,9 +57,7 @@ def answer() -> int:
 """
 
 _ORDER = re.compile(r"![a-z]+ .*$", re.MULTILINE)
-RECORD = re.compile(
-    rf"{re.escape(OPENING)}.*?^\[quote ([0-9a-f]{{32}}) from .*?^\[end of quote \1\]$", re.DOTALL | re.MULTILINE
-)
+RECORD = re.compile(rf"{re.escape(OPENING)}.*?\[quote ([0-9a-f]{{32}}) from .*?\[end of quote \1\]", re.DOTALL)
 
 RESULT_CHARS = 400
 """Of each result in the final report: enough to recognise it."""
