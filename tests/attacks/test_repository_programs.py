@@ -7,6 +7,7 @@ sandbox; where no sandbox holds, nothing but the server's own git could have lef
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -341,7 +342,7 @@ async def test_configuration_that_is_swapped_all_the_time_runs_nothing(level: Le
     )
     shell, workshop = await opened(level, ground)
     process = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", swapper, cwd=ground.project, stderr=asyncio.subprocess.DEVNULL
+        *("/bin/sh", "-c", swapper), cwd=ground.project, stderr=asyncio.subprocess.DEVNULL, process_group=0
     )
     try:
         for number in range(5):
@@ -350,7 +351,8 @@ async def test_configuration_that_is_swapped_all_the_time_runs_nothing(level: Le
                 # There a person was asked about it.
                 await workshop.run(shell, command="git status")
     finally:
-        process.kill()
+        # With the copy it is about to make, which would be in the way of the folder's removal.
+        os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
     assert ground.sprung() == []
 

@@ -65,3 +65,27 @@ def test_key_in_the_file_is_never_shown(tmp_path: Path) -> None:
     read = config(tmp_path, '[providers.x]\nkind = "openai"\napi_key = "sk-in-the-file"')
     assert read.providers[0].api_key == "sk-in-the-file"
     assert "sk-in-the-file" not in repr(read)
+
+
+@pytest.mark.parametrize(
+    ("text", "variable", "level"),
+    [
+        ("", None, "bubblewrap"),
+        ('sandbox = "landlock"', None, "landlock"),
+        ('sandbox = "landlock"', "none", "none"),
+        ("", " Landlock ", "landlock"),
+    ],
+)
+def test_strongest_sandbox_is_read_from_the_variable_then_the_file(
+    tmp_path: Path, text: str, variable: str | None, level: str
+) -> None:
+    (tmp_path / "palaver.toml").write_text(text)
+    environment = {"PALAVER_SANDBOX": variable} if variable else {}
+    assert read_config(Flags(data=tmp_path), environment, tmp_path).sandbox == level
+
+
+def test_sandbox_that_is_no_level_is_said_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="bubblewrap, landlock, none"):
+        read_config(Flags(data=tmp_path), {"PALAVER_SANDBOX": "docker"}, tmp_path)
+    with pytest.raises(ConfigurationError, match="sandbox"):
+        config(tmp_path, 'sandbox = "docker"')
