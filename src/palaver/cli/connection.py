@@ -58,7 +58,7 @@ def server_address(directory: Path, url: str | None) -> str:
 
         # The standard library's: completion reads this too, and has no time for more.
         return str(json.loads((directory / "server.json").read_bytes())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         host = os.environ.get("PALAVER_HOST") or "127.0.0.1"
         return f"http://{host}:{os.environ.get('PALAVER_PORT') or 8420}"
 
@@ -67,8 +67,8 @@ def read_token(directory: Path) -> str:
     if token := os.environ.get("PALAVER_TOKEN"):
         return token
     try:
-        return (directory / "token").read_text().strip()
-    except OSError:
+        return (directory / "token").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
         raise NotSignedIn(
             f"No token in {directory}. Start the server once with `palaver serve`, name its data directory with --data, "
             "or give a token in PALAVER_TOKEN."

@@ -12,6 +12,7 @@ from palaver.cli import options
 from palaver.cli.connection import Server, complain, run
 from palaver.cli.exits import Exit
 from palaver.cli.export import ENDINGS
+from palaver.cli.local_files import read_file, readable_name
 from palaver.errors import CallerError
 from palaver.history.programs.foreign import PROGRAMS, Program
 from palaver.history.sessions import NAME
@@ -91,7 +92,9 @@ def import_files(
     folder = str(project.resolve()) if project else None
 
     async def bring(client: "Client", path: Path) -> "Imported":
-        return await client.bring(_read(path), format=format, title=title, agent=agent, project=folder, dry_run=dry_run)
+        return await client.bring(
+            read_file(path), format=format, title=title, agent=agent, project=folder, dry_run=dry_run
+        )
 
     tell = _tell_json if json else _tell_dry if dry_run else _tell_made
     if run(server, lambda client: _import_all(client, _files(files), bring, tell, json)):
@@ -116,7 +119,8 @@ async def _import_all(
             except BrokenPipeError:
                 raise
             except (CallerError, OSError) as problem:
-                complain(f"{path}: {problem.message if isinstance(problem, CallerError) else problem.strerror}")
+                why = problem.message if isinstance(problem, CallerError) else problem.strerror or str(problem)
+                complain(f"{readable_name(path)}: {why}")
                 refused += 1
             bar(done, len(files))
     return refused
@@ -127,7 +131,7 @@ def _tell_json(path: Path, made: "Imported") -> None:
 
     from palaver.cli.output import print_json
 
-    print_json({"file": str(path), **asdict(made)})
+    print_json({"file": readable_name(path), **asdict(made)})
 
 
 def _tell_dry(path: Path, made: "Imported") -> None:
@@ -145,7 +149,7 @@ def _tell(path: Path, made: "Imported", verb: str) -> None:
 
     title = one_line(made.title, 100) or "untitled"
     print(
-        f"{path} ({made.format}) {verb} “{title}”: {made.message_count} messages, "
+        f"{readable_name(path)} ({made.format}) {verb} “{title}”: {made.message_count} messages, "
         f"agent {made.agent}, in {made.project}",
         file=sys.stderr,
     )
@@ -161,10 +165,10 @@ def _program(named: list[Path]) -> Program | None:
 def _files(named: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in named:
-        inner = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        try:
+            inner = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        except OSError as problem:
+            complain(f"{readable_name(path)}: {problem.strerror or problem}.")
+            raise typer.Exit(Exit.FAILED) from None
         found += [one for one in inner if one.name not in UNSEEN and not (path.is_dir() and one.name.startswith("."))]
     return found
-
-
-def _read(path: Path) -> bytes:
-    return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()

@@ -13,6 +13,7 @@ import typer
 from palaver.cli import options
 from palaver.cli.connection import Server, complain, run
 from palaver.cli.exits import Exit
+from palaver.cli.local_files import read_file, readable_name
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -67,7 +68,7 @@ def send(
     if not said.strip() and not image:
         complain("nothing to send. Give some text, or pipe it in and say `-`.")
         raise typer.Exit(Exit.USAGE)
-    pictures = [(path.name, _read(path)) for path in image or ()]
+    pictures = [(readable_name(Path(path.name)), _read(path)) for path in image or ()]
 
     async def work(client: "Client") -> Exit:
         before, sent = await _sent(client, said, pictures, conversation, agent, folder, mode)
@@ -99,9 +100,9 @@ def _said(pieces: list[str]) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as problem:
-        complain(f"{path}: {problem.strerror}.")
+        complain(f"{readable_name(path)}: {problem.strerror or problem}.")
         raise typer.Exit(Exit.USAGE) from None
 
 

@@ -151,7 +151,7 @@ def read_file(path: Path) -> SettingsFile:
             return msgspec.convert(tomllib.load(file), SettingsFile)
     except FileNotFoundError:
         return SettingsFile()
-    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as failure:
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as failure:
         raise ConfigurationError(f"{path} cannot be used: {failure}.") from failure
 
 

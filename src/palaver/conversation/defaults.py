@@ -155,6 +155,6 @@ def _read(path: Path) -> dict[str, Any]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError) as failure:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
         logger.warning("the settings cannot be read; none count until they are set anew", reason=str(failure))
         return {}
