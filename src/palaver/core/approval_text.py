@@ -215,7 +215,8 @@ def _ascii(host: str) -> str:
 
 
 def _fold(lines: Sequence[Shown]) -> Iterator[Shown]:
-    for (kind, text), run in groupby(lines, lambda line: (line.kind, line.text.rstrip(" \t"))):
+    # A space at the end of a line that is not blank means something to a shell: such lines are not the same.
+    for (kind, text), run in groupby(lines, lambda line: (line.kind, line.text if line.text.strip() else "")):
         many = list(run)
         if not text and len(many) >= BLANK_LINES:
             yield Shown("fold", ("", f"⋯ {len(many):,} blank lines ⋯", ""))

@@ -177,7 +177,9 @@ function fold(lines: readonly Shown[]): Shown[] {
 }
 
 function keyOf({ pieces }: Shown): string {
-  return pieces.join("").trimEnd();
+  const text = pieces.join("");
+  // A space at the end of a line that is not blank means something to a shell.
+  return text.trim() === "" ? "" : text;
 }
 
 function note(words: string): Shown {
