@@ -115,7 +115,7 @@ class Player:
     # -- the socket
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse()
+        socket = web.WebSocketResponse(protocols=("palaver",))
         await socket.prepare(request)
         self._open[socket] = request
         self.greeted += 1

@@ -133,7 +133,8 @@ class Requests:
         context = self.page.context
         (origin,) = (await context.storage_state())["origins"]
         (key,) = (entry["value"] for entry in origin["localStorage"] if entry["name"] == "palaver.key")
-        return await context.request.fetch(url, method=method, headers={"Palaver-Key": key}, **options)
+        headers = {**options.pop("headers", {}), "Palaver-Key": key}
+        return await context.request.fetch(url, method=method, headers=headers, **options)
 
 
 @dataclass
