@@ -25,6 +25,7 @@ NUMBERS = (
     "first_token",
     "lag",
     "interrupt",
+    "flood",
     "crowd",
     "reopen",
     "memory",

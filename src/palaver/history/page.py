@@ -43,6 +43,8 @@ from palaver.schema.view import (
     ToolBlock,
 )
 
+MARKDOWN_CHARS = 100_000
+"""A longer text is shown as it was written: of some texts the parser makes a second for every ten thousand characters."""
 EMBEDDED = "palaver-trajectory:"
 EMBEDDED_BYTES = 64 << 20
 """What the comment may hold once it is inflated: twice what an import may send."""
@@ -265,6 +267,8 @@ def _visible(text: str) -> str:
 
 
 def _rendered(markdown: str) -> str:
+    if len(markdown) > MARKDOWN_CHARS:
+        return f'<div class="said"><pre>{_plain(markdown)}</pre></div>'
     html = _markdown()(markdown)
     linked = html.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=').rstrip()
     return f'<div class="said">{linked}</div>'
