@@ -1,5 +1,7 @@
 """Coming in: by the printed link, once; by the token; and in words when neither is accepted."""
 
+import re
+
 from playwright.async_api import expect
 
 from tests.browser.served import Palaver
@@ -48,3 +50,30 @@ async def test_signing_out_forgets_the_cookie(palaver: Palaver, visitors: Visito
     await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
     await ada.page.reload()
     await expect(ada.page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+async def test_cleared_storage_leads_to_a_sign_in_that_works(palaver: Palaver, visitors: Visitors) -> None:
+    """As after an update from a release that had no page keys: the cookie is there, its key is not."""
+    visitors.complaints.expect(SIGNED_OUT)
+    ada = await visitors.owner(palaver.url, palaver.token)
+    await ada.go()
+    await expect(ada.list).to_be_visible()
+    await ada.page.evaluate("localStorage.clear()")
+    await ada.page.reload()
+    field = ada.page.get_by_label("Access token")
+    await field.fill(palaver.token)
+    await field.press("Enter")
+    await expect(ada.list).to_be_visible()
+
+
+async def test_long_text_opens_whole_in_a_tab_of_its_own(palaver: Palaver, visitors: Visitors) -> None:
+    ada = await visitors.owner(palaver.url, palaver.token)
+    long = "Tides ö " * 40_000
+    answer = await ada.request.post(f"{ada.url}/api/conversations", data={"message": long})
+    await ada.open((await answer.json())["conversation"])
+    async with ada.page.expect_popup() as opened:
+        await ada.log.locator(".open-full").first.click()
+    tab = await opened.value
+    await tab.wait_for_url(re.compile("^blob:"))
+    assert await tab.evaluate("document.body.innerText.length") > 300_000
+    assert "ö" in await tab.evaluate("document.body.innerText.slice(0, 20)")
