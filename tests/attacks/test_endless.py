@@ -279,14 +279,16 @@ def test_burst_folds_to_the_same_view_as_its_fragments_one_by_one() -> None:
     made: list[Event] = [AnswerStarted(message="m1", seq=1, ts=1)]
     for at in range(200):
         block = at // 40
-        common = {"message": "m1", "seq": at + 2, "ts": at + 2}
+        seq = ts = at + 2
         if block % 3 == 0:
-            made.append(TextDelta(**common, block=block, text=f"{at} "))
+            made.append(TextDelta(message="m1", seq=seq, ts=ts, block=block, text=f"{at} "))
         elif block % 3 == 1:
-            made.append(ThinkingDelta(**common, block=block, text=f"{at} "))
+            made.append(ThinkingDelta(message="m1", seq=seq, ts=ts, block=block, text=f"{at} "))
         else:
             call = "c1" if at % 40 < 20 else "c2"
-            made.append(ToolInputDelta(**common, block=block, call=call, name="write", text=f"{at} "))
+            made.append(
+                ToolInputDelta(message="m1", seq=seq, ts=ts, block=block, call=call, name="write", text=f"{at} ")
+            )
         if at % 50 == 49:
             made.append(ToolOutputDelta(call="c1", seq=at + 2, ts=at + 2, text="out", stream="stdout"))
     one_by_one = State()

@@ -231,9 +231,10 @@ async def test_odd_files_are_listed_or_passed_over_and_never_waited_for(server: 
     odd_files(project)
     os.mkfifo(project / ".gitignore")
     os.mkfifo(project / "AGENTS.md")
-    for path in ("/api/agents", "/api/projects/tree"):
-        answer = await server.beside(server.http.get(path, params={"project": str(project)}))
-        assert answer.status_code == 200, answer.text[:500]
+    listed = await server.beside(server.http.get("/api/agents", params={"project": str(project)}))
+    assert listed.status_code == 200, listed.text[:500]
+    answer = await server.beside(server.http.get("/api/projects/tree", params={"project": str(project)}))
+    assert answer.status_code == 200, answer.text[:500]
     shown = {entry["name"]: entry["kind"] for entry in answer.json()["entries"]}
     assert (shown["pipe.md"], shown["loop.md"], shown["folder.md"]) == ("other", "link", "folder")
     for name in (

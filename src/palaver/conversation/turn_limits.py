@@ -44,10 +44,10 @@ class TurnLimits:
     turn_bytes: int = TURN_BYTES
     minute_bytes: int = MINUTE_BYTES
     turn_blocks: int = TURN_BLOCKS
-    _written_bytes: int = 0
-    _recent: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
-    _recent_bytes: int = 0
-    _blocks: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    _written_bytes: int = field(default=0, init=False)
+    _recent: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]], init=False)
+    _recent_bytes: int = field(default=0, init=False)
+    _blocks: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int], init=False)
 
     def take(self, event: KnownEvent) -> None:
         """Count an event before it is recorded. Raises LimitReached."""
