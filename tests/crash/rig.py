@@ -54,6 +54,10 @@ class Rig:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def project(self) -> Path:
+        return self.data.with_name("project")
+
+    @property
     def token(self) -> str:
         return (self.data / "token").read_text().strip()
 
@@ -110,7 +114,7 @@ class Rig:
     # -- people, who never give up
 
     async def create(self, conversation: str) -> None:
-        await self._insist(lambda client: client.create(CreateConversation(id=conversation, project=str(self.data))))
+        await self._insist(lambda client: client.create(CreateConversation(id=conversation, project=str(self.project))))
 
     async def send(self, conversation: str, request_id: str, text: str) -> None:
         command = SendMessage(content=text, client_request_id=request_id)
@@ -222,6 +226,7 @@ async def rigged(data: Path, provider_url: str, fault: str | None = None) -> Asy
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     rig = Rig(data, provider_url, port, fault)
+    rig.project.mkdir()
     try:
         yield rig
     finally:

@@ -50,7 +50,7 @@ async def talk_through(rig: Rig, kills: list[str | float]) -> dict[int, bytes]:
         log = await rig.log(CONVERSATION)
         await rig.has_read(max(log))
     check(log, rig)
-    check_effects(rig.data / "effects.txt", EFFECTS, log)
+    check_effects(rig.project / "effects.txt", EFFECTS, log)
     return log
 
 
