@@ -116,7 +116,8 @@ class Toolbox:
             return _broken(name, failure)
         if isinstance(proposal, ToolResult):
             return _redacted(proposal, Redactor(self.environment))
-        redact = Redactor(self.environment).redact
+        # A person sees all that they approve; only the values of the environment are struck.
+        redact = Redactor(self.environment).redact_values
         preview = proposal.preview and redact(proposal.preview)
         paths = await asyncio.to_thread(file_names, root, _files_of(tool.spec, proposal))
         return replace(proposal, title=redact(proposal.title), preview=preview, paths=paths)

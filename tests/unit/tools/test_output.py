@@ -28,10 +28,15 @@ async def test_short_output_stays_whole(workshop: Workshop) -> None:
 
 async def test_pieces_are_shown_as_they_come_with_their_stream(workshop: Workshop) -> None:
     collector = Collector(workshop.place)
-    await collector.feed(b"out", "stdout")
-    await collector.feed(b"err", "stderr")
-    assert workshop.said == [("out", "stdout"), ("err", "stderr")]
-    assert (await collector.finish()).text == "outerr"
+    await collector.feed(b"out\n", "stdout")
+    await collector.feed(b"err ", "stderr")
+    assert workshop.said == [("out\n", "stdout"), ("err ", "stderr")]
+    # A word that is not over may be the beginning of a secret.
+    await collector.feed(b"wor", "stdout")
+    assert len(workshop.said) == 2
+    await collector.feed(b"d\n", "stdout")
+    assert workshop.said[2:] == [("word\n", "stdout")]
+    assert (await collector.finish()).text == "out\nerr word\n"
 
 
 async def test_output_of_exactly_the_limit_is_not_cut(workshop: Workshop) -> None:

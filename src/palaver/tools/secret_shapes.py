@@ -1,0 +1,201 @@
+"""Shapes of secrets: tokens of common services, private keys, passwords in addresses, assignments to telling names.
+
+Called by the redactor on what tools say. Pure: text in, text out, in linear time: every expression begins with a literal that
+is looked for first, or is bounded, and none can match more than `LONGEST_CHARS`. All but private keys stay on one line.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from string import ascii_letters, digits
+
+LONGEST_CHARS = 8_192
+"""Of a token; JSON web tokens are the longest."""
+KEY_CHARS = 64 * 1024
+"""Of a private key that is held back while it comes."""
+
+_RUN = "A-Za-z0-9_.+/=%:@~-"
+_RUN_CHARS = f"{ascii_letters}{digits}_.+/=%:@~-"
+"""All characters of any token. One that is none of them ends it."""
+_APART = r"(?<![A-Za-z0-9])"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    label: str
+    markers: tuple[str, ...]
+    """One of them is in every text that the expression matches, in lower case unless `exact`."""
+    pattern: re.Pattern[str]
+    """Its group `secret`, or all of it, is struck."""
+    exact: bool = True
+
+
+def _tokens(label: str, rest: str, *prefixes: str) -> _Shape:
+    """A prefix that nothing else has, and what follows it."""
+    begin = "|".join(map(re.escape, prefixes))
+    return _Shape(label, prefixes, re.compile(f"{_APART}(?:{begin}){rest}"))
+
+
+_TELLING = (
+    "token|secret|passw(?:or)?d|passphrase|passcode|pwd|credentials?|cookie|session(?:_?id)?|(?:api|access|private|signing"
+    "|encryption|account|shared|master|auth|service|storage)[_-]?key|authorization|dsn|jwt|connection[_-]?string"
+)
+_MARKERS = (
+    *(
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "passcode",
+        "pwd",
+        "credential",
+        "cookie",
+        "session",
+        "key",
+        "authorization",
+    ),
+    *("dsn", "jwt", "connection", "bearer ", "basic ", "bearer\t", "basic\t"),
+)
+_NAME = rf"(?:{_TELLING})[A-Za-z0-9_-]{{0,20}}"
+_GIVES = r"[\"']?[ \t]{0,2}[=:][ \t]{0,2}[\"']?"
+# Long enough, and with a letter and two digits among them: no word of a program or of prose.
+_VALUE = (
+    rf"(?=[{_RUN}]{{0,64}}?[A-Za-z])(?=[{_RUN}]{{0,64}}?[0-9][{_RUN}]{{0,64}}?[0-9])"
+    rf"(?P<secret>[A-Za-z0-9_+=%~-][{_RUN}]{{11,4000}})"
+)
+
+_SEPARATOR = r"(?:\\[nr]|[\s>|→]|[0-9]{1,6}(?=[\t :|→])|[:+-](?=[ \tA-Za-z0-9+/])){1,24}+"
+_KEY_BODY = (
+    rf"(?:{_SEPARATOR}(?:Version|Comment|Proc-Type|DEK-Info|Hash|Charset): [^\r\n\\]{{0,200}}){{0,4}}+"
+    rf"(?:{_SEPARATOR}[A-Za-z0-9+/=]{{16,4096}}+(?![{_RUN}])){{0,1000}}+"
+)
+_KEY_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_END = (
+    rf"(?:(?:{_SEPARATOR}[A-Za-z0-9+/=]{{1,15}})?{_SEPARATOR}-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+_KEY = re.compile(f"{_KEY_BEGIN}{_KEY_BODY}{_KEY_END}")
+_OPEN_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9 ]{0,60}-{0,5}"
+    rf"|[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_KEY_BODY}[\s\\>|→,(){_RUN}]{{0,220}})\Z"
+)
+
+_SHAPES = (
+    _tokens("GitHub token", r"[A-Za-z0-9_]{22,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    _tokens(
+        "GitLab token", r"[A-Za-z0-9_-]{20,255}", "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-"
+    ),
+    _tokens("Slack token", r"[A-Za-z0-9-]{10,255}", *(f"xox{kind}-" for kind in "abceoprs"), "xapp-"),
+    _tokens("Slack webhook", r"[A-Za-z0-9/]{20,255}", "hooks.slack.com/services/"),
+    _tokens("Stripe key", r"[A-Za-z0-9]{16,255}", "sk_live_", "sk_test_", "rk_live_", "rk_test_"),
+    _tokens("webhook secret", r"[A-Za-z0-9+/=]{24,255}", "whsec_"),
+    _tokens("npm token", r"[A-Za-z0-9]{36,255}", "npm_"),
+    _tokens("PyPI token", r"[A-Za-z0-9_-]{50,500}", "pypi-"),
+    _tokens("API key", r"(?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{20,255}", "sk-", "gsk_", "xai-", "pplx-", "r8_"),
+    _tokens("Hugging Face token", r"[A-Za-z0-9]{30,255}", "hf_", "api_org_"),
+    _tokens("AWS key id", r"[A-Z2-7]{16}(?![A-Za-z0-9])", "AKIA", "ASIA", "ABIA", "ACCA"),
+    _tokens("Google API key", r"[A-Za-z0-9_-]{35}", "AIza"),
+    _tokens("Google token", r"[A-Za-z0-9_-]{20,2000}", "ya29.", "GOCSPX-", "1//0"),
+    _tokens("Azure key", r"[A-Za-z0-9+/]{40,100}={0,2}", "AccountKey=", "SharedAccessKey=", "AccountKey%3D"),
+    _Shape("Azure secret", ("Q~",), re.compile(r"(?<![A-Za-z0-9_.~-])[A-Za-z0-9_.~-]{3}[0-9]Q~[A-Za-z0-9_.~-]{31,34}")),
+    _tokens("SendGrid key", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
+    _tokens("Telegram token", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}", "bot"),
+    _tokens("Vault token", r"[A-Za-z0-9_-]{24,300}", "hvs.", "hvb."),
+    _tokens(
+        "service token", r"[A-Za-z0-9_=-]{20,400}", "dop_v1_", "doo_v1_", "dor_v1_", "dckr_pat_", "dckr_oat_", "figd_"
+    ),
+    _tokens(
+        "service token", r"[A-Za-z0-9_=.-]{20,400}", "lin_api_", "ntn_", "shpat_", "shpss_", "ATATT3", "glsa_", "sbp_"
+    ),
+    _tokens("service token", r"[A-Za-z0-9_=.-]{20,400}", "dp.pt.", "sntrys_", "rubygems_", "PMAK-", "EAACEdEose0cBA"),
+    _tokens("Databricks token", r"[a-f0-9]{32}(?:-[0-9])?(?![A-Za-z0-9])", "dapi"),
+    _tokens("age key", r"[0-9A-Z]{58}", "AGE-SECRET-KEY-1"),
+    _tokens("web token", r"[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{4,4000}\.[A-Za-z0-9_-]{0,2000}", "eyJ"),
+    _Shape("private key", ("-----BEGIN ",), _KEY),
+    _Shape(
+        "password",
+        ("://",),
+        re.compile(
+            r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/?#@:'\"]{0,200}:"
+            r"(?![$<{*\[])(?P<secret>[^\s/'\"<>]{1,255})(?=@)"
+        ),
+    ),
+    _Shape(
+        "parameter",
+        ("?", "&"),
+        re.compile(
+            r"(?i)[?&](?:access_?token|auth|api_?key|key|token|sig|signature|password|secret|x-amz-signature"
+            r"|x-amz-security-token|code)=(?P<secret>[A-Za-z0-9_.%~+/-]{12,2000})"
+        ),
+    ),
+    _Shape(
+        "secret",
+        _MARKERS,
+        re.compile(
+            rf"(?i)(?:{_NAME}{_GIVES}(?:(?:bearer|basic|token)[ \t]{{1,2}})?|{_APART}(?:bearer|basic)[ \t]{{1,2}}){_VALUE}"
+        ),
+        exact=False,
+    ),
+)
+
+_SCHEME = r"(?:bearer|basic|token)[ \t]{1,2}"
+_GIVING_NAME = re.compile(rf"(?i)(?:{_NAME}{_GIVES}(?:{_SCHEME})?|(?:bearer|basic)[ \t]{{1,2}})\Z")
+_OPEN_NAME = re.compile(rf"(?i)(?:{_NAME}(?:[\"']?[ \t]{{0,2}}|{_GIVES}(?:{_SCHEME})?)|(?:bearer|basic)[ \t]{{1,2}})\Z")
+_NAME_CHARS = 120
+
+
+def strike_shapes(text: str) -> str:
+    lower = text.casefold()
+    for shape in _SHAPES:
+        within = text if shape.exact else lower
+        if any(marker in within for marker in shape.markers):
+            text = shape.pattern.sub(_stand_in(shape), text)
+    return text
+
+
+def _stand_in(shape: _Shape) -> Callable[[re.Match[str]], str]:
+    words = f"[redacted {shape.label}]"
+    if "secret" not in shape.pattern.groupindex:
+        return lambda _: words
+    return lambda found: found[0][: found.start("secret") - found.start()] + words
+
+
+def open_from(text: str) -> int:
+    """From where on the text, to its end, may be the beginning of a secret whose shape is not yet to be seen."""
+    run = max(len(text.rstrip(_RUN_CHARS)), len(text) - LONGEST_CHARS)
+    if not text[run:].strip("."):
+        # Progress is often shown so, and no secret begins with a dot.
+        run = len(text)
+    found = run
+    word = _word_start(text, len(text))
+    if "://" in text[word:]:
+        # A password in an address may hold any character.
+        found = min(found, word)
+    # What leads up to a secret may be part of another: `a_key = b_key = …`, or a line of a private key.
+    while found > len(text) - KEY_CHARS:
+        earlier = _key_around(text, _name_before(text, found))
+        if earlier == found:
+            break
+        found = earlier
+    return found
+
+
+def _name_before(text: str, place: int) -> int:
+    begin = max(0, place - _NAME_CHARS)
+    is_given = text[place : place + 1] not in ("", "=", ":")
+    name = (_GIVING_NAME if is_given else _OPEN_NAME).search(text[begin:place])
+    return _word_start(text, begin + name.start()) if name else place
+
+
+def _key_around(text: str, place: int) -> int:
+    key = text.rfind("-----BEGIN ", max(0, place - KEY_CHARS), place)
+    if key < 0:
+        return place
+    closed = _KEY.match(text, key)
+    is_open = (closed is not None and closed.end() > place) or _OPEN_KEY.match(text, key) is not None
+    return _word_start(text, key) if is_open else place
+
+
+def _word_start(text: str, place: int) -> int:
+    """Behind the last blank before a place: what leads up to it may be a secret of another shape."""
+    begin = max(0, place - LONGEST_CHARS)
+    return max(begin, *(text.rfind(blank, begin, place) + 1 for blank in " \t\r\n"))

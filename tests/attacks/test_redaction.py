@@ -1,0 +1,233 @@
+"""Secrets that commands print: struck by value, by name and by shape, encoded or not, however the output is cut."""
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.tools.base import ToolResult
+from palaver.tools.redact import Redactor
+from palaver.tools.sandbox import unsandboxed
+from palaver.tools.shell import Shell
+from palaver.tools.toolbox import Toolbox
+
+R = "a1B2c3D4e5F6g7H8i9J0" * 8
+"""Stands for what is random in a token. No token is written down here as a whole."""
+SHAPES = {
+    **{f"gh{kind}_": R[:36] for kind in "pousr"},
+    "github_pat_": R[:82],
+    "glpat-": R[:20],
+    "xoxb-": "123456789012-" + R[:24],
+    "xapp-": "1-A0-" + R[:40],
+    "https://hooks.slack.com/services/": "T00000000/B00000000/" + R[:24],
+    "sk_live_": R[:24],
+    "rk_test_": R[:24],
+    "whsec_": R[:32],
+    "npm_": R[:36],
+    "pypi-": "AgEIcHlwaS5vcmc" + R[:60],
+    "sk-": R[:48],
+    "sk-ant-": "api03-" + R[:80],
+    "sk-proj-": R[:80],
+    "hf_": R[:34],
+    "AKIA": "ABCDEFGH" * 2,
+    "ASIA": "ABCDEFGH" * 2,
+    "AIza": R[:35],
+    "ya29.": R[:60],
+    "GOCSPX-": R[:28],
+    "AccountName=x;AccountKey=": R[:86] + "==",
+    "SG.": R[:22] + "." + R[:43],
+    "hvs.": R[:24],
+    "dop_v1_": "0a" * 32,
+    "dckr_pat_": R[:27],
+    "lin_api_": R[:40],
+    "AGE-SECRET-KEY-1": "ABCDEFGH90" * 5 + "ABCDEFGH",
+    "eyJ": f"hbGciOiJIUzI1NiJ9.eyJ{R[:40]}.{R[:43]}",
+}
+ASSIGNMENTS = [
+    "{name}={value}",
+    "export {name}={value}",
+    '{name}="{value}"',
+    "{name} = {value}",
+    "{name}: {value}",
+    '"{name}": "{value}"',
+    "'{name}' : '{value}'",
+    "--{name}={value}",
+]
+NAMES = (
+    *("API_TOKEN", "db_password", "aws_secret_access_key", "CLIENT_SECRET", "SESSION_ID", "Set-Cookie", "passphrase"),
+    *("apiKey", "access-key", "PRIVATE_KEY", "credential", "SENTRY_DSN", "jwt", "PGPASSWD", "MYSQL_PWD"),
+)
+
+
+@pytest.mark.parametrize(("prefix", "rest"), SHAPES.items(), ids=list(SHAPES))
+@pytest.mark.parametrize(
+    "around", ["{0}", "a {0} b", "'{0}'", "https://x:{0}@host/", "Authorization: Bearer {0}", "x={0};"]
+)
+def test_token_of_a_common_service_is_struck(prefix: str, rest: str, around: str) -> None:
+    said = Redactor({}).redact(around.format(prefix + rest))
+    assert rest not in said
+    assert "[redacted " in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ASSIGNMENTS)
+def test_value_that_a_telling_name_is_given_is_struck(name: str, form: str) -> None:
+    value = R[:24]
+    said = Redactor({}).redact(form.format(name=name, value=value))
+    assert value not in said
+    assert name in said
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgres://ada:{0}@db:5432/x",
+        "redis://:{0}@host",
+        "mongodb+srv://u:{0}@h.example/?a=b",
+        "https://ada:{0}@h/",
+        "amqp://a:{0}@h",
+    ],
+)
+@pytest.mark.parametrize("password", ["hunter2", "p@ss:w0rd!", "a%20b", "correct-horse"])
+def test_password_in_an_address_is_struck_and_its_host_is_not(address: str, password: str) -> None:
+    said = Redactor({}).redact(f"connecting to {address.format(password)} now")
+    assert password not in said
+    assert said.endswith(" now")
+    assert "@" in said
+
+
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
+@pytest.mark.parametrize("between", ["\n", "\r\n", "\\n", "\n  ", "\n     7\t", "\n> "])
+def test_private_key_is_struck_however_its_lines_are_shown(kind: str, between: str) -> None:
+    lines = [f"-----BEGIN {kind}PRIVATE KEY-----", R[:64], R[:64], R[:9] + "==", f"-----END {kind}PRIVATE KEY-----"]
+    said = Redactor({}).redact(f"before\n{between.join(lines)}\nafter")
+    assert R[:9] not in said
+    assert (said.startswith("before\n"), said.endswith("\nafter")) == (True, True)
+    assert R[:20] not in Redactor({}).redact(between.join(lines[:3]))
+
+
+NAMES_OF_THE_ENVIRONMENT = (
+    *(
+        "GITHUB_TOKEN",
+        "OPENAI_API_KEY",
+        "DB_PASSWORD",
+        "DB_PASSWD",
+        "PGPASSWORD",
+        "SSH_PASSPHRASE",
+        "MYSQL_PWD",
+        "SMTP_PASS",
+    ),
+    *(
+        "AWS_CREDENTIALS",
+        "LOGIN_COOKIE",
+        "SESSION_ID",
+        "SENTRY_DSN",
+        "AZURE_CONNECTION_STRING",
+        "AUTH_JWT",
+        "SLACK_WEBHOOK_URL",
+    ),
+    *("TOKENS", "client_secret_2", "REDISCLI_AUTH", "HTTP_AUTHORIZATION", "GITLAB_PAT"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES_OF_THE_ENVIRONMENT)
+def test_value_of_a_variable_with_a_telling_name_is_struck_in_every_encoding(name: str) -> None:
+    value = 'it is/a+se"cret?\u00e9&'
+    redactor = Redactor({name: value})
+    basic = base64.b64encode(f"ada:{value}".encode()).decode()
+    forms = [
+        value,
+        quote(value),
+        quote(value, safe=""),
+        quote_plus(value),
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        base64.b64encode(value.encode()).decode(),
+        base64.urlsafe_b64encode(value.encode()).decode(),
+        *(base64.b64encode(f"{'x' * count}{value}yz".encode()).decode() for count in range(6)),
+        basic,
+    ]
+    for form in forms:
+        said = redactor.redact_values(f"<{form}>")
+        assert f"[redacted {name}]" in said, form
+        assert len(said) < len(f"<[redacted {name}]>") + 18
+
+
+def test_password_in_an_address_of_the_environment_is_struck_wherever_it_appears() -> None:
+    redactor = Redactor({"DATABASE_URL": "postgres://ada:correct-horse@db/x"})
+    assert redactor.redact("it is correct-horse") == "it is [redacted DATABASE_URL]"
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    root = Path(__file__).parents[2]
+    texts = [
+        "/home/ada /run/user/1000/ssh.sock https://example.org:8080/a?b=c&page=2 user@example.org git@github.com:a/b.git",
+        "token = next(tokens)  # the key of the session\npassword: str | None = None\nkey=lambda row: row.id",
+        "sha256:" + "0a" * 32 + "\ncommit " + "0a" * 20,
+        "curl http://localhost:3000/api/v1 | jq .token",
+        "https://user:$PASSWORD@host https://user:<password>@host",
+        (root / "src/palaver/tools/policy.py").read_text(),
+        (root / "src/palaver/faces/stream/answering.py").read_text(),
+    ]
+    environment = {"SSH_AUTH_SOCK": "/run/user/1000/ssh.sock", "HOME": "/home/ada", "PWD": "/home/ada/garden"}
+    for text in texts:
+        assert Redactor(environment).redact(text) == text
+
+
+PARTS = (
+    *(prefix + rest for prefix, rest in SHAPES.items()),
+    *(
+        f"TOKEN={R[:20]}",
+        f"secret = {R[:20]}",
+        f'"apiKey": "{R[:20]}"',
+        f"Authorization: Bearer {R[:30]}",
+        f"Basic {R[:30]}",
+    ),
+    *(f"https://a:{R[:8]}@h/", "postgres://u:p!w@h", "https://h:80/", "://", "a..b", "....", "hunter-two-and-more"),
+    *(
+        "-----BEGIN RSA PRIVATE KEY-----\n",
+        f"{R[:64]}\n",
+        f"{R[:7]}=\n",
+        "-----END RSA PRIVATE KEY-----\n",
+        "-----BEGIN ",
+    ),
+    *(" ", "\n", "\t", "=", ":", '"', "'", "-", "_", "?", "&", "x", "key", "token", "\\n", "\u00e9", "]"),
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.data())
+@settings(max_examples=400, deadline=None)
+def test_stream_says_what_the_whole_text_would_however_it_is_cut(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    redactor = Redactor({"A_TOKEN": "hunter-two-and-more"})
+    stream = redactor.stream()
+    pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert "".join([stream.feed(piece) for piece in pieces]) + stream.finish() == redactor.redact(text)
+
+
+@pytest.mark.parametrize(("prefix", "rest"), SHAPES.items(), ids=list(SHAPES))
+def test_token_that_comes_letter_by_letter_is_struck(prefix: str, rest: str) -> None:
+    stream = Redactor({}).stream()
+    said = "".join([stream.feed(char) for char in f"it is {prefix}{rest}\n"]) + stream.finish()
+    assert rest not in said
+
+
+def test_progress_and_finished_lines_are_not_held_back() -> None:
+    stream = Redactor({}).stream()
+    assert stream.feed("compiling ....") == "compiling ...."
+    assert stream.feed("....") == "...."
+    assert stream.feed(" done [####  ]\n") == " done [####  ]\n"
+
+
+@pytest.mark.anyio
+async def test_approval_shows_a_command_whole_that_looks_like_a_secret(tmp_path: Path) -> None:
+    """A shape could hide what runs: `a://b:$(x)@c` is a password to the redactor and a command to the shell."""
+    box = Toolbox(tools={"shell": Shell(unsandboxed())}, environment={"A_TOKEN": "hunter-two-and-more"})
+    command = "echo a://b:$(touch${IFS}x)@c token=" + R[:20]
+    proposal = await box.propose("shell", {"command": command}, tmp_path)
+    assert not isinstance(proposal, ToolResult)
+    assert proposal.preview == command
