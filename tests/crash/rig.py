@@ -226,7 +226,7 @@ async def rigged(data: Path, provider_url: str, fault: str | None = None) -> Asy
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     rig = Rig(data, provider_url, port, fault)
-    rig.project.mkdir()
+    rig.project.mkdir(exist_ok=True)
     try:
         yield rig
     finally:

@@ -21,15 +21,17 @@ def environment(data: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(data), "PALAVER_DATA": str(data), "COLUMNS": "200", **more}
 
 
-async def palaver(data: Path, *arguments: str, stdin: str | None = None, **more: str) -> tuple[int, str, str]:
-    """Exit code, standard output, standard error."""
+async def palaver(
+    data: Path, *arguments: str, stdin: str | None = None, folder: Path | None = None, **more: str
+) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error. `folder`: where it is run; where no project is needed, the data directory."""
     process = await asyncio.create_subprocess_exec(
         *(*PROGRAM, *arguments),
         env=environment(data, **more),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=data,
+        cwd=folder or data,
     )
     async with asyncio.timeout(SLOW_S):
         out, err = await process.communicate((stdin or "").encode())

@@ -253,7 +253,7 @@ async def test_only_the_owner_changes_agents(tmp_path: Path) -> None:
             tried[kind] = [answer.status_code for answer in answers]
         code = work.server.app.keys.new_code()
         async with work.server.browser() as page:
-            await page.post("/api/session", json={"code": code}, headers={"Origin": work.server.url})
+            await work.server.sign_in(page, code=code)
             own = await page.post("/api/agents", json={"name": "Mine"}, headers={"Origin": work.server.url})
 
     assert tried == {"human": [200, 200, *[403] * 5], "agent": [200, *[403] * 6], "observer": [200, *[403] * 6]}

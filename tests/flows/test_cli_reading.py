@@ -151,7 +151,11 @@ async def test_json_is_lines_under_the_names_that_are_written_down(
     server: Served, tmp_path: Path, words: str, more: tuple[str, ...]
 ) -> None:
     await server.settled(await server.create(message="hello"))
-    code, out, err = await palaver(tmp_path / "data", *words.split(), "--json", *more, "--url", server.url)
+    folder = tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    code, out, err = await palaver(
+        tmp_path / "data", *words.split(), "--json", *more, "--url", server.url, folder=folder
+    )
     assert (code, err) == (0, "")
     found = [msgspec.json.decode(line) for line in out.splitlines()]
     if words == "tail":

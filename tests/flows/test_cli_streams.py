@@ -202,11 +202,12 @@ async def test_tail_as_json_follows_event_by_event(server: Served, tmp_path: Pat
 async def test_refusals_have_their_codes_and_a_sentence(
     tmp_path: Path, command: tuple[str, ...], environment_: dict[str, str], code: int
 ) -> None:
-    data = tmp_path / "data"
+    data, folder = tmp_path / "data", tmp_path / "project"
     data.mkdir(mode=0o700)
+    folder.mkdir()
     write_key_records(data, [KeyRecord(name="eye", kind="observer", hash=token_hash("observer-token"))])
     async with serving(data) as server:
-        got, out, err = await palaver(data, *command, **{"PALAVER_URL": server.url, **environment_})
+        got, out, err = await palaver(data, *command, folder=folder, **{"PALAVER_URL": server.url, **environment_})
     assert (got, out) == (code, "")
     assert code in (0, 2) or (err.startswith("palaver: ") and len(err.splitlines()) == 1)
 

@@ -186,8 +186,10 @@ class SlowToNameModels(ScriptedProvider):
 @asynccontextmanager
 async def without_a_model(folder: Path, provider: ScriptedProvider) -> AsyncIterator[Work]:
     environment = {"PATH": os.environ["PATH"], "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
-    async with serving(folder, environment=environment) as server:
-        yield Work(server, provider, folder)
+    project = folder / "project"
+    project.mkdir()
+    async with serving(folder / "data", environment=environment) as server:
+        yield Work(server, provider, project)
 
 
 @pytest.mark.parametrize("queued", [False, True], ids=["nothing queued", "the next is queued"])

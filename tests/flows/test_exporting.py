@@ -96,6 +96,8 @@ async def test_wrong_use_is_said_and_nothing_is_written(server: Served, tmp_path
     code, _, err = await cli(server, tmp_path, "export", "nobody", "-o", str(target))
     assert (code, "No such conversation" in err) == (6, True)
     there = await server.create()
+    before = names_in(tmp_path)
     code, _, err = await cli(server, tmp_path, "export", there, "-o", str(tmp_path / "no" / "folder.md"))
     assert (code, "No such file or directory" in err) == (1, True)
-    assert names_in(tmp_path) == ["data"]
+    assert names_in(tmp_path) == before
+    assert not target.exists()

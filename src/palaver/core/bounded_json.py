@@ -40,10 +40,12 @@ def check_bounds(body: bytes) -> None:
     if brackets <= DEPTH and brackets + body.count(b",") <= VALUES:
         return
     texts, outside = _without_texts(body)
+    # A text with more brackets than these holds too many values, which is told next.
+    steps = map(_STEPS.__getitem__, outside.translate(None, _NO_BRACKETS)[: 2 * VALUES + 2])
+    if max(accumulate(steps), default=0) > DEPTH:
+        raise BeyondBounds(f"is nested more than {DEPTH} levels deep")
     if texts + sum(map(outside.count, (b",", b"[", b"{"))) > VALUES:
         raise BeyondBounds(f"holds more than {VALUES:,} values")
-    if max(accumulate(map(_STEPS.__getitem__, outside.translate(None, _NO_BRACKETS))), default=0) > DEPTH:
-        raise BeyondBounds(f"is nested more than {DEPTH} levels deep")
 
 
 def _without_texts(body: bytes) -> tuple[int, bytes]:

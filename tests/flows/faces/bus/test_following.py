@@ -228,7 +228,7 @@ async def test_slow_reader_is_let_go_and_the_others_do_not_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "SEND_S", PATIENCE_S)
-    async with serving(tmp_path, (Say("x" * 12_000_000, chunk=60_000),)) as server:
+    async with serving(tmp_path, [Say("x" * 1_500_000, chunk=60_000)] * 8) as server:
         request = f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", int(server.host.rpartition(":")[2]))) as deaf:
             deaf.setblocking(False)

@@ -1,7 +1,6 @@
 """Changing a chat: its parameters and draft, its history, and what it begins with."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec

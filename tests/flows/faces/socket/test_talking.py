@@ -362,11 +362,11 @@ async def test_approval_for_the_session_covers_more_than_the_call_and_no_other_s
         session = await work.server.create(project=str(work.project))
         elsewhere = await work.server.create(project=str(work.project))
         async with subscribed(work.server, session, elsewhere) as one:
-            await ask(one, session, "!shell touch a.txt\n---\n!shell touch b.txt\n---\n!say Both.")
+            await ask(one, session, "!write a.txt hello\n---\n!write b.txt hello\n---\n!say Both.")
             asked = (await one.until("interaction_request"))[-1]
             await answer(one, session, asked, action="approve", approvalScope="session")
             heard = await one.until("text_done")
-            await ask(one, elsewhere, "!shell touch c.txt")
+            await ask(one, elsewhere, "!write c.txt hello")
             again = (await one.until("interaction_request"))[-1]
     assert of(heard, "interaction_request") == []
     assert of(heard, "interaction_resolved")[0]["approvalScope"] == "session"
