@@ -95,6 +95,8 @@ export interface StandingGrant {
   match: string | null;
   agent: string | null;
   project: string | null;
+  /** Why it counts no more. */
+  problem?: string | null;
 }
 
 export class LaterApi extends HttpApi {

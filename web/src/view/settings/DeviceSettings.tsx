@@ -185,6 +185,7 @@ function GrantRow({ grant, onRemoved }: { grant: StandingGrant; onRemoved: () =>
     <li className="grant">
       <span className="grant-what mono">{what}</span>
       <span className="hint">{where}</span>
+      {grant.problem && <span className="is-bad">{said(grant.problem)}</span>}
       <button type="button" className="button quiet small" aria-label={settings.askAgainBefore(what)} disabled={state === "going"} onClick={remove}>
         {settings.askAgain}
       </button>
