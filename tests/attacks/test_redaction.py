@@ -58,7 +58,7 @@ ASSIGNMENTS = [
     "--{name}={value}",
 ]
 NAMES = (
-    *("API_TOKEN", "db_password", "aws_secret_access_key", "CLIENT_SECRET", "SESSION_ID", "Set-Cookie", "passphrase"),
+    *("API_TOKEN", "db_password", "aws_secret_access_key", "CLIENT_SECRET", "Set-Cookie", "passphrase"),
     *("apiKey", "access-key", "PRIVATE_KEY", "credential", "SENTRY_DSN", "jwt", "PGPASSWD", "MYSQL_PWD"),
 )
 
@@ -80,6 +80,12 @@ def test_value_that_a_telling_name_is_given_is_struck(name: str, form: str) -> N
     said = Redactor({}).redact(form.format(name=name, value=value))
     assert value not in said
     assert name in said
+
+
+@pytest.mark.parametrize("name", ["session", "session_id", "sessionId", "id", "conversation", "commit"])
+def test_id_is_no_secret(name: str) -> None:
+    said = f'"{name}": "01a1ef82-a6d5-71f6-b200-1229b84a251b"'
+    assert Redactor({}).redact(said) == said
 
 
 @pytest.mark.parametrize(

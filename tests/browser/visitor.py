@@ -261,7 +261,10 @@ class Visitor:
             assert await self.read() == words
 
     async def asked(self) -> None:
-        """Until an approval is there and hears: at first it is deaf, for those who did not see it come."""
+        """Until an approval is there, was read to its end, and hears: at first it is deaf, for those who did not see it come."""
+        await expect(self.approval.get_by_role("button", name="Deny").first).to_be_visible()
+        for shown in await self.approval.locator(".request-exact").all():
+            await shown.evaluate("node => node.scrollTo(0, node.scrollHeight)")
         await expect(self.approval.get_by_role("button", name="Allow once")).to_be_enabled()
 
     async def press(self, *keys: str) -> None:

@@ -153,7 +153,9 @@ async def _sandbox(config: Config) -> Finding:
     if found.level == "bubblewrap":
         return Finding("ok", "sandbox", found.words)
     if found.level == config.sandbox:
-        return Finding("note", "sandbox", found.words, "Remove the setting sandbox (PALAVER_SANDBOX), which allows no more")
+        return Finding(
+            "note", "sandbox", found.words, "Remove the setting sandbox (PALAVER_SANDBOX), which allows no more"
+        )
     better = "Install bubblewrap (bwrap), which holds more"
     fix = better if found.level == "landlock" else f"{better}, or use a Linux kernel of 6.2 or later"
     return Finding("note", "sandbox", found.words, fix)

@@ -57,5 +57,9 @@ def _words(cut: "Cut") -> str:
     title = f" “{one_line(cut.title)}”" if cut.title else ""
     lost = f"events {cut.lost_from:,} to {cut.expected_events:,}"
     kept = f"{cut.kept_events:,} events are saved" if cut.kept_events else "nothing of it could be proven"
-    more = f"; {cut.unattached_events:,} readable events behind the damage are in `unattached`" if cut.unattached_events else ""
+    more = (
+        f"; {cut.unattached_events:,} readable events behind the damage are in `unattached`"
+        if cut.unattached_events
+        else ""
+    )
     return f"conversation {one_line(cut.conversation)}{title}: {lost}; {kept}{more}"

@@ -62,7 +62,9 @@ def _file_faults(connection: apsw.Connection) -> list[Damage]:
     tables = dict[int, str](connection.execute("SELECT rootpage, name FROM sqlite_schema WHERE rootpage > 0"))
     found: list[Damage] = []
     if connection.pragma("application_id") != APPLICATION_ID or not connection.pragma("user_version"):
-        found.append(Damage("", 0, "The database file's header is damaged: it does not say that this is a log of Palaver."))
+        found.append(
+            Damage("", 0, "The database file's header is damaged: it does not say that this is a log of Palaver.")
+        )
     for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS})"):
         for fault in str(line).splitlines():
             if fault.strip() not in ("ok", ""):

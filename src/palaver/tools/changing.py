@@ -6,13 +6,15 @@ back as it was.
 """
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from palaver.backends.process import to_the_end
-from palaver.errors import CallerError
+from palaver.errors import CallerError, Invalid
 from palaver.journal import Journal
 from palaver.schema.view import FileChange
 from palaver.tools.arguments import failed
@@ -21,6 +23,9 @@ from palaver.tools.paths import Root
 from palaver.tools.proposal import Change, fingerprint, shortened, visible
 
 logger = Journal(__name__)
+
+_STAND_IN = re.compile(rb"\[redacted [^\]\r\n]{1,80}\]")
+"""What a model is shown in place of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class FileTool:
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
-            changes = self._plan(arguments, Root(root))
+            changes = self._work_out(arguments, Root(root))
         except CallerError as error:
             return failed(error)
         contents = changes.contents()
@@ -73,6 +78,19 @@ class FileTool:
             match="\n".join(contents),
         )
 
+    def _work_out(self, arguments: Mapping[str, Any], root: Root) -> Changes:
+        """Raises Invalid where a secret would be replaced by the words that a model is shown for it."""
+        changes = self._plan(arguments, root)
+        for change in changes.files:
+            more = Counter(_STAND_IN.findall(change.after or b"")) - Counter(_STAND_IN.findall(change.before or b""))
+            if more:
+                shown = next(iter(more)).decode(errors="replace")
+                raise Invalid(
+                    f"{change.path} would hold “{shown}”, which stands for a secret that you were not shown; nothing was "
+                    "written. Change the other lines with edit, or ask the person to put the secret in."
+                )
+        return changes
+
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             # Not cut short: files are either changed and said to be, or left alone.
@@ -81,7 +99,7 @@ class FileTool:
             return failed(error)
 
     def _apply(self, arguments: Mapping[str, Any], root: Root) -> ToolResult:
-        changes = self._plan(arguments, root)
+        changes = self._work_out(arguments, root)
         there = (path for path, content in changes.contents().items() if content is not None)
         modes = {path: root.mode_of(changes.names[path]) for path in there}
         done: list[Change] = []

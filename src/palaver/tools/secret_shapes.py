@@ -37,7 +37,7 @@ def _tokens(label: str, rest: str, *prefixes: str) -> _Shape:
 
 
 _TELLING = (
-    "token|secret|passw(?:or)?d|passphrase|passcode|pwd|credentials?|cookie|session(?:_?id)?|(?:api|access|private|signing"
+    "token|secret|passw(?:or)?d|passphrase|passcode|pwd|credentials?|cookie|(?:api|access|private|signing"
     "|encryption|account|shared|master|auth|service|storage)[_-]?key|authorization|dsn|jwt|connection[_-]?string"
 )
 _MARKERS = (
@@ -50,7 +50,6 @@ _MARKERS = (
         "pwd",
         "credential",
         "cookie",
-        "session",
         "key",
         "authorization",
     ),

@@ -36,6 +36,7 @@ _MOVED = frozenset({301, 302, 303, 307, 308})
 class Unreachable(Exception):
     """No answer, or none that could be read. Says why in words."""
 
+
 _CHARSETS = re.compile(
     r"(?:iso[-_]?8859[-_]?\d{1,2}|latin[-_]?\d{1,2}|windows[-_]?\d{3,4}|cp[-_]?\d{3,4}|koi8[-_]?[rut]|mac[-_]?\w{1,12}"
     r"|utf[-_]?(?:16|32)(?:[-_]?[lb]e)?|shift[-_]?jis|sjis|euc[-_]?(?:jp|kr)|iso[-_]?2022[-_]?\w{2,5}|gbk?|gb2312|gb18030"

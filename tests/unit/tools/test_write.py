@@ -30,6 +30,15 @@ async def test_existing_file_is_replaced(workshop: Workshop, root: Path) -> None
     assert (root / "a.py").read_text() == "new\n"
 
 
+async def test_words_that_stand_for_a_secret_are_not_written_over_it(workshop: Workshop, root: Path) -> None:
+    (root / ".env").write_text("PORT=1\nTOKEN=abc\n")
+    result = await workshop.run(Write(), path=".env", content="PORT=2\nTOKEN=[redacted secret]\n")
+    assert (result.ok, result.error_code) == (False, "invalid")
+    assert (root / ".env").read_text() == "PORT=1\nTOKEN=abc\n"
+    (root / "notes").write_text("It says [redacted secret].\n")
+    assert (await workshop.run(Write(), path="notes", content="It said [redacted secret].\n")).ok
+
+
 @pytest.mark.parametrize(
     ("path", "code"), [("../a", "forbidden"), (".git/config", "forbidden"), (".", "invalid"), ("", "invalid")]
 )

@@ -189,9 +189,7 @@ class Preparing:
     async def _tell(self, wanted: Wanted) -> None:
         turn, preparation = self._turn, self._preparation
         if self._instructions is None:
-            self._instructions = instructions_section(
-                await preparation.instructions.of(turn.project), turn.quoting
-            )
+            self._instructions = instructions_section(await preparation.instructions.of(turn.project), turn.quoting)
         today = datetime.fromtimestamp(turn.now_ms() / 1000, UTC).date().isoformat()
         place = Place(turn.project, preparation.system, today, has_tools=bool(wanted.tools))
         self.system = system_prompt(turn.agent, place, self._instructions)

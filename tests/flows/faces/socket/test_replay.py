@@ -200,7 +200,7 @@ async def test_client_that_joins_in_the_middle_goes_on_with_the_same_frames(tmp_
 
 
 async def test_offset_of_output_counts_all_that_was_streamed_whoever_joins_late(tmp_path: Path) -> None:
-    flood = "for i in 1 2 3 4 5 6 7 8 9; do head -c 20000 /dev/zero | tr '\\\\0' x; done"
+    flood = "for i in 1 2 3 4 5 6 7 8 9; do head -c 20000 /dev/zero | tr '\\\\0' x; echo; done"
     waits = "until [ -e go ]; do sleep 0.01; done; echo end"
     async with engine(tmp_path) as work:
         session = await work.server.create(project=str(work.project), params={"policy": FREE})
@@ -211,7 +211,7 @@ async def test_offset_of_output_counts_all_that_was_streamed_whoever_joins_late(
             def enough(frame: Frame) -> bool:
                 nonlocal streamed
                 streamed += len(frame["delta"]) if frame["type"] == "tool_output_delta" else 0
-                return streamed >= 180_000
+                return streamed >= 180_009
 
             await watcher.until(enough)
         # Nobody listens for a moment: whoever comes now begins with a view that holds only the end of the output.
@@ -219,7 +219,7 @@ async def test_offset_of_output_counts_all_that_was_streamed_whoever_joins_late(
             (work.project / "go").touch()
             heard = of(await late.until("tool_result"), "tool_output_delta")
         replayed = of(await events(work.server, session, after=heard[0]["sequence"] - 1), "tool_output_delta")
-    assert heard[0]["offset"] == 180_000
+    assert heard[0]["offset"] == 180_009
     assert replayed == heard
 
 
