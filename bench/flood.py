@@ -6,7 +6,7 @@ The floor is the same wait with nothing else to do, which says how quick the mac
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from bench.table import Row
@@ -28,7 +28,7 @@ def measure() -> list[Row]:
     ]
 
 
-async def _measure(what: str, script: list[Step]) -> Row:
+async def _measure(what: str, script: Sequence[Step]) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder, "data")
         data.mkdir()  # noqa: ASYNC240 - nothing runs yet

@@ -22,7 +22,7 @@ def environment(data: Path, **more: str) -> dict[str, str]:
 
 
 async def palaver(
-    data: Path, *arguments: str, stdin: str | None = None, folder: Path | None = None, **more: str
+    data: Path, *arguments: str, stdin: str | None = None, folder: str | None = None, **more: str
 ) -> tuple[int, str, str]:
     """Exit code, standard output, standard error. `folder`: where it is run; where no project is needed, the data directory."""
     process = await asyncio.create_subprocess_exec(

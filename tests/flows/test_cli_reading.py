@@ -154,7 +154,7 @@ async def test_json_is_lines_under_the_names_that_are_written_down(
     folder = tmp_path / "project"
     folder.mkdir(exist_ok=True)
     code, out, err = await palaver(
-        tmp_path / "data", *words.split(), "--json", *more, "--url", server.url, folder=folder
+        tmp_path / "data", *words.split(), "--json", *more, "--url", server.url, folder=str(folder)
     )
     assert (code, err) == (0, "")
     found = [msgspec.json.decode(line) for line in out.splitlines()]

@@ -207,7 +207,7 @@ async def test_refusals_have_their_codes_and_a_sentence(
     folder.mkdir()
     write_key_records(data, [KeyRecord(name="eye", kind="observer", hash=token_hash("observer-token"))])
     async with serving(data) as server:
-        got, out, err = await palaver(data, *command, folder=folder, **{"PALAVER_URL": server.url, **environment_})
+        got, out, err = await palaver(data, *command, folder=str(folder), **{"PALAVER_URL": server.url, **environment_})
     assert (got, out) == (code, "")
     assert code in (0, 2) or (err.startswith("palaver: ") and len(err.splitlines()) == 1)
 

@@ -49,7 +49,6 @@ HEAVY = {
     "claude_agent_sdk": "imported with the first turn of Claude Code",
     "acp": "imported with the first turn of an agent that speaks it",
     "ruamel": "imported when an agent's file is changed",
-    "pathspec": "imported when a tree is shown",
     "markdown_it": "imported when a conversation is exported as a page",
     "genai_prices": "imported with the first turn that costs something",
     "asyncpg": "imported when the log is in PostgreSQL",

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from palaver.context.handover import mark
 from palaver.conversation.beginnings import TITLE_LIMIT_CHARS, Beginning, Maker, Wishes, begun, document_of
 from palaver.conversation.derived import listing_of
+from palaver.core.bounded_json import DEPTH
 from palaver.core.evolve import fold
 from palaver.core.restoring import imported, restored
 from palaver.core.state import message_count
 from palaver.errors import Invalid
-from palaver.history.parts import DEPTH
 from palaver.history.programs.foreign import END_MS, ForeignConversation, Program
 from palaver.log.base import Append, Used
 from palaver.schema.base import Shown
