@@ -124,3 +124,9 @@ def test_every_picture_is_shown_somewhere() -> None:
     shown = {(page.parent / unquote(link)).resolve() for page in PAGES for link in links(page)}
     pictures = [path for path in (ROOT / "docs/pictures").rglob("*") if path.is_file()]
     assert [path.name for path in pictures if path.resolve() not in shown] == []
+
+
+def test_threat_model_names_every_attack_and_nothing_else() -> None:
+    model = (ROOT / "docs/security.md").read_text().partition("## Threat model")[2]
+    named = set(re.findall(r"`(test_\w+)`", model))
+    assert named == {path.stem for path in (ROOT / "tests/attacks").glob("test_*.py")}
