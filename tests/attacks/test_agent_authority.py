@@ -99,7 +99,7 @@ async def test_words_of_a_person_cannot_be_rewritten_or_removed_on_any_face(tmp_
             (await agent.delete(f"/api/conversations/{conversation}")).status_code,
         ]
         after = await server.state(conversation)
-    assert [status for status in statuses if status not in (400, 403)] == []
+    assert [status for status in statuses if status not in (400, 403, 409)] == []
     assert said(after) == said(before)
     assert (after["turn"], after["deleted"]) == (None, False)
 
@@ -198,7 +198,7 @@ async def test_queue_of_a_person_is_left_alone(tmp_path: Path) -> None:
             await order(agent, conversation, type="remove_queued", item=own),
         ]
         server.agent.open_gate("gate")
-    assert [status for status in statuses if status not in (400, 403)] == []
+    assert [status for status in statuses if status not in (400, 403, 409)] == []
     assert after[:2] == before
     assert allowed == [202, 202]
 

@@ -37,7 +37,7 @@ async def test_answer_cut_by_the_death_of_the_server_is_in_the_next_snapshot(tmp
     half = Answer(blocks=(Say(text="Half a sentence"), Gate(name="killed")), when="^go$")
     async with service(ScriptedProvider([half])) as provider, rigged(tmp_path / "data", provider.url) as rig:
         async with started(rig) as person:
-            (tmp_path / "project").mkdir()
+            (tmp_path / "project").mkdir(exist_ok=True)
             made = await person.http.post("/api/conversations", json={"project": str(tmp_path / "project")})
             async with following(person, made.json()["conversation"]) as seen:
                 await seen.did("user_message", content="go")
