@@ -20,9 +20,9 @@ TRIES = 100
 
 
 @contextmanager
-def held_folder() -> Iterator[Path]:
-    """Nobody else may look into it."""
-    folder, lock = _made()
+def held_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Nobody else may look into it. Without a `parent` it lies in the system's temporary folder."""
+    folder, lock = _made(parent)
     try:
         yield folder
     finally:
@@ -30,9 +30,9 @@ def held_folder() -> Iterator[Path]:
         os.close(lock)
 
 
-def _made() -> tuple[Path, int]:
+def _made(parent: Path | None) -> tuple[Path, int]:
     for _ in range(TRIES):
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
             lock = _opened(folder)
         except OSError:

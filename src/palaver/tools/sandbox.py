@@ -13,6 +13,7 @@ import os
 import socket
 import stat
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,9 @@ from palaver.errors import AgentError
 from palaver.tools.held_folder import held_folder, tidy
 from palaver.tools.sandbox_level import Level, levels_from
 
+SOCKET_FOLDER_CHARS = 60
+"""Of a temporary folder in which a socket can still be named."""
+_SHORT_FOLDER = Path("/tmp")  # noqa: S108 - a private folder is made in it
 PROBE_LIMIT_S = 10.0
 """A sandbox starts in milliseconds; one that hangs does not work here. Long enough that a busy machine loses none."""
 _LANDLOCK = Path(__file__).with_name("landlock.py")
@@ -317,6 +321,13 @@ def _secrets(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 async def _try(sandbox: Sandbox, environment: Mapping[str, str]) -> frozenset[str] | None:
     """What a trial inside was able to do that it should not; None where it does not work, or does not hold."""
+    try:
+        return await _run_trial(sandbox, environment)
+    except OSError:
+        return None  # No folder, socket or terminal can be had here: what cannot be tried is not relied on.
+
+
+async def _run_trial(sandbox: Sandbox, environment: Mapping[str, str]) -> frozenset[str] | None:
     with _trial_folder() as (folder, terminal):
         root = folder / "root"
         trial = replace(sandbox, hidden=(root / "hidden",))
@@ -349,7 +360,9 @@ async def _able(argv: Sequence[str], root: Path, environment: Mapping[str, str])
 def _trial_folder() -> Iterator[tuple[Path, str]]:
     """A folder with everything that a trial must not reach, and the name of a terminal."""
     with ExitStack() as stack:
-        folder = stack.enter_context(held_folder()).resolve()
+        # The name of a socket has at most a hundred characters or so.
+        parent = _SHORT_FOLDER if len(tempfile.gettempdir()) > SOCKET_FOLDER_CHARS else None
+        folder = stack.enter_context(held_folder(parent)).resolve()
         for within in ("root", "root/hidden", "root/work", "outside"):
             (folder / within).mkdir()
         (folder / "root" / "hidden" / "secret").write_text("secret")

@@ -252,3 +252,13 @@ def test_reading_command_asks_where_nothing_hides_the_servers_data_from_it(
 
 def test_level_none_promises_no_more_than_an_end() -> None:
     assert replace(unsandboxed(), words="") == Sandbox()
+
+
+async def test_probe_works_where_the_temporary_folder_has_a_long_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = await probe({"PATH": os.environ["PATH"]})
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    assert (await probe({"PATH": os.environ["PATH"]})).level == usual.level
