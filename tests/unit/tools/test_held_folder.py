@@ -107,8 +107,8 @@ def test_folder_that_somebody_tidies_up_before_it_is_locked_is_made_anew(
     made: list[Path] = []
     mkdtemp = tempfile.mkdtemp
 
-    def overtaken(prefix: str) -> str:
-        folder = mkdtemp(prefix=prefix)
+    def overtaken(prefix: str, dir: Path | None) -> str:
+        folder = mkdtemp(prefix=prefix, dir=dir)
         if not made:
             tidy()
         made.append(Path(folder))
