@@ -29,6 +29,7 @@ from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
 from palaver.conversation.quote_key import quote_key
+from palaver.conversation.reconstruction import reconstruct
 from palaver.conversation.sessions_files import SessionsFiles
 from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.trajectories import Trajectories
@@ -74,7 +75,7 @@ async def open_app(
     prepare_data(config.data)
     async with AsyncExitStack() as stack:
         if log is None:
-            opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data)
+            opened: AbstractAsyncContextManager[EventLog] = open_sqlite_log(config.data, reconstruct)
             log = await stack.enter_async_context(opened)
         standing = StandingGrants(config.data / "grants.json")
         defaults = Defaults(config.data / "settings.json")
@@ -98,7 +99,7 @@ async def open_app(
         delegation = Delegation(directory, roster, ids)
         exchanges = Exchanges(directory, log, clock, ids, roster, config.rules)
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
-        backends = Backends(roster, clock, config.environment)
+        backends = Backends(roster, clock, config.environment, folders.chosen)
         missions = Missions(projects, directory, log, roster, clock)
         never_in = (Path(config.environment.get("HOME") or "/"), config.data)
         written = Trajectories(directory, log, feed, clock, ids, never_in) if config.trajectories else None
@@ -124,7 +125,7 @@ async def open_app(
             standing=standing,
             places=places_of(config.environment),
             trajectories=written,
-            speaker=speaker_of(config.environment),
+            speaker=speaker_of(config.environment, folders.chosen),
             full_enabled=config.full_enabled,
             defaults=defaults,
             rules=config.rules,

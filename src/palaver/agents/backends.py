@@ -8,7 +8,7 @@ Agents that speak ACP are listed one by one: whether one is ready depends on the
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from palaver.agents.roster import Roster
 from palaver.agents.watched import LastError
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment, spawn
+from palaver.backends.program_lookup import lies_in, trusted_path
 from palaver.backends.programs import Row, RunsPrograms
 from palaver.clock import Clock
 from palaver.errors import AgentError
@@ -80,8 +81,16 @@ class RunningProgram:
 
 
 class Backends:
-    def __init__(self, roster: Roster, clock: Clock, environment: Mapping[str, str]) -> None:
-        """`environment` is the server's own; a program that is asked for its version sees what is allowed of it."""
+    def __init__(
+        self,
+        roster: Roster,
+        clock: Clock,
+        environment: Mapping[str, str],
+        project_folders: Callable[[], Sequence[Path]],
+    ) -> None:
+        """`environment` is the server's own; a program that is asked for its version sees what is allowed of it. One that
+        lies in a project folder is not asked: agents can write there."""
+        self._project_folders = project_folders
         self._roster = roster
         self._clock = clock
         self._environment = environment
@@ -166,12 +175,17 @@ class Backends:
         known, program = readiness.details.get("version"), readiness.details.get("ask_version")
         if isinstance(known, str) or not isinstance(program, str):
             return known if isinstance(known, str) else None
+        folders = self._project_folders()
+        if await asyncio.to_thread(lies_in, program, folders):
+            return None
         # One at a time: a page that is opened twice must not start everything twice.
         async with self._asking:
             asked_s, version = self._versions.get(program, (None, None))
             now_s = self._clock.monotonic_s()
             if asked_s is None or now_s - asked_s >= VERSION_KEPT_S:
-                version = await _said_version(program, allowed_environment(self._environment, more))
+                environment = allowed_environment(self._environment, more)
+                environment["PATH"] = await asyncio.to_thread(trusted_path, environment, folders)
+                version = await _said_version(program, environment)
                 self._versions[program] = (now_s, version)
             return version
 

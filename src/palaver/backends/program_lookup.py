@@ -1,14 +1,17 @@
 """Program lookup on a PATH without what an agent can put there.
 
-Used for the programs that Palaver runs on its own account in or around a project (git, bubblewrap, the commands that run
-unasked). An entry of a PATH that is relative, or lies in a folder that agents write to, names whatever they put there; so does
-a link into such a folder. It imports nothing of Palaver and starts nothing.
+Used for every program that the server starts by its name: agent programs, MCP servers, espeak-ng, git, bubblewrap, the commands
+that run unasked. An entry of a PATH that is relative, or lies in a folder that agents write to, names whatever they put there;
+so does a link into such a folder. A path in an agent's record is a person's own choice and is taken as it is. It imports
+nothing of Palaver but errors, and starts nothing.
 """
 
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from palaver.errors import NotInstalled
 
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 LINK_LIMIT = 40
@@ -23,12 +26,49 @@ def trusted_path(environment: Mapping[str, str], writable: Sequence[Path]) -> st
 def find_program(name: str, environment: Mapping[str, str], writable: Sequence[Path]) -> str | None:
     """The absolute path of a program that lies in none of the writable folders; None where there is none."""
     folders = [folder.resolve() for folder in writable]
+    if os.sep in name:
+        is_outside = Path(name).is_absolute() and not _lies_in(Path(name), folders)
+        return shutil.which(name) if is_outside else None
     for entry in _trusted_entries(environment, folders):
         found = shutil.which(name, path=entry)
         # The link itself is run, not its target: some programs are many in one and go by the name they are called.
         if found is not None and not _lies_in(Path(found), folders):
             return found
     return None
+
+
+def resolve_command(
+    command: Sequence[str], environment: Mapping[str, str], writable: Sequence[Path], how_to_install: str = ""
+) -> tuple[str, ...]:
+    """A command with its program as an absolute path, unless it names a path already. Raises NotInstalled."""
+    name = command[0]
+    if os.sep in name:
+        return tuple(command)
+    if found := find_program(name, environment, writable):
+        return (found, *command[1:])
+    if inside := find_program(name, environment, ()):
+        raise NotInstalled(
+            f"{name} was found only in a project folder ({inside}), where agents can write, so it was not started. Install "
+            "it outside, or choose another project folder.",
+            program=name,
+        )
+    raise NotInstalled(
+        f"{name} was not found. {how_to_install or 'Install it, or put its folder on the PATH.'}", program=name
+    )
+
+
+def prepare_program(
+    command: Sequence[str], environment: Mapping[str, str], writable: Sequence[Path], how_to_install: str = ""
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Command and environment of a program that runs outside every sandbox, with nothing of the writable folders: neither
+    the program itself, nor an interpreter or a helper that it finds on its PATH. Raises NotInstalled."""
+    argv = resolve_command(command, environment, writable, how_to_install)
+    return argv, {**environment, "PATH": trusted_path(environment, writable)}
+
+
+def lies_in(program: str, folders: Sequence[Path]) -> bool:
+    """Whether a program lies in one of these folders, or is reached through one."""
+    return _lies_in(Path(program), [folder.resolve() for folder in folders])
 
 
 def _trusted_entries(environment: Mapping[str, str], folders: Sequence[Path]) -> Iterator[str]:

@@ -202,7 +202,9 @@ async def _agents_here(config: Config) -> list[Finding]:
 
     clock = SystemClock()
     async with open_roster(config, clock) as roster:
-        return _agents(await Backends(roster, clock, config.environment).entries(), roster.entries())
+        return _agents(
+            await Backends(roster, clock, config.environment, lambda: (config.home,)).entries(), roster.entries()
+        )
 
 
 def _agents(

@@ -56,6 +56,10 @@ class ProjectFolders:
         self.is_new = not self._read()
         """No file says what was chosen yet: `remember` is to be told what conversations have."""
 
+    def chosen(self) -> tuple[Path, ...]:
+        """Every folder that agents may work in now: what lies there is nothing that the server starts."""
+        return (self.home, *map(Path, self._chosen))
+
     # -- what was chosen
 
     async def remember(self, folders: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from palaver.backends.briefing import still_said
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import prepare_program
 from palaver.backends.programs import Programs, Row
 from palaver.backends.project_settings import NoTrust, SettingsTrust, acp_program, settings_of
 from palaver.clock import Clock
@@ -74,13 +75,17 @@ class AcpBackend:
         for notice in folder.notice(turn):
             yield notice
         told = await asyncio.to_thread(folder.environment, agent.environment, self._environment.get("HOME"))
-        identity = (agent.command, tuple(sorted(told.items())), turn.project, names)
-        environment = allowed_environment(self._environment, told)
+        how_to_install = f"So {agent.name} cannot be started: install it, or correct the `command` of its record."
+        seen = allowed_environment(self._environment, told)
+        command, environment = await asyncio.to_thread(
+            prepare_program, agent.command, seen, [turn.project], how_to_install
+        )
+        identity = (command, tuple(sorted(told.items())), turn.project, names)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail=f"Starting {agent.name}")
         program = self._programs.use(
             turn.conversation,
-            lambda: linked(agent.command, turn.project, environment, identity, specs),
+            lambda: linked(command, turn.project, environment, identity, specs),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )

@@ -1,13 +1,13 @@
 """Whether an agent that speaks ACP can be started: for doctor and the list of backends. Looks at the PATH only."""
 
 import importlib.util
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import find_program
 from palaver.schema.records import AgentRecord
 
 LAUNCHERS = frozenset(
@@ -26,7 +26,7 @@ def readiness(environment: Mapping[str, str], agent: AgentRecord | None = None) 
     if not agent.command:
         fix = "Give its record a `command`, for instance `opencode acp`."
         return Readiness(False, f"{agent.name} has no command.", fix, absent)
-    found = shutil.which(agent.command[0], path=allowed_environment(environment, agent.environment)["PATH"])
+    found = find_program(agent.command[0], allowed_environment(environment, agent.environment), ())
     if found is None:
         fix = "Install it, or put its folder on the PATH."
         return Readiness(False, f"{agent.command[0]} was not found.", fix, absent)

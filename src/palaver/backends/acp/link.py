@@ -66,8 +66,11 @@ CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 class Link:
     """Implements `programs.Program`. `identity` says what was started; another command or folder needs another link."""
 
-    def __init__(self, child: Child, identity: object, door: Door | None = None) -> None:
-        """`door` is where the agent finds tools of ours."""
+    def __init__(
+        self, child: Child, identity: object, environment: Mapping[str, str], door: Door | None = None
+    ) -> None:
+        """`environment` is the agent's. `door` is where it finds tools of ours."""
+        self.environment = environment
         self.identity = identity
         self.door = door
         self.session: str | None = None
@@ -352,7 +355,7 @@ async def linked(
         opened_door(offered) as door,
         spawn(argv, cwd=cwd, environment=environment, stdin=True, ladder=LADDER) as child,
     ):
-        link = Link(child, identity, door)
+        link = Link(child, identity, environment, door)
         try:
             await link.connect()
             yield link

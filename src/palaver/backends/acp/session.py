@@ -3,7 +3,6 @@
 Used by the conduct of a turn, before the prompt. It asks the agent through the link and knows no events.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from palaver.backends.acp.link import HANDSHAKE_S, Link
 from palaver.backends.acp.permission import by_mode
 from palaver.backends.base import Turn
 from palaver.backends.briefing import Briefing, all_known
+from palaver.backends.program_lookup import find_program
 from palaver.errors import AgentError, ProviderRefused
 from palaver.journal import Journal
 from palaver.schema.records import McpServer
@@ -122,5 +122,6 @@ class Session:
             return None
         environment = [{"name": name, "value": value} for name, value in server.environment.items()]
         command, *arguments = server.command
-        found = shutil.which(command) or command
+        # Not by the agent, whose PATH may be another than ours by then.
+        found = find_program(command, self._link.environment, [self._turn.project]) or command
         return {"name": server.name, "command": found, "args": arguments, "env": environment}

@@ -19,6 +19,7 @@ from palaver.backends.claude.installation import executable
 from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import offered
+from palaver.backends.program_lookup import prepare_program
 from palaver.backends.programs import Programs, Row
 from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
@@ -131,11 +132,13 @@ class ClaudeBackend:
 
     def _spec(self, turn: Turn, folder: FolderSettings) -> Spec:
         agent = turn.agent
-        program = Path(agent.command[0]) if agent.command else executable(self._environment)
+        seen = environment_of(self._environment, agent.environment)
+        command = agent.command[:1] or (str(executable(self._environment, [turn.project])),)
+        (program,), environment = prepare_program(command, seen, [turn.project])
         return Spec(
-            executable=program,
+            executable=Path(program),
             cwd=turn.project,
-            environment=environment_of(self._environment, agent.environment),
+            environment=environment,
             instructions=agent.system_prompt,
             model=str(turn.params.get("model") or agent.model or "") or None,
             tools=agent.tools,

@@ -4,11 +4,11 @@ Looks at files and variables only; nothing is run and nothing is imported that t
 """
 
 import importlib.util
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from palaver.backends.base import Readiness
+from palaver.backends.program_lookup import resolve_command
 from palaver.errors import NotInstalled
 
 SDK = "claude_agent_sdk"
@@ -20,18 +20,16 @@ CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
 """Logged in elsewhere: the cloud's own credentials count."""
 
 
-def executable(environment: Mapping[str, str]) -> Path:
-    """The program that came with the SDK, whose protocol it knows; else the one on the PATH."""
+def executable(environment: Mapping[str, str], writable: Sequence[Path] = ()) -> Path:
+    """The program that came with the SDK, whose protocol it knows; else the one on the PATH, outside the writable folders."""
     package = _package()
     if package is None:
         raise NotInstalled(f"Claude Code needs the package claude-agent-sdk. {HOW_TO_INSTALL}")
     bundled = package / "_bundled" / "claude"
     if bundled.is_file():
         return bundled
-    found = shutil.which("claude", path=environment.get("PATH"))
-    if found is None:
-        raise NotInstalled("The program `claude` was not found. Install it with `npm i -g @anthropic-ai/claude-code`.")
-    return Path(found)
+    how_to_install = "Install it with `npm i -g @anthropic-ai/claude-code`."
+    return Path(resolve_command(("claude",), environment, writable, how_to_install)[0])
 
 
 def readiness(environment: Mapping[str, str]) -> Readiness:

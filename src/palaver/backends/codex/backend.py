@@ -6,7 +6,7 @@ program, or the server, loses nothing.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from palaver.backends.codex.translate import NAME
 from palaver.backends.codex.turn import CodexTurn
 from palaver.backends.judging import Judging
 from palaver.backends.own_tools import offered
+from palaver.backends.program_lookup import prepare_program
 from palaver.backends.programs import IDLE_S, Programs, Row
 from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
@@ -69,7 +70,8 @@ class CodexBackend:
         folder = await settings_of(CODEX, turn.project, self._environment.get("HOME"), self._trust)
         for notice in folder.notice(turn):
             yield notice
-        shared = self._program_of(turn.agent, folder.trusted)
+        argv, environment = await asyncio.to_thread(self._launch_command, turn.agent, turn.project)
+        shared = self._program_of(argv, environment, folder.trusted)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
             folders = await asyncio.to_thread(_project_folders, turn.project)
@@ -94,20 +96,24 @@ class CodexBackend:
     async def let_go(self, conversation: str, *, even_busy: bool = False) -> bool:
         return await self._programs.let_go(conversation, even_busy=even_busy)
 
-    def _program_of(self, agent: AgentRecord, trusted: bool) -> Shared:
-        """One for all, but for agents whose program is started in a way of their own, and for trusted folders: a thread
-        keeps what it was opened with for as long as its program lives."""
-        own = (agent.command, tuple(sorted(agent.environment.items())), trusted)
-        key = NAME if own == ((), (), False) else f"{NAME} {hash(own):x}"
+    def _program_of(self, argv: tuple[str, ...], environment: Mapping[str, str], trusted: bool) -> Shared:
+        """One for all that start it alike. Trusted folders have their own: a thread keeps what it was opened with for as
+        long as its program lives."""
+        key = f"{NAME} {hash((argv, tuple(sorted(environment.items())), trusted)):x}"
         if key not in self._shared:
-            self._shared[key] = Shared(self._programs, key, partial(self._start, agent))
+            self._shared[key] = Shared(self._programs, key, partial(_start, argv, environment))
         return self._shared[key]
 
-    def _start(self, agent: AgentRecord) -> AbstractAsyncContextManager[AppServer]:
-        argv = (*(agent.command or (str(find_codex(self._environment)),)), *codex_options(self._environment))
-        environment = codex_environment(self._environment, agent.environment)
-        home = Path(environment.get("HOME", "/"))
-        return app_server(argv, environment, home if home.is_dir() else Path("/"))
+    def _launch_command(self, agent: AgentRecord, project: Path) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Command and environment, with no program of the project. Blocking; raises NotInstalled."""
+        seen = codex_environment(self._environment, agent.environment)
+        command = agent.command or (str(find_codex(self._environment, [project])),)
+        return prepare_program((*command, *codex_options(self._environment)), seen, [project])
+
+
+def _start(argv: Sequence[str], environment: Mapping[str, str]) -> AbstractAsyncContextManager[AppServer]:
+    home = Path(environment.get("HOME", "/"))
+    return app_server(argv, environment, home if home.is_dir() else Path("/"))
 
 
 def _project_folders(project: Path) -> tuple[str, ...]:

@@ -6,9 +6,8 @@ keeps its own settings and login in `CODEX_HOME`, or `~/.codex`; those are the p
 
 import importlib.util
 import os
-import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import msgspec
 
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import resolve_command
 from palaver.errors import NotInstalled
 
 PACKAGE = "codex_cli_bin"
@@ -30,15 +30,14 @@ _OWN = ("CODEX_HOME", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_SQLITE_HOM
 """Variables by which a person steers Codex itself."""
 
 
-def find_codex(environment: Mapping[str, str]) -> Path:
-    """Raises NotInstalled, with what to do about it."""
+def find_codex(environment: Mapping[str, str], writable: Sequence[Path] = ()) -> Path:
+    """The program of the extra, else the one on the PATH, outside the writable folders. Raises NotInstalled."""
     if importlib.util.find_spec(PACKAGE) is not None:
         from codex_cli_bin import bundled_codex_path
 
         return Path(bundled_codex_path())
-    if found := shutil.which("codex", path=environment.get("PATH")):
-        return Path(found)
-    raise NotInstalled(f"Codex is not installed. Run `{INSTALL}`, or put the `codex` program on the PATH.")
+    how_to_install = f"Run `{INSTALL}`, or put the `codex` program on the PATH."
+    return Path(resolve_command(("codex",), environment, writable, how_to_install)[0])
 
 
 def home_of(environment: Mapping[str, str]) -> Path:

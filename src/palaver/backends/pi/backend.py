@@ -25,6 +25,7 @@ from palaver.backends.pi.link import Line, Link, linked
 from palaver.backends.pi.translate import Translation
 from palaver.backends.private_files import private_files
 from palaver.backends.process import allowed_environment, to_the_end
+from palaver.backends.program_lookup import prepare_program
 from palaver.backends.programs import Programs, Row
 from palaver.backends.project_settings import PI, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
@@ -44,6 +45,7 @@ QUIET = {"PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
 """Started by a server, it has nobody to tell of updates, and nothing to report."""
 NO_CODE_CACHE = {"JITI_FS_CACHE": "false", "NODE_DISABLE_COMPILE_CACHE": "1"}
 """It would run compiled code, our own extension's too, from the temporary folder, where an agent's command could have put it."""
+HOW_TO_INSTALL = f"Install it with npm (npm install -g {PACKAGE}), or give the agent's record a `command`."
 THINKING = frozenset({"off", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
@@ -87,20 +89,27 @@ class PiBackend:
         for notice in folder.notice(turn):
             yield notice
         own = {name: self._environment[name] for name in (FOLDER,) if name in self._environment}
-        environment = allowed_environment(self._environment, {**QUIET, **own, **agent.environment, **NO_CODE_CACHE})
-        argv = (*_argv(turn), *await asyncio.to_thread(_trust_options, folder.trusted, turn.project, environment))
+        seen = allowed_environment(self._environment, {**QUIET, **own, **agent.environment, **NO_CODE_CACHE})
+        program, environment = await asyncio.to_thread(
+            prepare_program, agent.command or ("pi",), seen, [turn.project], HOW_TO_INSTALL
+        )
+        argv = (
+            *program,
+            *_options(turn),
+            *await asyncio.to_thread(_trust_options, folder.trusted, turn.project, environment),
+        )
         identity = (argv, agent.system_prompt, tuple(sorted(agent.environment.items())), turn.project)
         brief = briefing(turn, self.name)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail="Starting Pi")
-        program = self._programs.use(
+        using = self._programs.use(
             turn.conversation,
             lambda: _started(agent.system_prompt, argv, _resume(brief, turn), turn.project, environment, identity),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )
         try:
-            async with program as link:
+            async with using as link:
                 tools = offered(self._others, turn)
                 link.offered = [tool.spec for tool in tools]
                 asking = Asking(turn, self._judging, OwnCalls(turn, tools), link)
@@ -108,9 +117,7 @@ class PiBackend:
                     async for event in events:
                         yield event
         except NotInstalled as missing:
-            raise NotInstalled(
-                f"Pi was not found. Install it with npm (npm install -g {PACKAGE}), or give the agent's record a `command`."
-            ) from missing
+            raise NotInstalled(f"Pi was not found. {HOW_TO_INSTALL}") from missing
 
 
 class _Conduct:
@@ -276,9 +283,9 @@ def _readable(body: str) -> str:
             return body
 
 
-def _argv(turn: Turn) -> tuple[str, ...]:
+def _options(turn: Turn) -> tuple[str, ...]:
     agent = turn.agent
-    argv = [*(agent.command or ("pi",)), "--mode", "rpc", "-e", str(EXTENSION)]
+    argv = ["--mode", "rpc", "-e", str(EXTENSION)]
     model = turn.params.get("model") or agent.model
     if isinstance(model, str) and model:
         argv += ["--model", model]

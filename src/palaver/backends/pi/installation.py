@@ -1,6 +1,5 @@
 """Where Pi is, which version, and whether it knows a model: for doctor and the list of backends. Looks at files only."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import msgspec
 
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import find_program
 
 PACKAGE = "@earendil-works/pi-coding-agent"
 FOLDER = "PI_CODING_AGENT_DIR"
@@ -16,7 +16,7 @@ FOLDER = "PI_CODING_AGENT_DIR"
 
 def readiness(environment: Mapping[str, str], command: tuple[str, ...] = ()) -> Readiness:
     """What doctor says. Pi keeps its logins in its own folder; a key may also come with an agent's record."""
-    found = shutil.which(command[0] if command else "pi", path=allowed_environment(environment)["PATH"])
+    found = find_program(command[0] if command else "pi", allowed_environment(environment), ())
     if found is None:
         return Readiness(False, "Pi is not installed.", f"npm install -g {PACKAGE}", {"installed": False})
     version = None if command else _version(Path(found))

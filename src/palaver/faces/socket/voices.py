@@ -5,12 +5,17 @@ log it.
 """
 
 import asyncio
-import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import find_program, prepare_program
+from palaver.errors import NotInstalled
+
+ESPEAK = "espeak-ng"
 SPEAK_S = 30.0
 """For one sentence; an engine that takes longer would be spoken over by the next answer."""
 AUDIO_BYTES = 8 << 20
@@ -33,8 +38,10 @@ class Speaker(Protocol):
         ...
 
 
-def speaker_of(environment: Mapping[str, str]) -> Speaker | None:
-    """What the environment names, else what is installed, else nothing."""
+def speaker_of(
+    environment: Mapping[str, str], project_folders: Callable[[], Sequence[Path]] = tuple[Path, ...]
+) -> Speaker | None:
+    """What the environment names, else what is installed outside the project folders, else nothing."""
     if url := environment.get("PALAVER_SPEECH_URL"):
         return SpeechService(
             url=url.rstrip("/"),
@@ -42,8 +49,9 @@ def speaker_of(environment: Mapping[str, str]) -> Speaker | None:
             model=environment.get("PALAVER_SPEECH_MODEL") or "tts-1",
             voice=environment.get("PALAVER_SPEECH_VOICE") or "alloy",
         )
-    program = shutil.which("espeak-ng", path=environment.get("PATH", ""))
-    return Espeak(program, environment.get("PALAVER_SPEECH_VOICE") or None) if program else None
+    if find_program(ESPEAK, environment, project_folders()) is None:
+        return None
+    return Espeak(environment, project_folders, environment.get("PALAVER_SPEECH_VOICE") or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +87,27 @@ class SpeechService:
 
 @dataclass(frozen=True, slots=True)
 class Espeak:
-    program: str
+    environment: Mapping[str, str] = field(repr=False)
+    project_folders: Callable[[], Sequence[Path]]
+    """Folders that agents can write to; more of them are chosen while the server runs."""
     voice: str | None = None
+
+    def _prepare(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        try:
+            return prepare_program((ESPEAK,), allowed_environment(self.environment), self.project_folders())
+        except NotInstalled as missing:
+            raise SpeechFailed(missing.message) from missing
 
     async def speak(self, text: str) -> Audio:
         voice = ("-v", self.voice) if self.voice else ()
+        command, environment = await asyncio.to_thread(self._prepare)
         try:
             child = await asyncio.create_subprocess_exec(
-                self.program, *voice, "--stdin", "--stdout", stdin=-1, stdout=-1, stderr=asyncio.subprocess.DEVNULL
+                *(*command, *voice, "--stdin", "--stdout"),
+                stdin=-1,
+                stdout=-1,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=environment,
             )
         except OSError as failure:
             raise SpeechFailed(f"espeak-ng could not be started: {failure.strerror}.") from failure

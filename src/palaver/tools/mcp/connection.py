@@ -28,6 +28,7 @@ from mcp_types import (
 from mcp_types import ToolListChangedNotification as ListChanged
 
 from palaver.backends.process import allowed_environment, to_the_end
+from palaver.backends.program_lookup import prepare_program
 from palaver.errors import AgentError, Exited, Invalid, NotInstalled, ProtocolBroken, TimedOut
 from palaver.journal import Journal
 from palaver.schema.records import McpServer
@@ -157,9 +158,10 @@ class Connection:
             return streamable_http_client(server.url, http_client=http)
         if not server.command:
             raise ProtocolBroken(f"The MCP server {server.name} has neither a command nor a url.")
-        environment = allowed_environment(self._environment, server.environment)
+        seen = allowed_environment(self._environment, server.environment)
+        command, environment = await asyncio.to_thread(prepare_program, server.command, seen, [self._project])
         redactor = Redactor({**self._environment, **server.environment})
-        return stdio(server.command, self._project, environment, server.name, redactor)
+        return stdio(command, self._project, environment, server.name, redactor)
 
     async def _until_closed(self, client: Client) -> None:
         """Holds the connection open. Newer servers tell of changes only to those who listen."""
