@@ -3,12 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from palaver.backends.claude.installation import executable
 from palaver.backends.codex.installation import find_codex
@@ -17,6 +17,7 @@ from palaver.conversation import taking
 from palaver.conversation.beginnings import Maker, Wishes
 from palaver.history.programs import places
 from palaver.history.programs.foreign import ForeignConversation, Program
+from palaver.history.programs.scratch import Scratch
 from palaver.log.base import Claim
 from palaver.schema.view import State, TextBlock, ToolBlock
 from tests.cli.desk import WAIT_S, Desk, served, set_up
@@ -42,10 +43,10 @@ PROGRAMS: list[tuple[Program, Subject]] = [("claude", claude.SUBJECT), ("codex",
 
 def taken_over(found: ForeignConversation, project: Path) -> State:
     numbers = count()
-    claim = Claim(taking.claim_id(found), taking.body_hash(found.messages))
-    maker = Maker("imported", claim, 1, lambda: f"new-{next(numbers)}")
-    whole = replace(found, messages=taking.marked(found, found.messages))
-    return taking.beginning(whole, Wishes(str(project), lambda _: True), maker).state
+    (batch,) = taking.batches(found, 0)
+    maker = Maker("imported", Claim(taking.claim_id(found), batch.body_hash), 1, lambda: f"new-{next(numbers)}")
+    whole = replace(batch, messages=taking.marked(found, batch.messages))
+    return taking.beginning(found, whole, Wishes(str(project), lambda _: True), maker).state
 
 
 @pytest.mark.parametrize(("program", "subject"), PROGRAMS, ids=[program for program, _ in PROGRAMS])
@@ -55,13 +56,13 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
         await at_work.say(f"{wrote}\n---\n!say It is salty.", decide=allow)
         await at_work.restart()
         (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
-        found = places.read(file)
+        found = places.read(file, Scratch())
         asked = len(at_work.place.service.requests)
         state = taken_over(found, at_work.place.project)
         turn = await at_work.say("!say I remember.", state=state)
         told = str(at_work.place.service.bodies[asked:])
         (again,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
-        later = places.read(again)
+        later = places.read(again, Scratch())
 
     assert [words for role, words in texts(found) if role == "assistant"] == [
         "My favourite tide is the neap tide.",
@@ -73,7 +74,8 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
     assert "neap tide" in told
     assert OPENING[:40] not in told
     assert (later.session, texts(later)[-1]) == (found.session, ("assistant", "I remember."))
-    assert taking.body_hash(later.messages[: len(found.messages)]) == taking.body_hash(found.messages)
+    have = len(found.messages)
+    assert taking.inspect(later, have) == taking.inspect(found, have)
 
 
 def by_itself(program: Program, subject: Subject, text: str) -> list[str]:
@@ -175,6 +177,6 @@ async def test_history_that_was_driven_from_here_is_left_out(
         await at_work.say("!say One.")
         await at_work.restart()
         (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
-        found = places.read(file)
+        found = places.read(file, Scratch())
 
     assert taking.announced(found, "imported").outcome == "not_yours"

@@ -10,9 +10,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from pathlib import Path
+from tempfile import TemporaryFile
 
-import msgspec
 from msgspec.structs import asdict
 
 from palaver.cli.connection import complain
@@ -20,6 +21,7 @@ from palaver.cli.output import Bar, counted, print_json, progress
 from palaver.client import Client
 from palaver.client.conversations import TakenOver
 from palaver.errors import CallerError, TooLarge
+from palaver.history.conversation_lines import write_conversation
 from palaver.history.programs.foreign import ForeignConversation, Program
 from palaver.history.programs.places import (
     Places,
@@ -32,9 +34,10 @@ from palaver.history.programs.places import (
     places_of,
     read_all,
 )
+from palaver.history.programs.scratch import Scratch
 
 REQUEST_BYTES = 16 << 20
-"""Of one request; a longer conversation goes alone."""
+"""Of one request, and what its last conversation has beyond."""
 PROBLEMS_SHOWN = 20
 SHOWN_EVERY = 500
 """Conversations between two lines of a log: one in ten seconds or so."""
@@ -131,16 +134,17 @@ async def import_history(client: Client, wanted: Wanted) -> bool:
     titles = names(places)
     with progress(f"Importing from {wanted.program}", quiet=wanted.as_json) as bar:
         for batch in batches(picked):
-            read = await asyncio.to_thread(read_all, batch, titles)
-            pairs: list[tuple[SessionFile, ForeignConversation]] = []
-            for file, one in zip(batch, read, strict=True):
-                if isinstance(one, Unreadable):
-                    report.problems.append(f"{file.path}: {one.reason}")
-                elif is_within(one, wanted.project):
-                    pairs.append((file, one))
-                else:
-                    report.elsewhere += 1
-            await _send(client, pairs, wanted, report)
+            with Scratch() as scratch:
+                read = await asyncio.to_thread(read_all, batch, titles, scratch)
+                pairs: list[tuple[SessionFile, ForeignConversation]] = []
+                for file, one in zip(batch, read, strict=True):
+                    if isinstance(one, Unreadable):
+                        report.problems.append(f"{file.path}: {one.reason}")
+                    elif is_within(one, wanted.project):
+                        pairs.append((file, one))
+                    else:
+                        report.elsewhere += 1
+                await _send(client, pairs, wanted, report)
             report.done += len(batch)
             report.show(bar)
     report.tell(wanted.program)
@@ -172,23 +176,27 @@ def _looked_in(program: Program, places: Places) -> str:
 async def _send(
     client: Client, pairs: Sequence[tuple[SessionFile, ForeignConversation]], wanted: Wanted, report: Report
 ) -> None:
-    waiting: list[tuple[SessionFile, ForeignConversation]] = []
-    body = bytearray()
-    for pair in pairs:
-        line = msgspec.json.encode(pair[1]) + b"\n"
-        if waiting and len(body) + len(line) > REQUEST_BYTES:
-            await _request(client, waiting, bytes(body), wanted, report)
-            waiting, body = [], bytearray()
-        waiting.append(pair)
-        body += line
-    if waiting:
-        await _request(client, waiting, bytes(body), wanted, report)
+    rest = list(pairs)
+    while rest:
+        with TemporaryFile() as body:
+            count = await asyncio.to_thread(_write, body, rest)
+            await _request(client, rest[:count], body, wanted, report)
+        rest = rest[count:]
+
+
+def _write(body: BufferedIOBase, pairs: Sequence[tuple[SessionFile, ForeignConversation]]) -> int:
+    """Enough of them for one request, and how many those are."""
+    for count, (_, conversation) in enumerate(pairs, 1):
+        body.writelines(write_conversation(conversation))
+        if body.tell() >= REQUEST_BYTES:
+            return count
+    return len(pairs)
 
 
 async def _request(
     client: Client,
     pairs: Sequence[tuple[SessionFile, ForeignConversation]],
-    body: bytes,
+    body: BufferedIOBase,
     wanted: Wanted,
     report: Report,
 ) -> None:

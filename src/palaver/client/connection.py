@@ -9,18 +9,21 @@ import errno
 import os
 import re
 from collections.abc import Mapping
+from io import BufferedIOBase
 from typing import TypeVar
 from uuid import uuid4
 
 import msgspec
 
-from palaver.client.transport import Transport
+from palaver.client.transport import Body, Transport, size_of
 from palaver.errors import REFUSALS, LogUnavailable, PalaverError, StorageFull
 from palaver.schema.errors import WireError
 
 SILENCE_S = 40.0
 """Two heartbeats and a bit: a stream silent for longer is dead, whatever TCP thinks."""
 ANSWER_S = 30.0
+BYTES_A_S = 1 << 20
+"""A slow way to a slow disk: so much longer may the answer to a large body take."""
 TRIES = 6
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
@@ -46,14 +49,21 @@ class Connection:
         return await self._request("GET", path, kind, params=params)
 
     async def _send(
-        self, method: str, path: str, body: object, kind: type[T], params: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: object,
+        kind: type[T],
+        params: Mapping[str, str] | None = None,
     ) -> T:
         """For what may be repeated: sent again until it is answered, or has been tried often enough."""
         pause_s = FIRST_PAUSE_S
-        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        data = body if isinstance(body, bytes | BufferedIOBase) else msgspec.json.encode(body)
+        # What takes long to send takes long to read.
+        limit_s = ANSWER_S + size_of(data) / BYTES_A_S
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._request(method, path, kind, params, data)
+                return await self._request(method, path, kind, params, data, limit_s)
             except (Unreachable, LogUnavailable):
                 if attempt == TRIES:
                     raise
@@ -67,7 +77,7 @@ class Connection:
         path: str,
         kind: type[T],
         params: Mapping[str, str] | None = None,
-        data: bytes | None = None,
+        data: Body | None = None,
         limit_s: float = ANSWER_S,
     ) -> T:
         return msgspec.json.decode(await self._body(method, path, params, data, limit_s), type=kind)
@@ -77,7 +87,7 @@ class Connection:
         method: str,
         path: str,
         params: Mapping[str, str] | None = None,
-        data: bytes | None = None,
+        data: Body | None = None,
         limit_s: float = ANSWER_S,
     ) -> bytes:
         headers = {"Content-Type": "application/json"} if data is not None else {}
@@ -89,7 +99,7 @@ class Connection:
         path: str,
         headers: Mapping[str, str],
         params: Mapping[str, str] | None,
-        data: bytes | None,
+        data: Body | None,
         limit_s: float,
     ) -> bytes:
         asked = self._http.request(method, self._base_url + path, {**self._headers, **headers}, params, data)

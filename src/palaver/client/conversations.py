@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from palaver.client.connection import SILENCE_S, Connection, error_of
+from palaver.client.transport import Body
 from palaver.schema.commands import Accepted, Command, CreateConversation
 from palaver.schema.view import Listing, Message, Request, State
 
@@ -195,7 +196,7 @@ class Conversations(Connection):
 
     async def bring(
         self,
-        file: bytes,
+        file: Body,
         *,
         format: str | None = None,
         title: str | None = None,
@@ -210,7 +211,7 @@ class Conversations(Connection):
         return await self._send("POST", "/api/conversations/import", file, Imported, query)
 
     async def take_over(
-        self, conversations: bytes, *, agent: str | None = None, dry_run: bool = False
+        self, conversations: Body, *, agent: str | None = None, dry_run: bool = False
     ) -> list[TakenOver]:
         """Conversations that another program kept, one JSON object a line, become ours. What is known is not made again."""
         query = {"dry_run": str(dry_run).lower(), **({"agent": agent} if agent else {})}

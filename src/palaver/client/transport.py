@@ -6,11 +6,13 @@ failure is an OSError in the words of the system. It knows nothing of Palaver (d
 """
 
 import asyncio
+import os
 import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from io import BufferedIOBase
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlencode, urljoin, urlsplit
 
@@ -29,11 +31,16 @@ IDLE_S = 15.0
 """Routers forget a silent connection, and say nothing of it: an older one is not used again."""
 HELD_BYTES = 1 << 20
 """More than this is left with the system until somebody reads what is here."""
+PIECE_BYTES = 256 << 10
+"""Of a file that is sent: as much of it is in memory."""
 REDIRECTS = 5
 REPEATABLE = ("GET", "PUT", "DELETE")
 """Asked twice they do what they do once."""
 IN_A_PATH = "/%:@!$&'()*+,;=~"
 """What stands in a path as it is. What was quoted before stays so."""
+
+Body = bytes | BufferedIOBase
+"""What is sent: all of it, or a file that is read from its beginning whenever it is sent."""
 
 
 class Response:
@@ -79,7 +86,7 @@ class Transport:
         url: str,
         headers: Mapping[str, str],
         params: Mapping[str, str] | None = None,
-        body: bytes | None = None,
+        body: Body | None = None,
         *,
         silence_s: float | None = None,
     ) -> AsyncIterator[Response]:
@@ -105,21 +112,21 @@ class Transport:
         raise ConnectionError("it sends from one address to the next, without an end")
 
     async def _answered(
-        self, method: str, address: SplitResult, headers: Mapping[str, str], body: bytes | None
+        self, method: str, address: SplitResult, headers: Mapping[str, str], body: Body | None
     ) -> "_Wire":
-        request = _request(method, address, headers, body)
+        head = _head(method, address, headers, body)
         while wire := self._kept(address):
             try:
-                return await self._asked(wire, request)
+                return await self._asked(wire, head, body)
             except ConnectionError:
                 # The server closed it while we wrote. Whether it read what it was sent nobody knows.
                 if wire.status or method not in REPEATABLE:
                     raise
-        return await self._asked(await _connected(address), request)
+        return await self._asked(await _connected(address), head, body)
 
-    async def _asked(self, wire: "_Wire", request: bytes) -> "_Wire":
+    async def _asked(self, wire: "_Wire", head: bytes, body: Body | None) -> "_Wire":
         try:
-            await wire.ask(request)
+            await wire.ask(head, body)
         except BaseException:
             wire.drop()
             raise
@@ -149,13 +156,15 @@ class _Wire(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
+        self._is_full = False
+        """What was written waits for the network."""
         self._lost: Exception | None = None
         # Nothing was asked yet, and nothing may be said.
         self._rests_since: float | None = 0.0
 
     # -- for the transport above
 
-    async def ask(self, request: bytes) -> None:
+    async def ask(self, head: bytes, body: Body | None) -> None:
         """Until the head of the answer is there. The body is not waited for: a refusal may come before all of it is sent."""
         self._parser = httptools.HttpResponseParser(self)
         self.status, self.headers = 0, {}
@@ -164,9 +173,24 @@ class _Wire(asyncio.Protocol):
         self._unpack: zlib._Decompress | None = None
         self._has_head = self._is_whole = self._is_measured = self._is_paused = self._stays = False
         self._rests_since = None
-        self._socket.write(request)
+        if body is None or isinstance(body, bytes):
+            self._socket.write(head + (body or b""))
+        else:
+            self._socket.write(head)
+            await self._send(body)
         while not self._has_head:
             await self._more()
+
+    async def _send(self, body: BufferedIOBase) -> None:
+        """As fast as it is taken; the rest stays in its file when the answer comes before the end."""
+        body.seek(0)
+        while piece := body.read(PIECE_BYTES):
+            if self._has_head:
+                self._stays = False
+                return
+            self._socket.write(piece)
+            while self._is_full and not self._has_head:
+                await self._more()
 
     async def piece(self) -> bytes:
         """What came since the last one; nothing at the end."""
@@ -216,6 +240,13 @@ class _Wire(asyncio.Protocol):
         except (httptools.HttpParserError, zlib.error) as problem:
             self._lost = ConnectionError(f"what it says is no HTTP: {problem}")
             self._socket.abort()
+        self._news.set()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
         self._news.set()
 
     def connection_lost(self, failure: Exception | None) -> None:
@@ -295,7 +326,7 @@ def _address(url: str, params: Mapping[str, str] | None) -> SplitResult:
     return parts._replace(query=urlencode(params or {}))
 
 
-def _request(method: str, address: SplitResult, headers: Mapping[str, str], body: bytes | None) -> bytes:
+def _head(method: str, address: SplitResult, headers: Mapping[str, str], body: Body | None) -> bytes:
     target = quote(address.path or "/", safe=IN_A_PATH) + (f"?{address.query}" if address.query else "")
     host = address.netloc.rpartition("@")[2]
     fields = {
@@ -306,16 +337,20 @@ def _request(method: str, address: SplitResult, headers: Mapping[str, str], body
         **headers,
     }
     if body is not None or method != "GET":
-        fields["Content-Length"] = str(len(body or b""))
+        fields["Content-Length"] = str(size_of(body))
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     if any(character in line for line in lines for character in "\r\n\0"):
         raise ConnectionError("a token or a name with a line break cannot be sent")
-    return "\r\n".join((*lines, "", "")).encode() + (body or b"")
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+def size_of(body: Body | None) -> int:
+    return body.seek(0, os.SEEK_END) if isinstance(body, BufferedIOBase) else len(body or b"")
 
 
 def _redirected(
-    status: int, method: str, headers: Mapping[str, str], body: bytes | None
-) -> tuple[str, Mapping[str, str], bytes | None]:
+    status: int, method: str, headers: Mapping[str, str], body: Body | None
+) -> tuple[str, Mapping[str, str], Body | None]:
     """What is asked at the new address, as browsers do it."""
     if status == 303 or (status in (301, 302) and method == "POST"):
         return "GET", {name: value for name, value in headers.items() if name != "Content-Type"}, None

@@ -56,6 +56,11 @@ class ProjectFolders:
         self.is_new = not self._read()
         """No file says what was chosen yet: `remember` is to be told what conversations have."""
 
+    @property
+    def data(self) -> Path:
+        """The server's own folder, where no project may be: temporary files lie there too."""
+        return self._data
+
     def chosen(self) -> tuple[Path, ...]:
         """Every folder that agents may work in now: what lies there is nothing that the server starts."""
         return (self.home, *map(Path, self._chosen))

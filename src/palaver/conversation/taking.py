@@ -2,13 +2,14 @@
 
 Called by `imports.py`. Pure. The conversation's id and its claims come from the program and its own session id, so that the
 same session imported again is known; each claim's hash says how many messages it brought and which, so that a session that
-grew is told from one that changed. Like any file it grants nothing and leaves nothing that would run by itself.
+grew is told from one that changed. A long one comes in batches, each like a growth: an import that broke off is seen in the
+title, and the next one goes on where it stopped. Like any file it grants nothing and leaves nothing that would run by itself.
 
 Must never: add to a conversation in which somebody spoke here, or say anything twice.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
@@ -39,6 +40,12 @@ from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock, Th
 
 Outcome = Literal["made", "known", "grown", "changed", "taken_up", "empty", "not_yours", "refused"]
 """`changed`: what was imported reads differently now. `taken_up`: somebody went on with it here."""
+
+BATCH_MESSAGES = 200
+BATCH_BYTES = 512 << 10
+"""Of one commit: other conversations commit in between, and no more than this is in memory."""
+UNFINISHED = " (import not finished)"
+"""Ends the title of a conversation until its last messages are there."""
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -85,12 +92,19 @@ def announced(foreign: ForeignConversation, conversation: str) -> Taken:
     )
 
 
-def body_hash(messages: Sequence[Message]) -> str:
+class RunningHash:
     """How many messages, and which. What a tool answered is not part of it: it may have come after an import."""
-    digest = blake2b(digest_size=16)
-    for message in messages:
-        digest.update(msgspec.json.encode([message.role, [_said(block) for block in message.blocks]]))
-    return f"{len(messages)}-{digest.hexdigest()}"
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._digest = blake2b(digest_size=16)
+
+    def add(self, message: Message) -> None:
+        self.count += 1
+        self._digest.update(msgspec.json.encode([message.role, [_said(block) for block in message.blocks]]))
+
+    def value(self) -> str:
+        return f"{self.count}-{self._digest.hexdigest()}"
 
 
 def _said(block: Block) -> list[Any]:
@@ -103,26 +117,58 @@ def _said(block: Block) -> list[Any]:
             return [block.name, block.input]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an import has to do about a conversation that was imported before."""
-
-    outcome: Outcome
-    have: int = 0
-    """Messages that are here already."""
-
-
-def judged(foreign: ForeignConversation, used: Used) -> Verdict:
-    """Against the latest claim."""
-    have = _brought(used)
-    if len(foreign.messages) < have or body_hash(foreign.messages[:have]) != used.body_hash:
-        return Verdict("changed", have)
-    return Verdict("grown" if len(foreign.messages) > have else "known", have)
-
-
-def _brought(used: Used) -> int:
+def brought(used: Used) -> int:
+    """How many messages are here by an import's claim."""
     count = used.body_hash.partition("-")[0]
     return int(count) if count.isdigit() else 0
+
+
+def inspect(foreign: ForeignConversation, have: int) -> str:
+    """The hash of its first messages, or of all when there are fewer.
+
+    All of them are looked at, before any is used: one that would fail whoever reads it later (a time that is none,
+    arguments without a bottom) raises Invalid.
+    """
+    if not all(0 <= ts < END_MS for ts in (foreign.created_at, foreign.updated_at)):
+        raise _no_time(foreign)
+    running = RunningHash()
+    known = running.value()
+    for message in foreign.messages:
+        _check(message, foreign)
+        if running.count < have:
+            running.add(message)
+            known = running.value() if running.count == have else known
+    return known if running.count == have else running.value()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some messages that are added in one commit."""
+
+    messages: Sequence[Message]
+    have: int
+    """Messages before them."""
+    body_hash: str
+    """Of all messages up to the last of these."""
+    is_last: bool
+
+
+def batches(foreign: ForeignConversation, have: int) -> Iterator[Batch]:
+    """What comes after the first messages, bounded in number and in bytes."""
+    running = RunningHash()
+    messages: list[Message] = []
+    size_bytes = 0
+    count = len(foreign.messages)
+    for message in foreign.messages:
+        running.add(message)
+        if running.count <= have:
+            continue
+        messages.append(message)
+        size_bytes += len(msgspec.json.encode(message.blocks))
+        is_last = running.count == count
+        if is_last or len(messages) >= BATCH_MESSAGES or size_bytes >= BATCH_BYTES:
+            yield Batch(messages, running.count - len(messages), running.value(), is_last)
+            messages, size_bytes = [], 0
 
 
 def is_untouched(state: State, have: int) -> bool:
@@ -133,30 +179,36 @@ def is_untouched(state: State, have: int) -> bool:
 # -- events
 
 
-def beginning(foreign: ForeignConversation, wishes: Wishes, maker: Maker) -> Beginning:
+def beginning(foreign: ForeignConversation, batch: Batch, wishes: Wishes, maker: Maker) -> Beginning:
     """With the times of the program's own, so that it stands in the list where it belongs."""
     agent = wishes.agent_for(None if foreign.program == "refact" else foreign.program)
     created = ConversationCreated(agent=agent, project=wishes.project, source="import")
     began = foreign.created_at
     events: list[tuple[KnownEvent, int]] = [(maker.claimed(created), began)]
-    if title := foreign.title[:TITLE_LIMIT_CHARS]:
+    title = foreign.title[:TITLE_LIMIT_CHARS] if batch.is_last else unfinished(foreign.title)
+    if title:
         events.append((ConversationUpdated(title=title, title_source="auto"), began))
-    events += restored(foreign.messages, maker.new_id)
-    if foreign.updated_at > max(ts for _, ts in events):
+    events += restored(batch.messages, maker.new_id)
+    if batch.is_last and foreign.updated_at > max(ts for _, ts in events):
         # It was changed after its last message, as its program's list says.
         events.append((ConversationUpdated(), foreign.updated_at))
     return begun(maker.numbered(events))
 
 
-def growth(state: State, messages: Sequence[Message], maker: Maker) -> Append:
-    """What is added to a conversation that rests."""
-    events = maker.numbered(restored(messages, maker.new_id), state.seq)
+def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Maker) -> tuple[Append, State]:
+    """What is added to a conversation that rests, and the view after it."""
+    timed = restored(batch.messages, maker.new_id)
+    if (title := _title_after(state, foreign, batch)) is not None:
+        ts = max((ts for _, ts in timed), default=0)
+        named = ConversationUpdated(title=title, title_source="user" if state.title_source == "user" else "auto")
+        timed.append((named, max(ts, foreign.updated_at) if batch.is_last else ts))
+    events = maker.numbered(timed, state.seq)
     events[0] = replace(events[0], client_request_id=maker.claim.client_request_id, body_hash=maker.claim.body_hash)
     known: Sequence[Event] = events
     after = fold(state, known)
     new = {event.message for event in events if isinstance(event, MessageAdded)}
     documents = [document_of(message) for message in after.messages if message.id in new and not message.hidden]
-    return Append(
+    append = Append(
         conversation=state.conversation,
         after=state.seq,
         lines=[encode_event(event) for event in events],
@@ -164,6 +216,23 @@ def growth(state: State, messages: Sequence[Message], maker: Maker) -> Append:
         documents=[document for document in documents if document.text.strip()],
         claims=[maker.claim],
     )
+    return append, after
+
+
+def unfinished(title: str) -> str:
+    """The title of a conversation of which a part is still to come: should the import break off, the list says so."""
+    return f"{title[: TITLE_LIMIT_CHARS - len(UNFINISHED)]}{UNFINISHED}".strip()
+
+
+def _title_after(state: State, foreign: ForeignConversation, batch: Batch) -> str | None:
+    """None: it stays as it is."""
+    is_marked = state.title.endswith(UNFINISHED.strip())
+    if batch.is_last == (not is_marked):
+        return None
+    if not batch.is_last:
+        return unfinished(state.title)
+    own = state.title.removesuffix(UNFINISHED.strip()).rstrip()
+    return own if state.title_source == "user" else foreign.title[:TITLE_LIMIT_CHARS]
 
 
 def marked(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -175,20 +244,23 @@ def marked(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[M
     return tuple(replace(message, data=data) if message.role == "assistant" else message for message in brought)
 
 
-def check(foreign: ForeignConversation) -> None:
-    """Raises Invalid for what would fail whoever reads it later: times that are none, arguments without a bottom."""
-    times = (foreign.created_at, foreign.updated_at, *(message.ts for message in foreign.messages))
-    if not all(0 <= ts < END_MS for ts in times):
-        raise Invalid(f"A time in {foreign.session} is none: milliseconds since 1970 are expected.")
-    for message in foreign.messages:
-        for block in message.blocks:
-            loose: list[Any] = [message.data]
-            if isinstance(block, ToolBlock):
-                loose += (block.input, block.provider)
-            elif isinstance(block, ThinkingBlock):
-                loose.append(block.provider)
-            if any(_depth_exceeds(value, DEPTH) for value in loose):
-                raise Invalid(f"A message of {foreign.session} is nested more than {DEPTH} levels deep.", limit=DEPTH)
+def _check(message: Message, foreign: ForeignConversation) -> None:
+    if message.status == "superseded":
+        raise Invalid(f"A message of {foreign.session} was taken back where it was made: leave it out.")
+    if not 0 <= message.ts < END_MS:
+        raise _no_time(foreign)
+    for block in message.blocks:
+        loose: list[Any] = [message.data]
+        if isinstance(block, ToolBlock):
+            loose += (block.input, block.provider)
+        elif isinstance(block, ThinkingBlock):
+            loose.append(block.provider)
+        if any(_depth_exceeds(value, DEPTH) for value in loose):
+            raise Invalid(f"A message of {foreign.session} is nested more than {DEPTH} levels deep.", limit=DEPTH)
+
+
+def _no_time(foreign: ForeignConversation) -> Invalid:
+    return Invalid(f"A time in {foreign.session} is none: milliseconds since 1970 are expected.")
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:

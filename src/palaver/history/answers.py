@@ -178,6 +178,11 @@ class Answer:
                 return True
         return False
 
+    @property
+    def waits(self) -> bool:
+        """A call of it has no result yet."""
+        return any(isinstance(block, ToolBlock) and block.status == "called" for block in self._message.blocks)
+
     def message(self) -> Message:
         """The message with a result for each call; one that nobody recorded is said to be missing."""
         blocks = tuple(

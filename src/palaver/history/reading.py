@@ -4,6 +4,7 @@ Called by the import route. Pure; nothing here trusts what it reads, and every r
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never, get_args
 
@@ -27,7 +28,7 @@ _HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 class Told:
     """A conversation as messages: what it was called, who spoke, what was said."""
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     title: str = ""
     agent: str | None = None
     params: Json = field(default_factory=dict[str, Any])

@@ -7,19 +7,24 @@ the key `palaver`; whoever does not know the key loses nothing of what was said.
 Must never: lose a signature's bytes, or trust a document (the caller decides which parameters may be taken over).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Reversible, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from palaver.errors import Invalid
 from palaver.history.answers import Answer, answer_of, shown_answer
+from palaver.history.lazy_sequence import LazySequence
 from palaver.history.parts import KEY, MESSAGE_KEYS, Json, blocks_of, integer, own, parts_of, text_of, unknown_data
 from palaver.schema.view import Knowledge, Message, Role, State, TextBlock
 
 VERSION = 1
+AWAITED = 256
+"""Messages that may stand between a call and its result: programs write it right behind."""
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",
@@ -50,7 +55,7 @@ class Trajectory:
     title: str
     agent: str | None
     params: Json
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     created_at: int | None = None
     draft: str = ""
 
@@ -152,23 +157,37 @@ def moment(ts_ms: int) -> str:
 
 def trajectory_of(document: Any) -> Trajectory:
     """Raises Invalid in words."""
-    if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
-        raise Invalid("This is no trajectory: a trajectory is a JSON object with a list of `messages`.")
+    shown = listed_messages(document)
     title, agent, draft = document.get("title"), document.get("agent"), document.get("draft")
     return Trajectory(
         id=str(document.get("id") or ""),
         title=title if isinstance(title, str) else "",
         agent=agent if isinstance(agent, str) and agent else None,
         params=_params(document),
-        messages=messages_of(document["messages"]),
+        messages=messages_of(shown),
         created_at=_read(document.get("created_at")),
         draft=draft if isinstance(draft, str) else "",
     )
 
 
-def messages_of(shown: Sequence[Any]) -> tuple[Message, ...]:
-    """Messages as they stood in a document; every call has its result with it."""
-    found: list[Answer | Message] = []
+def listed_messages(document: Any) -> Sequence[Any]:
+    """Raises Invalid in words."""
+    shown = document.get("messages") if isinstance(document, dict) else None
+    if not isinstance(shown, list | LazySequence):
+        raise Invalid("This is no trajectory: a trajectory is a JSON object with a list of `messages`.")
+    return shown
+
+
+def messages_of(shown: Sequence[Any]) -> Sequence[Message]:
+    """Messages as they stood in a document; every call has its result with it. Those of a lazy document are lazy too."""
+    if not isinstance(shown, LazySequence):
+        return tuple(walk_messages(shown))
+    return LazySequence(sum(1 for _ in walk_messages(shown)), lambda skip: islice(walk_messages(shown), skip, None))
+
+
+def walk_messages(shown: Iterable[Any]) -> Iterator[Message]:
+    """Each as soon as its calls have their results, or `AWAITED` others came after it. Raises Invalid."""
+    found: deque[Answer | Message] = deque()
     for place, one in enumerate(shown):
         if not isinstance(one, dict) or not isinstance(one.get("role"), str):
             raise Invalid(f"Message {place + 1} of the trajectory is no object with a `role`.")
@@ -179,10 +198,16 @@ def messages_of(shown: Sequence[Any]) -> tuple[Message, ...]:
             found.append(answer_of(one, place))
         else:
             found.append(_said(one, place))
-    return tuple(one.message() if isinstance(one, Answer) else one for one in found)
+        while found and (len(found) > AWAITED or not (isinstance(found[0], Answer) and found[0].waits)):
+            yield _finished(found.popleft())
+    yield from map(_finished, found)
 
 
-def _given_to_its_call(found: Sequence[Answer | Message], shown: Json) -> bool:
+def _finished(one: Answer | Message) -> Message:
+    return one.message() if isinstance(one, Answer) else one
+
+
+def _given_to_its_call(found: Reversible[Answer | Message], shown: Json) -> bool:
     """Providers use an id again, so the latest call of that id that still waits is the one."""
     call = shown.get("tool_call_id")
     return any(isinstance(one, Answer) and one.take_result(call, shown) for one in reversed(found))

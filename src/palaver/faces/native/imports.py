@@ -22,10 +22,12 @@ from palaver.conversation.beginnings import Wishes
 from palaver.conversation.folders import is_person
 from palaver.conversation.imports import Imports
 from palaver.conversation.taking import Taken, announced
-from palaver.errors import CallerError, Invalid, NotFound, TooLarge
+from palaver.errors import CallerError, NotFound
 from palaver.faces.described import BYTES, TEXT, operation
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts, origin_of
+from palaver.faces.spool import spool_body
+from palaver.history.conversation_lines import read_conversations
 from palaver.history.programs.foreign import PROGRAMS, ForeignConversation, Program
 from palaver.history.programs.places import (
     Places,
@@ -38,16 +40,16 @@ from palaver.history.programs.places import (
     names,
     read_all,
 )
+from palaver.history.programs.scratch import Scratch
 from palaver.schema.base import Origin, Shown
 
-BODY_BYTES = 64 << 20
-"""One long conversation with its pictures, or many short ones."""
-CONVERSATIONS_AT_ONCE = 500
+BODY_BYTES = 320 << 20
+"""The longest conversation that is read from a file, in the words of this route. It is on disk, never in memory."""
+AT_ONCE = 8
+"""Conversations that are taken over side by side."""
 FILES_COUNTED = 20_000
 """Of one program: enough for years of it, and counted in a fraction of a second."""
 PROJECTS_LOOKED_INTO = 200
-
-_decoder = msgspec.json.Decoder(ForeignConversation)
 
 
 class Found(Shown):
@@ -124,9 +126,10 @@ async def import_conversations(
     request: NativeRequest, server: Server, agent: FromQuery[str | None] = None, dry_run: FromQuery[bool] = False
 ) -> TakenAll:
     """Take over conversations of other programs, one JSON object a line. Known ones are not made again."""
-    conversations = await asyncio.to_thread(_decoded, await request.body())
-    _check_agent(server, agent)
-    taken = await taken_over(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
+    async with spool_body(request, server.directory.folders.data) as body:
+        conversations = await asyncio.to_thread(read_conversations, body)
+        _check_agent(server, agent)
+        taken = await taken_over(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
     return TakenAll(items=tuple(taken))
 
 
@@ -163,8 +166,9 @@ async def import_program(
         done = 0
         yield msgspec.json.encode(Advance(done=0, of=len(picked))) + b"\n"
         for batch in batches(picked):
-            read = await asyncio.to_thread(read_all, batch, titles)
-            advances = await _advanced(server, batch, read, folder, agent, origin, dry=dry_run)
+            with Scratch(server.directory.folders.data) as scratch:
+                read = await asyncio.to_thread(read_all, batch, titles, scratch)
+                advances = await _advanced(server, batch, read, folder, agent, origin, dry=dry_run)
             for advance in advances:
                 done += 1
                 yield msgspec.json.encode(changed(advance, done=done, of=len(picked))) + b"\n"
@@ -200,23 +204,11 @@ def _check_agent(server: Server, agent: str | None) -> None:
         raise NotFound(f"No agent is called “{agent}”.", agent=agent)
 
 
-def _decoded(body: bytes) -> list[ForeignConversation]:
-    lines = [line for line in body.split(b"\n") if line.strip()]
-    if len(lines) > CONVERSATIONS_AT_ONCE:
-        raise TooLarge(f"At most {CONVERSATIONS_AT_ONCE} conversations at once.", limit=CONVERSATIONS_AT_ONCE)
-    found: list[ForeignConversation] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(_decoder.decode(line))
-        except (msgspec.MsgspecError, RecursionError) as problem:
-            raise Invalid(f"Line {number} is no conversation: {problem}", line=number) from None
-    return found
-
-
 async def taken_over(
     server: ServerParts, conversations: Iterable[ForeignConversation], agent: str | None, origin: Origin, *, dry: bool
 ) -> list[Taken]:
-    """Side by side, so that they share commits."""
+    """Side by side, so that they share commits; a few at a time, as each has a batch of messages in memory."""
+    at_once = asyncio.Semaphore(AT_ONCE)
     imports = Imports(server.directory, server.log, server.feed, server.clock, server.ids)
     home = str(server.directory.home)
 
@@ -228,7 +220,8 @@ async def taken_over(
             agent=agent,
         )
         try:
-            return await imports.take_over(foreign, wishes, origin, dry=dry)
+            async with at_once:
+                return await imports.take_over(foreign, wishes, origin, dry=dry)
         except CallerError as problem:
             return changed(announced(foreign, ""), outcome="refused", added=0, note=problem.message)
 

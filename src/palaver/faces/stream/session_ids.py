@@ -16,6 +16,7 @@ from palaver.faces.native.imports import taken_over
 from palaver.faces.server import ServerParts
 from palaver.history.programs.foreign import ForeignConversation
 from palaver.history.programs.places import claude_session, read_all
+from palaver.history.programs.scratch import Scratch
 from palaver.schema.base import ID_PATTERN, Origin
 
 RUNS_A_LOOK = 500
@@ -32,20 +33,21 @@ async def conversation_of(session: str, caller: Principal, server: ServerParts, 
     for known in (session, imported_id("claude", session)):
         if await server.log.listing(known) is not None:
             return known
-    foreign = await asyncio.to_thread(_read, server, session)
-    if foreign is None:
-        return None
-    if foreign.of_another is not None:
-        return await _driven_here(foreign, server)
-    if not caller.may("admin"):
-        return None
-    (taken,) = await taken_over(server, [foreign], None, origin, dry=False)
+    with Scratch(server.directory.folders.data) as scratch:
+        foreign = await asyncio.to_thread(_read, server, session, scratch)
+        if foreign is None:
+            return None
+        if foreign.of_another is not None:
+            return await _driven_here(foreign, server)
+        if not caller.may("admin"):
+            return None
+        (taken,) = await taken_over(server, [foreign], None, origin, dry=False)
     return taken.conversation if await server.log.listing(taken.conversation) is not None else None
 
 
-def _read(server: ServerParts, session: str) -> ForeignConversation | None:
+def _read(server: ServerParts, session: str, scratch: Scratch) -> ForeignConversation | None:
     file = claude_session(server.places, session)
-    found = read_all([file], {})[0] if file is not None else None
+    found = read_all([file], {}, scratch)[0] if file is not None else None
     return found if isinstance(found, ForeignConversation) else None
 
 

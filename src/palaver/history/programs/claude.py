@@ -15,17 +15,17 @@ import msgspec
 from msgspec import Struct
 
 from palaver.history.parts import as_json, integer, own, text_of
+from palaver.history.programs.drafts import Draft
 from palaver.history.programs.foreign import (
-    Draft,
     ForeignConversation,
     Telling,
     image,
     milliseconds,
     objects,
-    on_path,
     text,
     thought,
 )
+from palaver.history.programs.scratch import LineTree, Scratch
 from palaver.schema.base import Usage
 from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
 
@@ -70,20 +70,20 @@ _decoder = msgspec.json.Decoder(_Line)
 _SPOKEN = ("user", "assistant", "attachment")
 
 
-def read(lines: Iterable[bytes]) -> ForeignConversation:
-    telling = Telling("claude")
-    known = _Known()
-    spoken: list[_Line] = []
-    for line in objects(lines, _decoder, telling):
+def read(lines: Iterable[bytes], scratch: Scratch | None = None) -> ForeignConversation:
+    """The lines are walked twice: which of them are the conversation is known only at their end."""
+    scratch = scratch or Scratch()
+    known = _Known(scratch)
+    for line in objects(lines, _decoder, Telling("claude", scratch)):
         known.look_at(line)
+    known.finish()
+    telling = Telling("claude", scratch)
+    reading = _Reading(telling)
+    for line in objects(lines, _decoder, telling):
         if line.isSidechain:
             telling.left_out["lines of subagents"] += 1
         elif line.type in _SPOKEN:
-            spoken.append(line)
-    kept = known.path()
-    reading = _Reading(telling)
-    for line in spoken:
-        reading.take(line, on_path=line.uuid is None or line.uuid in kept)
+            reading.take(line, on_path=line.uuid is None or known.is_on_path(line.uuid))
     reading.drop_unanswered_command()
     return telling.told(
         known.session,
@@ -96,13 +96,12 @@ def read(lines: Iterable[bytes]) -> ForeignConversation:
 class _Known:
     """What the file says of itself, and how its lines hang together."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Scratch) -> None:
         self.session = ""
         self.project: str | None = None
         self._entrypoint: Any = None
         self._titles: dict[str, str] = {}
-        self._parents: dict[str, str | None] = {}
-        self._order: dict[str, int] = {}
+        self._tree = LineTree(scratch)
         self._leaf: str | None = None
 
     def look_at(self, line: _Line) -> None:
@@ -113,8 +112,7 @@ class _Known:
             if isinstance(said, str) and said.strip():
                 self._titles[name] = said
         if line.uuid is not None and not line.isSidechain:
-            self._order.setdefault(line.uuid, len(self._order))
-            self._parents[line.uuid] = line.parentUuid or line.logicalParentUuid
+            self._tree.add(line.uuid, line.parentUuid or line.logicalParentUuid)
             if line.type in ("user", "assistant"):
                 self._leaf = line.uuid
 
@@ -126,8 +124,12 @@ class _Known:
     def title(self) -> str:
         return self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary") or ""
 
-    def path(self) -> set[str]:
-        return on_path(self._parents, self._order, self._leaf) if self._leaf else set()
+    def finish(self) -> None:
+        if self._leaf is not None:
+            self._tree.keep_path(self._leaf)
+
+    def is_on_path(self, line: str) -> bool:
+        return self._tree.is_kept(line)
 
 
 class _Reading:
@@ -150,7 +152,7 @@ class _Reading:
 
     def drop_unanswered_command(self) -> None:
         """A command of the program's own, which no model answered."""
-        if self._command is not None and self._telling.drafts and self._telling.drafts[-1] is self._command:
+        if self._command is not None and self._telling.drafts.last is self._command:
             self._telling.drafts.pop()
             self._telling.left_out["commands of the program"] += 1
         self._command = None
@@ -229,7 +231,7 @@ class _Reading:
             arguments = _ARGUMENTS.search(whole)
             words = f"{command[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
             self._telling.say("user", ts, [text(words)])
-            self._command = self._telling.drafts[-1]
+            self._command = self._telling.drafts.last
         else:
             self._command = None
             self._telling.say("user", ts, [_without_reminders(block) for block in said])

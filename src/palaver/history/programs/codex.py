@@ -17,7 +17,9 @@ import msgspec
 
 from palaver.core.bounded_json import decode_json
 from palaver.history.parts import as_json, integer, own, text_of
-from palaver.history.programs.foreign import Draft, ForeignConversation, Telling, milliseconds, objects, text, thought
+from palaver.history.programs.drafts import Draft
+from palaver.history.programs.foreign import ForeignConversation, Telling, milliseconds, objects, text, thought
+from palaver.history.programs.scratch import Scratch
 from palaver.schema.base import Usage
 from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
 
@@ -45,8 +47,8 @@ _COMMANDS = frozenset({"exec_command", "shell", "shell_command", "local_shell", 
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
 
-def read(lines: Iterable[bytes]) -> ForeignConversation:
-    telling = Telling("codex")
+def read(lines: Iterable[bytes], scratch: Scratch | None = None) -> ForeignConversation:
+    telling = Telling("codex", scratch)
     reading = _Reading(telling)
     for line in objects(lines, _decoder, telling):
         reading.take(line)
@@ -123,7 +125,8 @@ class _Reading:
                 pass
 
     def _answer(self, ts: int) -> Draft:
-        if self._answered or not self._telling.drafts or self._telling.drafts[-1].role != "assistant":
+        last = self._telling.drafts.last
+        if self._answered or last is None or last.role != "assistant":
             self._steps += 1
             self._answered = False
         return self._telling.answer(ts, f"step-{self._steps}", self._model)
@@ -197,15 +200,14 @@ class _Reading:
                 pass
 
     def _count(self, usage: dict[str, Any]) -> None:
-        last = next((draft for draft in reversed(self._telling.drafts) if draft.role == "assistant"), None)
-        if usage and last is not None:
+        counted = Usage(
+            input_tokens=integer(usage.get("input_tokens")),
+            output_tokens=integer(usage.get("output_tokens")),
+            cached_tokens=integer(usage.get("cached_input_tokens")),
+            reasoning_tokens=integer(usage.get("reasoning_output_tokens")),
+        )
+        if usage and self._telling.change_answer(lambda draft: setattr(draft, "usage", counted)):
             self._answered = True
-            last.usage = Usage(
-                input_tokens=integer(usage.get("input_tokens")),
-                output_tokens=integer(usage.get("output_tokens")),
-                cached_tokens=integer(usage.get("cached_input_tokens")),
-                reasoning_tokens=integer(usage.get("reasoning_output_tokens")),
-            )
 
     def _completed(self, item: dict[str, Any], ts: int | None) -> None:
         if item.get("type") == "CommandExecution" and item.get("status") in ("completed", "failed"):
@@ -221,9 +223,9 @@ class _Reading:
 
     def _roll_back(self, turns: int) -> None:
         for _ in range(turns):
-            while self._telling.drafts:
+            while (gone := self._telling.drafts.pop()) is not None:
                 self._telling.left_out["messages that were taken back"] += 1
-                if self._telling.drafts.pop().role == "user":
+                if gone.role == "user":
                     break
 
 

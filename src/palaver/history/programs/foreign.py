@@ -6,8 +6,7 @@ conversation: with it the program can go on where it stopped, and a second impor
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -16,7 +15,10 @@ from msgspec.structs import replace
 
 from palaver.core.bounded_json import BeyondBounds, check_bounds
 from palaver.history.answers import NO_RESULT
-from palaver.schema.base import Shown, Usage
+from palaver.history.lazy_sequence import LazySequence
+from palaver.history.programs.drafts import Draft, DraftStore
+from palaver.history.programs.scratch import Scratch
+from palaver.schema.base import Shown
 from palaver.schema.view import (
     Block,
     ImageBlock,
@@ -36,6 +38,8 @@ TITLE_CHARS = 100
 """Of a title made from the first thing that was said: what a list shows of it."""
 END_MS = 4_102_444_800_000
 """The year 2100: a later time is no time."""
+ANSWER_BYTES = 4 << 20
+"""Of the lines of one answer, which is in memory while they come: what follows is an answer of its own."""
 ERROR_CHARS = 4_000
 """What failed is said in the error; a longer text is output, which may lie beside the log."""
 
@@ -48,7 +52,8 @@ _HALF = re.compile(
 class ForeignConversation(Shown):
     program: Program
     session: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
+    """May be read from a file anew each time: walk it, and hold as little of it as possible."""
     title: str = ""
     project: str | None = None
     """The folder the program worked in."""
@@ -62,61 +67,51 @@ class ForeignConversation(Shown):
     """Why the file is no conversation of a person's: it belongs to a subagent, or was driven from here."""
 
 
-@dataclass(slots=True)
-class Draft:
-    """A message while its file is still being read."""
-
-    role: Role
-    ts: int
-    blocks: list[Block] = field(default_factory=list[Block])
-    key: str = ""
-    model: str | None = None
-    finish_reason: str | None = None
-    usage: Usage | None = None
-    interrupted: bool = False
-    hidden: bool = False
-
-
 class Telling:
     """Collects messages in their order, and gives each result to its call."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, scratch: Scratch | None = None) -> None:
         self._program = program
-        self.drafts: list[Draft] = []
+        self.drafts = DraftStore(scratch or Scratch())
         self.left_out: Counter[str] = Counter()
         self.skipped_lines = 0
-        self._calls: dict[str, tuple[Draft, int]] = {}
+        self._draft_bytes = 0
+        """Of the lines since the last draft began."""
+
+    def weigh(self, line_bytes: int) -> None:
+        """Told of each line before what it says is taken."""
+        self._draft_bytes += line_bytes
 
     def say(self, role: Role, ts: int, blocks: Iterable[Block], *, hidden: bool = False) -> None:
         draft = Draft(role, ts, list(blocks), hidden=hidden)
         if any(not isinstance(block, TextBlock) or block.text.strip() for block in draft.blocks):
-            self.drafts.append(draft)
+            self._begin(draft)
 
     def answer(self, ts: int, key: str, model: str | None) -> Draft:
         """The answer under way if it is the same one, else the next."""
-        last = self.drafts[-1] if self.drafts else None
-        if last is None or last.role != "assistant" or last.key != key:
+        last = self.drafts.last
+        if last is None or last.role != "assistant" or last.key != key or self._draft_bytes > ANSWER_BYTES:
             last = Draft("assistant", ts, key=key)
-            self.drafts.append(last)
+            self._begin(last)
         last.model = model or last.model
         return last
 
+    def _begin(self, draft: Draft) -> None:
+        self.drafts.append(draft)
+        self._draft_bytes = 0
+
     def call(self, draft: Draft, call: str, name: str, asked: Any) -> None:
-        self._calls[call] = (draft, len(draft.blocks))
+        """In the answer that `answer` just gave."""
+        self.drafts.note_call(call, len(draft.blocks))
         draft.blocks.append(
             ToolBlock(index=0, call=call, name=name, status="called", input=asked, provider={"id": call})
         )
 
     def tool(self, call: str) -> ToolBlock | None:
-        if (place := self._calls.get(call)) is None:
-            return None
-        block = place[0].blocks[place[1]]
+        known = self.drafts.call(call)
+        draft = self.drafts.at(known[0]) if known else None
+        block = draft.blocks[known[1]] if known and draft else None
         return block if isinstance(block, ToolBlock) else None
-
-    def change(self, call: str, **fields: Any) -> None:
-        if (tool := self.tool(call)) is not None:
-            draft, place = self._calls[call]
-            draft.blocks[place] = replace(tool, **fields)
 
     def result(
         self,
@@ -128,9 +123,14 @@ class Telling:
         exit_code: int | None = None,
     ) -> None:
         """What a call came to. The result of a call that nobody made is left out, and said."""
-        if self.tool(call) is None:
+        known = self.drafts.call(call)
+        if known is None:
             self.left_out["results without a call"] += 1
             return
+        place, number = known
+        draft = self.drafts.at(place)
+        if draft is None or not isinstance(tool := draft.blocks[number], ToolBlock):
+            return  # Its answer was taken back.
         error, output = None, text
         if status == "error" and exit_code is not None:
             output = text.removeprefix(f"Exit code {exit_code}").removeprefix("\n")
@@ -140,29 +140,43 @@ class Telling:
             error, output = ToolError(code=code, message=text or "It failed."), ""
         elif status != "ok":
             error = ToolError(code="tool_error", message="It failed.")
-        self.change(call, status=status, output=output, error=error, exit_code=exit_code, finished_at=ts)
-        self._calls[call][0].blocks.extend(images)
+        draft.blocks[number] = replace(
+            tool, status=status, output=output, error=error, exit_code=exit_code, finished_at=ts
+        )
+        draft.blocks.extend(images)
+        self.drafts.put(place, draft)
 
     def interrupt(self) -> None:
         """The person stopped the answer that came last."""
-        for draft in reversed(self.drafts):
-            if draft.role == "assistant":
-                draft.interrupted = True
-                return
+        self.change_answer(lambda draft: setattr(draft, "interrupted", True))
+
+    def change_answer(self, change: Callable[[Draft], None]) -> bool:
+        """Changes the answer that came last. False: there is none."""
+        place = self.drafts.last_answer()
+        draft = self.drafts.at(place) if place is not None else None
+        if place is None or draft is None:
+            return False
+        change(draft)
+        self.drafts.put(place, draft)
+        return True
 
     def told(
         self, session: str, *, title: str = "", project: str | None = None, of_another: str | None = None
     ) -> ForeignConversation:
-        drafts = [draft for draft in self.drafts if draft.blocks]
-        times = [draft.ts for draft in drafts if draft.ts]
+        drafts, program = self.drafts, self._program
+        counted, began, ended = drafts.finish()
+
+        def walk(skip: int) -> Iterator[Message]:
+            return (_message(place, draft, program) for place, draft in enumerate(drafts.walk(skip), skip + 1))
+
         return ForeignConversation(
             program=self._program,
             session=session,
-            messages=tuple(_message(place, draft, self._program) for place, draft in enumerate(drafts, 1)),
-            title=title.strip() or first_words(drafts),
+            messages=LazySequence(counted, walk),
+            title=title.strip() or first_words(drafts.walk()),
             project=project,
-            created_at=min(times, default=0),
-            updated_at=max(times, default=0),
+            created_at=began,
+            updated_at=ended,
             skipped_lines=self.skipped_lines,
             left_out=dict(self.left_out),
             of_another=of_another,
@@ -216,12 +230,14 @@ def objects(lines: Iterable[bytes], decoder: msgspec.json.Decoder[Any], telling:
             telling.skipped_lines += 1
             continue
         try:
-            yield decoder.decode(line)
+            decoded = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            if (mended := _mended(line, decoder)) is not None:
-                yield mended
-            else:
-                telling.skipped_lines += 1
+            decoded = _mended(line, decoder)
+        if decoded is None:
+            telling.skipped_lines += 1
+        else:
+            telling.weigh(len(line))
+            yield decoded
 
 
 def _mended(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
@@ -231,21 +247,6 @@ def _mended(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         return decoder.decode(whole) if whole != line else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def on_path(parents: dict[str, str | None], order: dict[str, int], leaf: str) -> set[str]:
-    """The ids from a leaf back to the first. Where a parent is missing the path goes on with what stood before it."""
-    before = list(order)
-    path: set[str] = set()
-    here: str | None = leaf
-    while here is not None and here not in path:
-        path.add(here)
-        parent = parents.get(here)
-        if parent is not None and parent not in order:
-            place = order[here]
-            parent = before[place - 1] if place else None
-        here = parent
-    return path
 
 
 def milliseconds(written: Any) -> int:

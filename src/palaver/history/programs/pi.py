@@ -19,10 +19,10 @@ from palaver.history.programs.foreign import (
     image,
     milliseconds,
     objects,
-    on_path,
     text,
     thought,
 )
+from palaver.history.programs.scratch import LineTree, Scratch
 from palaver.schema.base import Usage
 from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
 
@@ -36,51 +36,65 @@ _ABORTED = ("Command aborted", "Operation aborted")
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
 
-def read(lines: Iterable[bytes]) -> ForeignConversation:
-    telling = Telling("pi")
-    entries = list(objects(lines, _decoder, telling))
-    header: dict[str, Any] = next((entry for entry in entries if entry.get("type") == "session"), {})
-    kept = _path(entries)
+def read(lines: Iterable[bytes], scratch: Scratch | None = None) -> ForeignConversation:
+    """The lines are walked twice: which of them are the conversation is known only at their end."""
+    scratch = scratch or Scratch()
+    known = _Known(scratch)
+    for place, entry in enumerate(objects(lines, _decoder, Telling("pi", scratch))):
+        known.look_at(entry, place)
+    known.finish()
+    telling = Telling("pi", scratch)
     title = ""
-    for place, entry in enumerate(entries):
+    for place, entry in enumerate(objects(lines, _decoder, telling)):
         if entry.get("type") == "session_info":
             title = text_of(entry.get("name")) or title
-        elif kept is None or _id(entry, place) in kept:
+        elif known.is_on_path(entry, place):
             _take(telling, entry)
         elif entry.get("type") == "message":
             telling.left_out["messages of ways not taken"] += 1
     return telling.told(
-        str(header.get("id") or ""),
+        known.session,
         title=title,
-        project=text_of(header.get("cwd")),
-        of_another="it was driven from here" if _is_ours(entries) else None,
+        project=known.project,
+        of_another="it was driven from here" if known.is_ours else None,
     )
 
 
-def _is_ours(entries: list[dict[str, Any]]) -> bool:
-    """Begun from here: an extension of ours left its sign before anybody spoke."""
-    for entry in entries:
-        if entry.get("type") == "custom" and entry.get("customType") == OURS:
-            return True
-        if own(entry, "message").get("role") == "user":
-            return False
-    return False
+class _Known:
+    """What the file says of itself, and how its lines hang together."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.session = ""
+        self.project: str | None = None
+        self.is_ours = False
+        """Begun from here: an extension of ours left its sign before anybody spoke."""
+        self._has_header = self._has_spoken = False
+        self._tree = LineTree(scratch)
+        self._leaf: str | None = None
+
+    def look_at(self, entry: dict[str, Any], place: int) -> None:
+        if entry.get("type") == "session":
+            if not self._has_header:
+                self.session, self.project = str(entry.get("id") or ""), text_of(entry.get("cwd"))
+            self._has_header = True
+        elif "parentId" in entry:
+            self._tree.add(_id(entry, place), text_of(entry.get("parentId")))
+        if entry.get("type") == "custom" and entry.get("customType") == OURS and not self._has_spoken:
+            self.is_ours = True
+        self._has_spoken = self._has_spoken or own(entry, "message").get("role") == "user"
+
+    def finish(self) -> None:
+        self._leaf = self._tree.last()
+        if self._leaf is not None:
+            self._tree.keep_path(self._leaf)
+
+    def is_on_path(self, entry: dict[str, Any], place: int) -> bool:
+        """Without any parents all of it is."""
+        return self._leaf is None or self._tree.is_kept(_id(entry, place))
 
 
 def _id(entry: dict[str, Any], place: int) -> str:
     return str(entry.get("id") or f"line {place}")
-
-
-def _path(entries: list[dict[str, Any]]) -> set[str] | None:
-    """None: all of it."""
-    parents: dict[str, str | None] = {}
-    for place, entry in enumerate(entries):
-        if entry.get("type") != "session" and "parentId" in entry:
-            parents[_id(entry, place)] = text_of(entry.get("parentId"))
-    if not parents:
-        return None
-    order = {name: place for place, name in enumerate(parents)}
-    return on_path(parents, order, next(reversed(parents)))
 
 
 def _take(telling: Telling, entry: dict[str, Any]) -> None:

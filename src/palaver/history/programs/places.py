@@ -8,7 +8,6 @@ import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -18,8 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.errors import Invalid, PalaverError, TooLarge
+from palaver.history.documents import open_document
+from palaver.history.parts import Json
 from palaver.history.programs import claude, codex, pi, refact
 from palaver.history.programs.foreign import ForeignConversation, Program, milliseconds
+from palaver.history.programs.scratch import Scratch
 from palaver.history.regular_file import open_regular
 from palaver.history.sessions import CHATS_NAME, SessionNote, noted_for_chats
 
@@ -31,7 +33,7 @@ SUBAGENT_FILE = "agent-"
 COMPRESSED = ".jsonl.zst"
 """Codex compresses what is old."""
 SESSION_BYTES = 256 << 20
-"""Of one conversation, decompressed: it is in memory while it is read."""
+"""Of one conversation, decompressed: what is longer is no conversation, or a trap for the disk."""
 LINE_BYTES = 32 << 20
 """Of one line: a message with its pictures. A longer one is passed over and counted."""
 NOTES_BYTES = 16 << 20
@@ -178,13 +180,15 @@ class Unreadable:
     reason: str
 
 
-def read_all(files: Iterable[SessionFile], names: Mapping[str, str]) -> list[ForeignConversation | Unreadable]:
+def read_all(
+    files: Iterable[SessionFile], names: Mapping[str, str], scratch: Scratch
+) -> list[ForeignConversation | Unreadable]:
     """Each file for itself: one that cannot be read keeps no other from being read."""
     found: list[ForeignConversation | Unreadable] = []
     notes: dict[str, dict[str, SessionNote]] = {}
     for file in files:
         try:
-            conversation = read(file)
+            conversation = read(file, scratch)
         except OSError as problem:
             found.append(Unreadable(file, problem.strerror or str(problem)))
         except PalaverError as problem:
@@ -227,9 +231,9 @@ def is_within(conversation: ForeignConversation, project: Path | None) -> bool:
     return project is None or (conversation.project is not None and Path(conversation.project).is_relative_to(project))
 
 
-def read(file: SessionFile) -> ForeignConversation:
-    """Raises OSError, Invalid or TooLarge."""
-    found = _read(file)
+def read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
+    """Its messages stay on disk, in the scratch database or in the file itself. Raises OSError, Invalid or TooLarge."""
+    found = _read(file, scratch)
     if not found.session or file.program == "claude":  # A fork's lines may still say where they come from.
         found = replace(found, session=_named(file.path))
     # A file without times, or of a program that tells none.
@@ -238,25 +242,27 @@ def read(file: SessionFile) -> ForeignConversation:
     )
 
 
-def _read(file: SessionFile) -> ForeignConversation:
+def _read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
     match file.program:
         case "refact":
-            with open_regular(file.path) as document:
-                data = document.read(SESSION_BYTES + 1)
-            if len(data) > SESSION_BYTES:
-                raise _too_large()
-            return refact.read(data, file.project)
+            return refact.read(_opened_document(file.path, scratch), file.project)
         case "claude":
-            with _opened(file.path) as lines:
-                return claude.read(lines)
+            return claude.read(SessionLines(file.path), scratch)
         case "codex":
-            with _opened(file.path) as lines:
-                return codex.read(lines)
+            return codex.read(SessionLines(file.path), scratch)
         case "pi":
-            with _opened(file.path) as lines:
-                return pi.read(lines)
+            return pi.read(SessionLines(file.path), scratch)
         case _:
             assert_never(file.program)
+
+
+def _opened_document(path: Path, scratch: Scratch) -> Json:
+    """Its messages are read when they are wanted, as they are now: a program puts a new file in its place."""
+    file = open_regular(path)
+    scratch.keep_open(file)
+    if os.fstat(file.fileno()).st_size > SESSION_BYTES:
+        raise _too_large()
+    return open_document(file)
 
 
 def _named(path: Path) -> str:
@@ -265,18 +271,34 @@ def _named(path: Path) -> str:
     return name[-36:] if name.startswith("rollout-") else name.rpartition("_")[2]
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Iterable[bytes]]:
-    with open_regular(path) as file:
-        yield _decompressed(file) if path.name.endswith(COMPRESSED) else _bounded_lines(file)
+class SessionLines:
+    """Bounded lines of a session file, which may be walked more than once and are the same each time.
+
+    A program that is at work writes on: what comes after the first look belongs to the next import.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size_bytes: int | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        with open_regular(self._path) as file:
+            if self._size_bytes is None:
+                self._size_bytes = os.fstat(file.fileno()).st_size
+            if self._path.name.endswith(COMPRESSED):
+                yield from _decompressed(file)
+            else:
+                yield from _bounded_lines(file, self._size_bytes)
 
 
-def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
+def _bounded_lines(file: BufferedReader, size_bytes: int | None = None) -> Iterator[bytes]:
     """Each line; in place of one that is too long, something that is no line of these files. Raises TooLarge."""
     left_bytes = SESSION_BYTES
     is_rest = False
-    while line := file.readline(LINE_BYTES):
+    while line := file.readline(LINE_BYTES if size_bytes is None else min(LINE_BYTES, size_bytes)):
         left_bytes -= len(line)
+        if size_bytes is not None:
+            size_bytes -= len(line)
         if left_bytes < 0:
             raise _too_large()
         is_whole = line.endswith(b"\n") or len(line) < LINE_BYTES

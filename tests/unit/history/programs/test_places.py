@@ -8,6 +8,7 @@ import pytest
 from palaver.history.programs import places
 from palaver.history.programs.foreign import ForeignConversation
 from palaver.history.programs.places import Places, SessionFile, Unreadable, places_of
+from palaver.history.programs.scratch import Scratch
 from tests.unit.history.programs.lines import SAMPLES
 
 SESSION = "8d2f3c1e-6a0b-4c57-9b1d-2f6f0a7c1e11"
@@ -63,7 +64,7 @@ def test_files_are_chosen_by_day_and_come_the_oldest_first(tmp_path: Path) -> No
 def test_session_is_named_by_its_file(tmp_path: Path) -> None:
     path = laid(tmp_path / f"{SESSION}.jsonl", (SAMPLES / "claude-subagent.jsonl").read_bytes())
 
-    found = places.read(SessionFile("claude", path, 1, 5))
+    found = places.read(SessionFile("claude", path, 1, 5), Scratch())
 
     assert found.session == SESSION
 
@@ -72,7 +73,7 @@ def test_session_is_named_by_its_file(tmp_path: Path) -> None:
 def test_session_without_a_first_line_is_named_by_its_file_too(tmp_path: Path, name: str) -> None:
     path = laid(tmp_path / name)
 
-    found = places.read(SessionFile("codex" if "rollout" in name else "pi", path, 1, 7))
+    found = places.read(SessionFile("codex" if "rollout" in name else "pi", path, 1, 7), Scratch())
 
     assert (found.session, found.created_at) == (SESSION, 7)
 
@@ -86,7 +87,8 @@ def test_file_that_cannot_be_read_keeps_no_other_from_being_read(tmp_path: Path)
         SessionFile("pi", whole, 1, 1),
     ]
 
-    gone, torn, read = places.read_all(files, {"01a1e23a-d673-71f6-b9ee-d9d117220bd0": "Named"})
+    with Scratch() as scratch:
+        gone, torn, read = places.read_all(files, {"01a1e23a-d673-71f6-b9ee-d9d117220bd0": "Named"}, scratch)
 
     assert isinstance(gone, Unreadable)
     assert "No such file" in gone.reason
@@ -99,7 +101,7 @@ def test_file_that_cannot_be_read_keeps_no_other_from_being_read(tmp_path: Path)
 def test_compressed_file_is_read_or_refused_in_words(tmp_path: Path) -> None:
     path = laid(tmp_path / f"rollout-{SESSION}.jsonl.zst", b"not compressed at all")
 
-    (found,) = places.read_all([SessionFile("codex", path, 1, 1)], {})
+    (found,) = places.read_all([SessionFile("codex", path, 1, 1)], {}, Scratch())
 
     assert isinstance(found, Unreadable)
     assert "compressed" in found.reason or "decompressed" in found.reason
