@@ -163,6 +163,9 @@ export const later = {
     } as Record<string, string>,
     otherAdvice: "Try again, or change the request.",
     backends: "See what it needs",
+    review: "Review settings",
+    untrusted: "This folder's settings are not trusted",
+    untrustedAdvice: "Review the settings and trust them, then try again; or choose another agent.",
   },
 
   tool: {

@@ -67,6 +67,10 @@ class Trust:
         rows = self._all().programs
         return next((one.hash for one in rows if (one.project, one.program) == (str(project), program)), None)
 
+    def programs(self) -> tuple[TrustedProgram, ...]:
+        """All that was trusted of programs' settings."""
+        return self._all().programs
+
     async def give_program(self, project: Path, program: str, hash: str) -> None:
         """As `give`, for the settings of a program."""
         given = TrustedProgram(project=str(project), program=program, hash=hash)

@@ -26,6 +26,7 @@ from palaver.core.state import NOTICE
 from palaver.errors import NotTrusted
 from palaver.schema.content import as_content
 from palaver.schema.events import KnownEvent, MessageAdded
+from palaver.schema.records import AgentRecord
 from palaver.schema.view import TextBlock
 
 FILES_LIMIT = 10_000
@@ -34,6 +35,8 @@ BYTES_LIMIT = 64 * 1024 * 1024
 """Read before each turn in a trusted folder: a fraction of a second. More cannot be trusted."""
 DEPTH_LIMIT = 24
 CHUNK_BYTES = 1024 * 1024
+TEXT_BYTES = 1024 * 1024
+"""Of all files together that a person is shown as text; beyond it a file is named with its size and its hash."""
 OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
 NAMES_SHOWN = 6
 """Of the files in a notice."""
@@ -145,6 +148,11 @@ def acp_program(command: Sequence[str]) -> ProgramSettings:
     return OTHER
 
 
+def program_of(agent: AgentRecord) -> ProgramSettings | None:
+    """The program that runs an agent's turns; None: no program, so no settings of a folder count."""
+    return acp_program(agent.command) if agent.backend == "acp" else PROGRAMS.get(agent.backend)
+
+
 class SettingsTrust(Protocol):
     """Which files of which folder a person has trusted for a program."""
 
@@ -161,12 +169,27 @@ class NoTrust:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """One file of a program's settings, with the bytes that were hashed."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+    text: str | None
+    """None: no text, or more than a person is shown."""
+    link: str | None = None
+    """Where it leads, when it is a link itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What of a program's settings is in a folder. `paths` are named as seen from the folder."""
 
     paths: tuple[str, ...]
     hash: str | None
     """None: it was not asked for, or there is too much to be read."""
+    files: tuple[SettingsFile, ...] = ()
+    """Everything that the hash covers, where it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +271,7 @@ def find_settings(program: ProgramSettings, project: Path, home: str | None, *, 
                 paths.append(prefix + name)
                 if hashed:
                     digest.add(prefix + name, at)
-    return Found(tuple(paths), digest.value() if hashed else None)
+    return Found(tuple(paths), digest.value() if hashed else None, tuple(digest.files))
 
 
 def _holds_something(at: Path) -> bool:
@@ -276,8 +299,10 @@ class _Digest:
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(b"palaver project settings 1\n")
+        self.files: list[SettingsFile] = []
         self._files = 0
         self._bytes = 0
+        self._text_bytes = 0
         self._unreadable = False
 
     def value(self) -> str | None:
@@ -289,14 +314,17 @@ class _Digest:
         if self._unreadable:
             return
         encoded = name.encode(errors="surrogateescape")
+        link: str | None = None
         try:
             if at.is_symlink():
+                link = str(at.readlink())
                 self._part(b"link", encoded)
-                self._part(b"to", os.fsencode(at.readlink()))
+                self._part(b"to", os.fsencode(link))
             # Not blocking: a pipe in the place of a file would wait for its writer for ever.
             opened = os.open(at, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as failure:
             self._part(b"unreadable", b"%s %d" % (encoded, failure.errno or 0))
+            self.files.append(SettingsFile(_readable_name(name), 0, "", None, link and _readable_name(link)))
             return
         try:
             kind = os.fstat(opened).st_mode
@@ -306,26 +334,47 @@ class _Digest:
                     self.add(f"{name}/{inside}", at / inside, depth + 1)
             elif stat.S_ISREG(kind):
                 self._part(b"file", encoded)
-                self._part(b"content", self._content(opened))
+                self._part(b"content", self._content(opened, name, link))
             else:
                 self._part(b"special", encoded)
+                self.files.append(SettingsFile(_readable_name(name), 0, "", None, link and _readable_name(link)))
         except OSError:
             # It changes while it is read, or cannot be: nobody can have looked at this.
             self._unreadable = True
         finally:
             os.close(opened)
 
-    def _content(self, opened: int) -> bytes:
-        content = hashlib.sha256()
+    def _content(self, opened: int, name: str, link: str | None) -> bytes:
+        content, size, kept = hashlib.sha256(), 0, bytearray()
         while not self._unreadable and (chunk := os.read(opened, CHUNK_BYTES)):
+            size += len(chunk)
             self._bytes += len(chunk)
             self._unreadable = self._bytes > BYTES_LIMIT
             content.update(chunk)
+            if self._text_bytes + size <= TEXT_BYTES:
+                kept += chunk
+        text = _text_of(kept) if len(kept) == size else None
+        self._text_bytes += size if text is not None else 0
+        self.files.append(
+            SettingsFile(_readable_name(name), size, content.hexdigest(), text, link and _readable_name(link))
+        )
         return content.digest()
 
     def _part(self, kind: bytes, value: bytes) -> None:
         # With its length: no two different trees are written as the same bytes.
         self._hash.update(b"%s %d " % (kind, len(value)) + value)
+
+
+def _text_of(content: bytes | bytearray) -> str | None:
+    try:
+        return None if b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _readable_name(name: str) -> str:
+    """Names of files are bytes; what is no UTF-8 in them is shown as such."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _merged(own: str, off: str) -> str:

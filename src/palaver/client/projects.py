@@ -116,6 +116,35 @@ class ProgramFolderInfo(Struct):
     paths: tuple[str, ...] = ()
     hash: str | None = None
     trusted: bool = False
+    summary: str = ""
+
+
+class ReviewFile(Struct):
+    """A file of a program's settings. `text` None: no text, or too long to be shown."""
+
+    path: str
+    size_bytes: int = 0
+    sha256: str = ""
+    text: str | None = None
+    link: str | None = None
+
+
+class ProgramReview(Struct):
+    settings: ProgramFolderInfo
+    files: tuple[ReviewFile, ...] = ()
+
+
+class TrustedFolderInfo(Struct):
+    """A folder that was trusted for a program; `holds`: its settings are still the same."""
+
+    project: str
+    program: str
+    name: str = ""
+    holds: bool = True
+
+
+class _TrustedFolders(Struct):
+    items: list[TrustedFolderInfo]
 
 
 class _ProgramFolders(Struct):
@@ -153,8 +182,17 @@ class Projects(Connection):
     async def tree(self, project: str, path: str = ".", depth: int = 1) -> TreeInfo:
         return await self._get("/api/projects/tree", TreeInfo, {"project": project, "path": path, "depth": depth})
 
-    async def program_settings(self, project: str) -> list[ProgramFolderInfo]:
-        return (await self._get("/api/projects/trust", _ProgramFolders, {"project": project})).items
+    async def program_settings(self, project: str, agent: str | None = None) -> list[ProgramFolderInfo]:
+        """Of every program, or of the one that runs an agent."""
+        query = {"project": project} | ({"agent": agent} if agent else {})
+        return (await self._get("/api/projects/trust", _ProgramFolders, query)).items
+
+    async def review_program(self, project: str, program: str) -> ProgramReview:
+        """The files that trusting would switch on."""
+        return await self._get("/api/projects/trust/review", ProgramReview, {"project": project, "program": program})
+
+    async def trusted_folders(self) -> list[TrustedFolderInfo]:
+        return (await self._get("/api/projects/trusted", _TrustedFolders)).items
 
     async def trust_program(self, project: str, program: str, hash: str) -> ProgramFolderInfo:
         """Let a program read these files of a folder, until they change."""

@@ -156,6 +156,8 @@ _ROUTES: Mapping[Need, tuple[str, ...]] = {
         "POST /api/import/{program}",
         "DELETE /api/projects/trust",
         "GET /api/projects/trust",
+        "GET /api/projects/trust/review",
+        "GET /api/projects/trusted",
         "POST /api/projects/trust",
         "POST /api/session/code",
         "POST /api/settings",

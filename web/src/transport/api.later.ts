@@ -4,6 +4,7 @@
  * Called by those screens through `laterApi`. Must never retry: whoever calls decides.
  */
 
+import type { ReviewFile } from "../model/settingsreview";
 import type { AgentList, AgentShown, FileTree, Listed, MissionView, MissionWish, PastMission, ProjectEntry, RestOverride } from "../protocol/agents";
 import type { Listing } from "../protocol/events.gen";
 import type { WaitingRequest } from "../protocol/wire";
@@ -97,6 +98,30 @@ export interface StandingGrant {
   project: string | null;
   /** Why it counts no more. */
   problem?: string | null;
+}
+
+/** What of a program's settings a folder has. `hash` null: too much to be trusted. */
+export interface ProgramSettings {
+  program: string;
+  name: string;
+  paths: string[];
+  hash: string | null;
+  trusted: boolean;
+  /** What they would switch on, counted. */
+  summary: string;
+}
+
+export interface ProgramReview {
+  settings: ProgramSettings;
+  files: ReviewFile[];
+}
+
+/** `holds` false: the settings have changed since they were trusted. */
+export interface TrustedFolder {
+  project: string;
+  program: string;
+  name: string;
+  holds: boolean;
 }
 
 export class LaterApi extends HttpApi {
@@ -227,6 +252,30 @@ export class LaterApi extends HttpApi {
 
   tree(project: string, path = ".", depth?: number): Promise<FileTree> {
     return this.call("GET", "/api/projects/tree", { query: { project, path, depth } });
+  }
+
+  // -- settings that a folder has for agent programs
+
+  /** Of the program that runs an agent; none when no program does. */
+  programSettings(project: string, agent: string): Promise<ProgramSettings[]> {
+    return this.items("/api/projects/trust", { query: { project, agent } });
+  }
+
+  reviewSettings(project: string, program: string): Promise<ProgramReview> {
+    return this.call("GET", "/api/projects/trust/review", { query: { project, program } });
+  }
+
+  /** `hash` says which files are meant. */
+  trustSettings(project: string, program: string, hash: string): Promise<ProgramSettings> {
+    return this.call("POST", "/api/projects/trust", { query: { project }, body: { program, hash } });
+  }
+
+  revokeSettings(project: string, program: string): Promise<ProgramSettings> {
+    return this.call("DELETE", "/api/projects/trust", { query: { project, program } });
+  }
+
+  trustedFolders(): Promise<TrustedFolder[]> {
+    return this.items("/api/projects/trusted");
   }
 
   // -- histories

@@ -16,6 +16,7 @@ const parts = {
   requests: () => import("./dock/RequestDock"),
   queue: () => import("./dock/QueueStrip"),
   plan: () => import("./dock/PlanLine"),
+  trust: () => import("./trust/TrustLine"),
   processes: () => import("./dock/ProcessStrip"),
   subagents: () => import("./subagents/SubagentStrip"),
   work: () => import("./subagents/WorkRow"),
@@ -59,6 +60,7 @@ export const RequestDock = lazy(parts.requests);
 export const QueueStrip = lazy(parts.queue);
 export const PlanLine = lazy(parts.plan);
 export const StopAndHold = lazy(() => parts.queue().then((part) => ({ default: part.StopAndHold })));
+export const TrustLine = lazy(parts.trust);
 export const ProcessStrip = lazy(parts.processes);
 export const SubagentStrip = lazy(parts.subagents);
 export const WorkRow = lazy(parts.work);

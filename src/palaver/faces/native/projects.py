@@ -9,7 +9,7 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Struct, UnsetType
 
 from palaver.agents.missions import MissionView
-from palaver.agents.program_settings import ProgramFolder
+from palaver.agents.program_settings import ProgramFolder, ProgramReview, TrustedFolder
 from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import NotFound
@@ -277,11 +277,36 @@ class TrustWish(Struct, frozen=True, kw_only=True):
     hash: str
 
 
+class TrustedFolders(Shown):
+    items: tuple[TrustedFolder, ...]
+
+
 @get("/api/projects/trust", operation_id="list_program_settings", tags=["projects"])
-async def program_settings(request: NativeRequest, server: Server, project: Project) -> ProgramFolders:
-    """What each agent program would read from a folder that can run code, and whether that is trusted."""
+async def program_settings(
+    request: NativeRequest, server: Server, project: Project, agent: FromQuery[str | None] = None
+) -> ProgramFolders:
+    """What each agent program would read from a folder that can run code, and whether that is trusted; with an agent, only
+    the program that runs it."""
     folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
-    return ProgramFolders(items=await server.agents.program_settings.list(folder))
+    record = server.agents.agent(agent, str(folder)) if agent is not None else None
+    if agent is not None and record is None:
+        return ProgramFolders(items=())
+    return ProgramFolders(items=await server.agents.program_settings.list(folder, record))
+
+
+@get("/api/projects/trust/review", operation_id="review_program_settings", tags=["projects"])
+async def review_program_settings(
+    request: NativeRequest, server: Server, project: Project, program: FromQuery[str]
+) -> ProgramReview:
+    """The files that trusting would switch on, as they are now, with the hash that says which they are."""
+    folder = await server.directory.folders.open(project, person=request.auth.may("decide"))
+    return await server.agents.program_settings.review(folder, program)
+
+
+@get("/api/projects/trusted", operation_id="list_trusted_folders", tags=["projects"])
+async def trusted_folders(server: Server) -> TrustedFolders:
+    """Every folder whose settings were trusted for an agent program."""
+    return TrustedFolders(items=await server.agents.program_settings.trusted())
 
 
 @post(
@@ -315,5 +340,5 @@ async def distrust_program_settings(
 
 ROUTES = [
     *(projects, mission, set_mission, clear_mission, missions, override, set_override, tree),
-    *(program_settings, trust_program_settings, distrust_program_settings),
+    *(program_settings, review_program_settings, trust_program_settings, distrust_program_settings, trusted_folders),
 ]

@@ -8,7 +8,7 @@ import { Composer } from "../composer/Composer";
 import { layerIsOpen } from "../controls/Dialog";
 import { Header, HeaderFrame } from "../header/Header";
 import { onAsked, withCommandKey } from "../keys";
-import { Activity, Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip } from "../later";
+import { Activity, Find, PlanLine, ProcessStrip, QueueStrip, RequestDock, Speaker, SubagentStrip, TrustLine } from "../later";
 import type { Place } from "../route";
 import { useReadsAloud } from "../speech/setting";
 import { useMayWrite, usePick, usePicked, useStore, useWaitsBelow } from "../store";
@@ -119,6 +119,7 @@ function Ready({ id, place, listShown, onShowList }: ConversationProps) {
                 {hasProcesses && <ProcessStrip id={id} />}
                 {aloud && <Speaker id={id} />}
                 <QueueStrip id={id} />
+                <TrustLine id={id} />
               </Suspense>
               {mayWrite ? <Composer id={id} onStop={stop} /> : <p className="read-only">{text.composer.readOnly}</p>}
             </div>

@@ -99,19 +99,33 @@ interface ExactAllProps {
 }
 
 export function ExactAll({ requests, heading, onReading }: ExactAllProps) {
+  const parts = useMemo(
+    () => requests.map((request) => ({ key: request.id, heading: heading?.(request), lines: approvalLines(request.preview, request.input) })),
+    [requests, heading],
+  );
+  return <ExactLines parts={parts} label={asking.approval.input} onReading={onReading} />;
+}
+
+interface ExactLinesProps {
+  parts: readonly { key: string; heading?: ReactNode; lines: readonly Shown[] }[];
+  label: string;
+  onReading: (reading: Reading) => void;
+}
+
+/** Texts to be read to their end, laid out as they are come to. */
+export function ExactLines({ parts, label, onReading }: ExactLinesProps) {
   const [limit, setLimit] = useState(PIECE_LINES);
-  const parts = useMemo(() => requests.map((request) => ({ request, lines: approvalLines(request.preview, request.input) })), [requests]);
   const total = parts.reduce((sum, { lines }) => sum + lines.length, 0);
   const onMore = useCallback(() => setLimit((now) => now + PIECE_LINES), []);
   let room = limit;
   return (
-    <Reader label={asking.approval.input} className="request-exact" pending={Math.max(0, total - limit)} onMore={onMore} onReading={onReading}>
-      {parts.map(({ request, lines }) => {
+    <Reader label={label} className="request-exact" pending={Math.max(0, total - limit)} onMore={onMore} onReading={onReading}>
+      {parts.map(({ key, heading, lines }) => {
         const shown = lines.slice(0, Math.max(0, room));
         room -= lines.length;
         return (
-          <div key={request.id}>
-            {heading?.(request)}
+          <div key={key}>
+            {heading}
             <pre className="exact-lines">
               {shown.map((line, at) => (
                 <Line key={at} line={line} />

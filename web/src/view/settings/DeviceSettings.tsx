@@ -4,6 +4,7 @@ import { useCallback, useRef, useState, type ReactNode } from "react";
 import { said } from "../../sentences";
 import { text } from "../../text";
 import { settings } from "../../text.settings";
+import { trust } from "../../text.trust";
 import { asApiError } from "../../transport/api";
 import type { StandingGrant } from "../../transport/api.later";
 import { usePageActions } from "../actions";
@@ -17,12 +18,14 @@ import { Trouble } from "../frame/Trouble";
 import type { ScreenProps } from "../screens";
 import { readAloud, useReadsAloud } from "../speech/setting";
 import { Voice, type Spoke } from "../speech/voice";
-import { useStore } from "../store";
+import { usePick, useStore } from "../store";
+import { TrustedFolders } from "../trust/TrustedFolders";
 import { chooseTheme, THEMES, useTheme } from "../theme";
 import { chooseDensity, chooseMotion, chosenDensity, chosenMotion, DENSITIES, MOTIONS } from "./looks";
 
 export default function DeviceSettings({ listShown, onShowList }: ScreenProps) {
   const page = usePageActions();
+  const isOwner = usePick(({ session }) => session.session?.roles.includes("admin") === true);
   return (
     <ScreenFrame heading={text.screens.settings} lead={settings.lead} listShown={listShown} onShowList={onShowList}>
       <Looks />
@@ -33,6 +36,11 @@ export default function DeviceSettings({ listShown, onShowList }: ScreenProps) {
         </p>
       </Section>
       <Policy />
+      {isOwner && (
+        <Section heading={trust.list}>
+          <TrustedFolders />
+        </Section>
+      )}
       <Section heading={settings.keys}>
         <p className="card-words">{settings.keysLead}</p>
         <div className="card-bar">
