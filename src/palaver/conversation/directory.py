@@ -6,8 +6,8 @@ conversations cost a server nothing but their rows.
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, assert_never
@@ -25,7 +25,7 @@ from palaver.conversation.surroundings import Surroundings
 from palaver.conversation.transcripts import whole
 from palaver.core.authority import lifts, rewrites_others
 from palaver.core.state import message_count, misses_a_call
-from palaver.errors import REFUSALS, Conflict, Gone, HeadMoved, LogError, LogUnavailable, NotFound
+from palaver.errors import REFUSALS, Conflict, Gone, HeadMoved, LogCorrupt, LogError, LogUnavailable, NotFound
 from palaver.history.reading import Recorded, Told
 from palaver.journal import Journal
 from palaver.log.base import Claim, Used
@@ -439,8 +439,9 @@ class Directory:
         """Everything that waits for a person, oldest first."""
         found: list[tuple[Listing, Request]] = []
         for listing in await self._around.log.waiting():
-            state = await self.state(listing.id)
-            found.extend((listing, request) for request in state.requests if request.status == "open")
+            with _skip_damaged(listing.id):
+                state = await self.state(listing.id)
+                found.extend((listing, request) for request in state.requests if request.status == "open")
         return sorted(found, key=lambda pair: pair[1].ts)
 
     async def resolved(
@@ -460,7 +461,7 @@ class Directory:
                     return found
                 if row.resolved_at is None or row.resolved_at < oldest or not wanted(row):
                     continue
-                with suppress(Gone):  # Deleted a moment ago.
+                with _skip_damaged(row.id), suppress(Gone):  # Deleted a moment ago.
                     known = (await self.state(row.id, tail=0)).requests
                     found += [(row, one) for one in known if one.resolution and one.resolution.ts >= oldest]
                 found = sorted(found, key=lambda pair: _resolved_at(pair[1]), reverse=True)[:limit]
@@ -469,6 +470,15 @@ class Directory:
             if cursor is None:
                 break
         return found
+
+
+@contextmanager
+def _skip_damaged(conversation: str) -> Iterator[None]:
+    """A damaged conversation costs no list of all conversations more than its own rows."""
+    try:
+        yield
+    except LogCorrupt as damage:
+        logger.warning("a damaged conversation is left out", conversation=conversation, reason=damage.message)
 
 
 def _resolved_at(request: Request) -> int:

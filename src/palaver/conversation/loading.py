@@ -73,12 +73,12 @@ def _damage_told(conversation: str) -> Iterator[None]:
 def snapshot_of(state: State, since: int, *, replace_all: bool = False) -> Snapshot:
     """The view as the log keeps it: a small head, and the messages that changed since the last snapshot."""
     head = replace(state, messages=(), offset=state.offset + len(state.messages))
-    changed = [
-        StoredMessage(message.seq, msgspec.json.encode(message))
-        for message in state.messages
-        if replace_all or message.updated_seq > since
-    ]
+    changed = [stored_message(message) for message in state.messages if replace_all or message.updated_seq > since]
     return Snapshot(state.seq, msgspec.json.encode(head), changed, replace_all)
+
+
+def stored_message(message: Message) -> StoredMessage:
+    return StoredMessage(message.seq, msgspec.json.encode(message))
 
 
 def with_tail(state: State, tail: int) -> State:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,8 @@ import apsw
 from msgspec.structs import replace
 
 from palaver.clock import Ids, SystemClock
-from palaver.conversation.beginnings import document_of
-from palaver.conversation.derived import listing_of, runs_of
+from palaver.conversation.derived import listing_of
+from palaver.conversation.reconstruction import fold_longest
 from palaver.core.evolve import fold
 from palaver.core.state import NOTICE
 from palaver.errors import ConfigurationError, Invalid, LogUnavailable
@@ -27,19 +27,11 @@ from palaver.log.base import Append
 from palaver.log.directory import LOCK_FILE, hold, sync_directory
 from palaver.log.refusals import occupied
 from palaver.log.salvage import Remains, Remnants, open_remnants
-from palaver.log.salvage_store import Kept, UsedClaim, open_new_store
-from palaver.log.segments import Stored
+from palaver.log.salvage_store import Kept, open_new_store
 from palaver.log.sqlite import open_sqlite_log
 from palaver.schema.base import BlobRef, Shown
 from palaver.schema.content import as_content
-from palaver.schema.events import (
-    ConversationCreated,
-    KnownEvent,
-    MessageAdded,
-    UnknownEvent,
-    decode_event,
-    encode_event,
-)
+from palaver.schema.events import MessageAdded, encode_event
 from palaver.schema.view import State
 from palaver.tools.paths import DATA_MARK
 from palaver.tools.whole import replace_file
@@ -172,7 +164,7 @@ def _copy_conversations(
     with open_new_store(directory) as store:
         for done, name in enumerate(names, 1):
             remains = remnants.of(name)
-            kept, state = _folded(remains)
+            kept, state = fold_longest(name, remains.segments)
             if kept is not None:
                 store.add(kept)
                 events += kept.segments[-1].last
@@ -186,48 +178,6 @@ def _copy_conversations(
                 _keep_unattached(directory, remains, kept)
             progress(done, len(names))
     return Salvaged("", whole, events, tuple(damaged), 0, (), (), ()), notices
-
-
-def _folded(remains: Remains) -> tuple[Kept | None, State | None]:
-    """What can be put into the new store: of events that do not fold, those before them."""
-    for count in range(len(remains.segments), 0, -1):
-        try:
-            return _kept(remains.conversation, remains.segments[:count])
-        except Exception:  # noqa: BLE001, S112 - proven bytes of a release with a defect: less of them may still fold
-            continue
-    return None, None
-
-
-def _kept(name: str, segments: Sequence[Stored]) -> tuple[Kept, State | None]:
-    events = [decode_event(line) for one in segments for line in one.body.split(b"\n") if line]
-    if not isinstance(events[0], ConversationCreated):
-        # A project's stream, which is in no list.
-        return Kept(name, segments), None
-    state = fold(State(), events)
-    known: list[KnownEvent] = [event for event in events if not isinstance(event, UnknownEvent)]
-    shown = [document_of(message) for message in state.messages if not message.hidden]
-    return (
-        Kept(
-            name,
-            segments,
-            listing_of(state),
-            [document for document in shown if document.text.strip()],
-            _claims(known),
-            runs_of(State(), state, known),
-        ),
-        state,
-    )
-
-
-def _claims(events: Sequence[KnownEvent]) -> list[UsedClaim]:
-    """Which request ids were used up, by which events: neighbours that carry the same id and hash."""
-    claims: dict[str, UsedClaim] = {}
-    for event in events:
-        if event.client_request_id and event.body_hash:
-            known = claims.get(event.client_request_id)
-            first = known.first if known and known.last == event.seq - 1 else event.seq
-            claims[event.client_request_id] = UsedClaim(event.client_request_id, event.body_hash, first, event.seq)
-    return list(claims.values())
 
 
 def _cut(remains: Remains, kept: Kept | None, state: State | None) -> Cut:

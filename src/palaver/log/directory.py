@@ -10,6 +10,7 @@ from pathlib import Path
 from palaver.errors import ConfigurationError
 
 LOCK_FILE = "palaver.lock"
+DATABASE = "palaver.db"
 
 
 class DataDirectory:
@@ -17,7 +18,7 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.database = path / "palaver.db"
+        self.database = path / DATABASE
         self.blobs = path / "blobs"
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,6 +22,11 @@ from palaver.log.upkeep import audit_after, backup
 FAULTS = 100
 """Of the file, that are told: more say nothing new."""
 
+FAULTS_ASKED = 100_000
+"""Of SQLite: pages that are only unused are among them, and those of a table that was rebuilt are many."""
+
+_UNUSED = re.compile(r"^Page \d+: never used$|^\*\*\* in database ")
+"""No damage: the pages that a repair left behind, and the heading of what SQLite finds."""
 _TREE = re.compile(r"^Tree (\d+)")
 
 Progress = Callable[[int, int], None]
@@ -65,9 +70,9 @@ def _file_faults(connection: apsw.Connection) -> list[Damage]:
         found.append(
             Damage("", 0, "The database file's header is damaged: it does not say that this is a log of Palaver.")
         )
-    for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS})"):
+    for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS_ASKED})"):
         for fault in str(line).splitlines():
-            if fault.strip() not in ("ok", ""):
+            if fault.strip() not in ("ok", "") and not _UNUSED.match(fault):
                 named = _TREE.sub(lambda tree: f"{tables.get(int(tree[1]), f'tree {tree[1]}')},", fault)
                 found.append(Damage("", 0, f"The database file is damaged: {named}."))
     return found[:FAULTS]

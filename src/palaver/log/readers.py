@@ -6,7 +6,7 @@ long: the write-ahead log can only start over when nobody reads its beginning.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -15,7 +15,7 @@ import apsw
 
 from palaver.errors import LogUnavailable
 from palaver.log import fulltext
-from palaver.log.database import log_error, open_reading
+from palaver.log.database import DAMAGE, log_error, open_reading
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,8 +25,10 @@ THREADS = 2
 
 
 class Readers:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, repair: Callable[[], Awaitable[None]]) -> None:
+        """`repair` rebuilds what a question met on a damaged page, as far as that can be done; then it is asked once more."""
         self._path = path
+        self._repair = repair
         self._pool = ThreadPoolExecutor(THREADS, "palaver-log-reader")
         self._mine = threading.local()
         self._connections: list[apsw.Connection] = []
@@ -35,13 +37,18 @@ class Readers:
     async def ask(self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:
             raise LogUnavailable("The log is closed.")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: self._answer(question, *args, **kwargs))
 
-    def _answer(self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
+        def answer() -> T:
             return question(self._connection(), *args, **kwargs)
-        except apsw.Error as error:
+
+        loop = asyncio.get_running_loop()
+        try:
+            try:
+                return await loop.run_in_executor(self._pool, answer)
+            except DAMAGE:
+                await self._repair()
+                return await loop.run_in_executor(self._pool, answer)
+        except (apsw.Error, *DAMAGE) as error:
             raise log_error(error, self._path) from error
 
     def _connection(self) -> apsw.Connection:

@@ -1,31 +1,50 @@
 """Questions about events, as a read connection answers them: each an index lookup, whatever the length of the log."""
 
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
+from typing import Any
 
 import apsw
 
+from palaver.errors import LogCorrupt
 from palaver.log.base import Head, Segment, Used
-from palaver.log.database import one_view
+from palaver.log.damaged_walk import walk
+from palaver.log.database import one_view, one_view_of_damage
 from palaver.log.segments import SPAN, Stored, decode_runs, in_commit_order
 
 
 def read(connection: apsw.Connection, conversation: str, after: int, limit_bytes: int) -> Sequence[Segment]:
+    """Raises LogCorrupt where events are missing: a view that is folded around a hole would be wrong and not look it."""
     rows = connection.execute(
-        "SELECT s.first, s.last, s.pos, s.body, s.compacted FROM conversations c "
-        "JOIN segments s ON s.conversation = c.number WHERE c.name = ? AND s.last > ? ORDER BY s.last",
+        "SELECT c.head, s.first, s.last, s.pos, s.body, s.compacted FROM conversations c "
+        "LEFT JOIN segments s ON s.conversation = c.number AND s.last > ?2 WHERE c.name = ?1 ORDER BY s.last",
         (conversation, after),
     )
     found: list[Segment] = []
-    size = 0
+    size, head = 0, 0
     with closing(rows):
-        for first, last, pos, body, compacted in rows:
+        for head, first, last, pos, body, compacted in rows:
+            if first is None:
+                break
+            if first > after + 1:
+                raise _missing(conversation, after + 1, first - 1)
             size += len(body)
             if found and size > limit_bytes:
-                break
+                return found
             found.append(Segment(first, last, pos, body, bool(compacted)))
+            after = last
+    if after < head:
+        raise _missing(conversation, after + 1, head)
     return found
+
+
+def _missing(conversation: str, first: int, last: int) -> LogCorrupt:
+    return LogCorrupt(
+        f"The events {first} to {last} of this conversation are lost to a damaged disk. Restore it from a backup, or save what "
+        "is left with `palaver salvage`.",
+        conversation=conversation,
+    )
 
 
 def read_all(connection: apsw.Connection, after_pos: int, limit_bytes: int) -> Sequence[tuple[str, Segment]]:
@@ -33,6 +52,16 @@ def read_all(connection: apsw.Connection, after_pos: int, limit_bytes: int) -> S
         near, behind = _reaching_over(connection, after_pos), stored(connection, "s.pos > ? ORDER BY s.pos", after_pos)
         with closing(near), closing(behind):
             return in_commit_order(chain(near, behind), after_pos, limit_bytes)
+
+
+def read_all_readable(connection: apsw.Connection, after_pos: int, limit_bytes: int) -> Sequence[tuple[str, Segment]]:
+    """The same without what lies on damaged pages."""
+    with one_view_of_damage(connection):
+        near: list[tuple[str, Stored]] = []
+        with suppress(apsw.CorruptError):
+            near.extend(_reaching_over(connection, after_pos))
+        behind = map(_named, walk(connection, f"{_STORED} s.pos > ? ORDER BY s.pos", after_pos, key=_POS))
+        return in_commit_order(chain(near, behind), after_pos, limit_bytes)
 
 
 def _reaching_over(connection: apsw.Connection, after_pos: int) -> Generator[tuple[str, Stored]]:
@@ -50,14 +79,20 @@ _STORED = """
 SELECT c.name, s.first, s.last, s.pos, coalesce(s.last_pos, s.pos + s.last - s.first), s.body, s.chain, s."check", s.runs
 FROM segments s JOIN conversations c ON c.number = s.conversation WHERE
 """
+_POS = 3
+"""The column of a segment's position."""
 
 
 def stored(connection: apsw.Connection, where: str, *bindings: int) -> Generator[tuple[str, Stored]]:
     """Segments as they lie there, with the names of their conversations. `where` is SQL over `s`, never a caller's text."""
     rows = connection.execute(_STORED + where, bindings)
     with closing(rows):
-        for name, first, last, pos, last_pos, body, chain_value, check, runs in rows:
-            yield name, Stored(first, last, pos, last_pos, body, chain_value, check, decode_runs(runs))
+        yield from map(_named, rows)
+
+
+def _named(row: tuple[Any, ...]) -> tuple[str, Stored]:
+    name, first, last, pos, last_pos, body, chain_value, check, runs = row
+    return name, Stored(first, last, pos, last_pos, body, chain_value, check, decode_runs(runs))
 
 
 def head(connection: apsw.Connection, conversation: str) -> Head | None:

@@ -48,19 +48,23 @@ def page(
         f"SELECT r.body, r.parent {_KEPT}{narrowed} AND r.number < ? ORDER BY r.number DESC LIMIT ?",
         (*wanted, last, limit),
     )
-    return [_decoded(*row) for row in rows]
+    return [_with_parent(*row) for row in rows]
 
 
 def one(connection: apsw.Connection, run: str) -> Run | None:
     row = connection.execute(f"SELECT r.body, r.parent {_KEPT} AND r.run = ?", (run,)).fetchone()
-    return _decoded(*row) if row else None
+    return _with_parent(*row) if row else None
 
 
 def children(connection: apsw.Connection, run: str) -> Sequence[Run]:
     rows = connection.execute(f"SELECT r.body, r.parent {_KEPT} AND r.parent = ? ORDER BY r.number", (run,))
-    return [_decoded(*row) for row in rows]
+    return [_with_parent(*row) for row in rows]
 
 
-def _decoded(body: bytes, parent: str | None) -> Run:
+def _with_parent(body: bytes, parent: str | None) -> Run:
     """An end does not say again whom the run works for; its column remembers."""
-    return replace(_run.decode(body), parent=parent)
+    return replace(decoded(body), parent=parent)
+
+
+def decoded(body: bytes) -> Run:
+    return _run.decode(body)

@@ -85,6 +85,8 @@ class Remnants:
     _found: Mapping[str, list[_Candidate]] = field(default_factory=dict[str, list[_Candidate]])
     _heads: Mapping[str, _Head] = field(default_factory=dict[str, _Head])
     blob_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By its name, the number of each conversation in the store."""
 
     @property
     def conversations(self) -> Sequence[str]:
@@ -179,7 +181,7 @@ class _Found:
     def add_segment(self, number: int, segment: Stored, place: Place) -> None:
         # By content, so that a torn version of a page never stands in for a good one.
         key = (b"%d %d" % (segment.first, segment.last), segment.chain, blake2b(segment.body, digest_size=16).digest())
-        named = _names_in(segment.body)
+        named = names_in(segment.body)
         self._names[number].update(named)
         name = named.most_common(1)[0][0] if named else ""
         candidate = _Candidate(segment.first, segment.last, segment.chain, place)
@@ -199,7 +201,7 @@ class _Found:
             for name in {called.get(number, own), own} & candidates.keys():
                 candidates[name].extend(known.values())
         heads = {called[number]: head for number, head in sorted(self._heads.items())}
-        return Remnants(file, candidates, heads, self.blobs)
+        return Remnants(file, candidates, heads, self.blobs, {name: number for number, name in called.items()})
 
 
 def _stored(row: Row | None) -> tuple[int, Stored] | None:
@@ -232,7 +234,7 @@ def _stored(row: Row | None) -> tuple[int, Stored] | None:
             return None
 
 
-def _names_in(body: bytes) -> Counter[str]:
+def names_in(body: bytes) -> Counter[str]:
     """The conversation that a segment's lines name: one, unless a line was changed."""
     lines = filter(None, map(_decoded, body.split(b"\n")))
     return Counter(line.conversation for line in lines if line.conversation)

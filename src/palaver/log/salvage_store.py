@@ -13,12 +13,12 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from palaver.log.base import Document, Run
+from palaver.log.base import Document, Run, StoredMessage
 from palaver.log.commit import listing_row
 from palaver.log.database import one_view, open_writing
 from palaver.log.reserve import Reserve
 from palaver.log.runs import UPSERT
-from palaver.log.segments import Stored, encode_runs
+from palaver.log.segments import Stored, segment_row
 from palaver.schema.view import Listing
 
 
@@ -40,6 +40,20 @@ class Kept:
     documents: Sequence[Document] = ()
     claims: Sequence[UsedClaim] = ()
     runs: Sequence[Run] = ()
+    messages: Sequence[StoredMessage] = ()
+    """As a snapshot keeps them. A new store has none: they are made when the conversation is used."""
+
+    def message_rows(self, number: int) -> list[tuple[int, int, bytes]]:
+        return [(number, one.seq, one.body) for one in self.messages]
+
+    def claim_rows(self, number: int) -> list[tuple[int, str, str, int, int]]:
+        return [(number, one.client_request_id, one.body_hash, one.first, one.last) for one in self.claims]
+
+    def document_rows(self, number: int) -> list[tuple[int, str, int, str, str, int]]:
+        return [(number, one.message, one.seq, one.role, one.text, one.ts) for one in self.documents]
+
+    def run_rows(self, number: int) -> list[tuple[str, int, str | None, str | None, bytes]]:
+        return [(one.run, number, one.project, one.parent, msgspec.json.encode(one)) for one in self.runs]
 
 
 @contextmanager
@@ -69,33 +83,17 @@ class NewStore:
             "INSERT INTO conversations (name, number, head, chain) VALUES (?, ?, ?, ?)",
             (kept.conversation, number, end.last, end.chain),
         )
-        many("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [_row(number, one) for one in kept.segments])
+        many(
+            "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [segment_row(number, one) for one in kept.segments],
+        )
         if kept.listing is not None:
             row = listing_row(number, replace(kept.listing, pos=end.last_pos))
             self._connection.execute("INSERT INTO listings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        many(
-            "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?, ?)",
-            [(number, one.client_request_id, one.body_hash, one.first, one.last) for one in kept.claims],
-        )
+        many("INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?, ?)", kept.claim_rows(number))
         many(
             "INSERT INTO documents (conversation, message, seq, role, text, ts) VALUES (?, ?, ?, ?, ?, ?)",
-            [(number, one.message, one.seq, one.role, one.text, one.ts) for one in kept.documents],
+            kept.document_rows(number),
         )
-        many(UPSERT, [(one.run, number, one.project, one.parent, msgspec.json.encode(one)) for one in kept.runs])
+        many(UPSERT, kept.run_rows(number))
         self._connection.execute("UPDATE store SET position = ?", (self._position,))
-
-
-def _row(number: int, segment: Stored) -> tuple[int | bytes | None, ...]:
-    compacted = segment.compacted
-    return (
-        segment.pos,
-        number,
-        segment.first,
-        segment.last,
-        segment.chain,
-        int(compacted),
-        segment.last_pos if compacted else None,
-        segment.check,
-        encode_runs(segment.runs) if compacted else None,
-        segment.body,
-    )

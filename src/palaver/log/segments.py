@@ -57,6 +57,22 @@ def encode_runs(runs: Runs) -> bytes:
     return msgspec.json.encode(runs)
 
 
+def segment_row(number: int, segment: Stored) -> tuple[int | bytes | None, ...]:
+    """All columns of a segment of the conversation with this number."""
+    return (
+        segment.pos,
+        number,
+        segment.first,
+        segment.last,
+        segment.chain,
+        int(segment.compacted),
+        segment.last_pos if segment.compacted else None,
+        segment.check,
+        encode_runs(segment.runs) if segment.compacted else None,
+        segment.body,
+    )
+
+
 def decode_runs(encoded: bytes | None) -> Runs:
     try:
         return _runs.decode(encoded) if encoded else ()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import apsw
 
-from palaver.errors import LogUnavailable
+from palaver.errors import LogCorrupt, LogUnavailable
+from palaver.journal import Journal
 from palaver.log import listings, reading, runs, snapshots, upkeep
 from palaver.log.base import (
     Append,
@@ -31,20 +32,25 @@ from palaver.log.base import (
     Verified,
 )
 from palaver.log.blobs import BlobCheck, FileBlobs
-from palaver.log.database import log_error, open_writing
-from palaver.log.directory import DataDirectory, sync_directory
+from palaver.log.database import Repairing, log_error, open_writing
+from palaver.log.directory import DATABASE, DataDirectory, sync_directory
 from palaver.log.forgetting import Forgetting
 from palaver.log.fulltext import recall, search
 from palaver.log.readers import Readers
 from palaver.log.refusals import occupied
+from palaver.log.repair import Derive, Repair
 from palaver.log.reserve import Reserve
 from palaver.log.writer import Writer
 from palaver.schema.view import Listing
 
 
+logger = Journal(__name__)
+
+
 @asynccontextmanager
-async def open_sqlite_log(directory: Path) -> AsyncIterator["SqliteLog"]:
-    log = await SqliteLog.open(directory)
+async def open_sqlite_log(directory: Path, derive: Derive | None = None) -> AsyncIterator["SqliteLog"]:
+    """With `derive` the log repairs itself: see `repair.py`."""
+    log = await SqliteLog.open(directory, derive)
     try:
         yield log
     finally:
@@ -54,21 +60,24 @@ async def open_sqlite_log(directory: Path) -> AsyncIterator["SqliteLog"]:
 class SqliteLog:
     """Made by `open`."""
 
-    def __init__(self, directory: DataDirectory, connection: apsw.Connection, reserve: Reserve) -> None:
+    def __init__(
+        self, directory: DataDirectory, connection: apsw.Connection, reserve: Reserve, repair: Repairing | None
+    ) -> None:
         self.epoch: str = connection.execute("SELECT epoch FROM store").get
         self._directory = directory
-        self._readers = Readers(directory.database)
-        self._writer = Writer(connection, directory.database, reserve)
+        self._writer = Writer(connection, directory.database, reserve, repair)
+        self._readers = Readers(directory.database, self._writer.repair)
         self.blobs = FileBlobs(directory, self._readers, self._writer)
         self._forgetting = Forgetting(self._writer, self._readers)
         self._compacting = asyncio.Lock()
 
     @classmethod
-    async def open(cls, directory: Path) -> "SqliteLog":
+    async def open(cls, directory: Path, derive: Derive | None = None) -> "SqliteLog":
         """Raises ConfigurationError: held by another process, written by a newer release, not ours, not writable."""
-        held, connection, reserve = await asyncio.to_thread(_open, directory)
+        repair = Repair(directory / DATABASE, derive).run if derive is not None else None
+        held, connection, reserve = await asyncio.to_thread(_open, directory, repair)
         try:
-            return cls(held, connection, reserve)
+            return cls(held, connection, reserve, repair)
         except BaseException:
             connection.close()
             held.release()
@@ -113,7 +122,12 @@ class SqliteLog:
         return await self._readers.ask(reading.read, conversation, after, limit_bytes)
 
     async def read_all(self, after_pos: int, limit_bytes: int = 256 << 10) -> Sequence[tuple[str, Segment]]:
-        return await self._readers.ask(reading.read_all, after_pos, limit_bytes)
+        try:
+            return await self._readers.ask(reading.read_all, after_pos, limit_bytes)
+        except LogCorrupt as damage:
+            # What is lost is lost to its conversation; a bus that stopped here would be lost to all.
+            logger.warning("events on damaged pages are left out of the bus", reason=damage.message)
+            return await self._readers.ask(reading.read_all_readable, after_pos, limit_bytes)
 
     async def head(self, conversation: str) -> Head | None:
         return await self._readers.ask(reading.head, conversation)
@@ -213,10 +227,10 @@ class SqliteLog:
             raise LogUnavailable(f"The backup to {target} failed: {error.strerror}. Nothing is left of it.") from error
 
 
-def _open(path: Path) -> tuple[DataDirectory, apsw.Connection, Reserve]:
+def _open(path: Path, repair: Repairing | None) -> tuple[DataDirectory, apsw.Connection, Reserve]:
     directory, reserve = DataDirectory(path), Reserve(path)
     try:
-        connection = open_writing(directory.database, reserve)
+        connection = open_writing(directory.database, reserve, repair)
         reserve.kept()
         sync_directory(directory.path)
         return directory, connection, reserve

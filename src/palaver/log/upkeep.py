@@ -22,7 +22,7 @@ from palaver.log.database import one_view, open_reading
 from palaver.log.directory import sync_directory
 from palaver.log.listings import decoded
 from palaver.log.reading import stored
-from palaver.log.segments import Stored, encode_runs
+from palaver.log.segments import Stored, segment_row
 from palaver.log.verify import Audit
 
 # -- compaction
@@ -93,21 +93,7 @@ def replace_segments(connection: apsw.Connection, plan: Plan) -> None:
     connection.executemany("DELETE FROM segments WHERE pos = ?", [(segment.pos,) for segment in plan.gone])
     connection.executemany(
         "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                segment.pos,
-                plan.conversation,
-                segment.first,
-                segment.last,
-                segment.chain,
-                int(segment.compacted),
-                segment.last_pos if segment.compacted else None,
-                segment.check,
-                encode_runs(segment.runs) if segment.compacted else None,
-                segment.body,
-            )
-            for segment in plan.new
-        ],
+        [segment_row(plan.conversation, segment) for segment in plan.new],
     )
     connection.execute("UPDATE conversations SET settled = ? WHERE number = ?", (plan.settled, plan.conversation))
 

@@ -21,7 +21,7 @@ from palaver.errors import HeadMoved, LogError, LogUnavailable, StorageFull
 from palaver.journal import Journal
 from palaver.log.base import Append
 from palaver.log.commit import Commit, Heads
-from palaver.log.database import log_error, one_view, storage_full
+from palaver.log.database import DAMAGE, Repairing, log_error, one_view, storage_full
 from palaver.log.reserve import Reserve
 
 T = TypeVar("T")
@@ -38,6 +38,10 @@ CLOSE_S = 60.0
 Job = Callable[[apsw.Connection], Any]
 
 
+def _repair_first(_connection: apsw.Connection) -> None:
+    """The job of a reader that met a damaged page: a repair is a transaction of its own, before that of its batch."""
+
+
 # Tuples, because they are made for every append.
 _Work = tuple[Append | Job, "asyncio.Future[Any]"]
 _Answer = tuple["asyncio.Future[Any]", Any, Exception | None]
@@ -52,12 +56,15 @@ def _urgent(work: _Work) -> bool:
 class Writer:
     """Lives on the loop that makes it; call `close` on the same loop."""
 
-    def __init__(self, connection: apsw.Connection, path: Path, reserve: Reserve) -> None:
+    def __init__(
+        self, connection: apsw.Connection, path: Path, reserve: Reserve, repair: Repairing | None = None
+    ) -> None:
         self.commits = 0
         """Transactions that wrote something, for whoever measures."""
         self._connection = connection
         self._path = path
         self._reserve = reserve
+        self._repair = repair
         self._heads = Heads(connection)
         self._loop = asyncio.get_running_loop()
         self._gathered: list[_Work] = []
@@ -95,6 +102,10 @@ class Writer:
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
         result: T = await self.submit(job)
         return result
+
+    async def repair(self) -> None:
+        """Have what a reader found damaged rebuilt from the events, between two commits."""
+        await self.submit(_repair_first)
 
     async def close(self) -> None:
         """Finishes what was accepted. Raises LogUnavailable when the disk does not let it."""
@@ -153,6 +164,8 @@ class Writer:
     def _commit(self, batch: Sequence[_Work]) -> list[_Answer]:
         # A caller that gave up before its turn came is taken at its word.
         batch = [work for work in batch if not work[1].cancelled()]
+        if self._repair is not None and any(task is _repair_first for task, _ in batch):
+            self._repair(self._connection)
         refused: list[_Answer] = []
         if not self._reserve.kept():
             # What little is left belongs to those who must write.
@@ -167,9 +180,14 @@ class Writer:
                 logger.warning("a commit failed, its parts are tried one by one", reason=str(error), parts=len(batch))
         return [*refused, *(self._alone(work) for work in batch)]
 
-    def _alone(self, work: _Work) -> _Answer:
+    def _alone(self, work: _Work, *, repaired: bool = False) -> _Answer:
         try:
             return self._transact([work])[0]
+        except DAMAGE as error:
+            if self._repair is None or repaired:
+                return (work[1], None, log_error(error, self._path))
+            self._repair(self._connection)
+            return self._alone(work, repaired=True)
         except Exception as error:  # noqa: BLE001 - becomes the answer
             failure = log_error(error, self._path)
             if isinstance(failure, StorageFull) and _urgent(work) and self._reserve.spend():
