@@ -223,6 +223,9 @@ class CoreMachine(RuleBasedStateMachine):
         if isinstance(answer, Accepted) and answer.queued:
             assert answer.id is not None
             self.asked_for.append(answer.id)
+            if self.owner.state.turn is not None and data.draw(st.booleans()):
+                # While it waits the agent asks what joins its turn.
+                self.owner.boundary()
 
     def _changes_the_conversation(self, data: st.DataObject) -> None:
         commands: tuple[Command, ...] = (
