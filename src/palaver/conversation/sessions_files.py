@@ -10,86 +10,54 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from palaver.clock import Clock
 from palaver.conversation.imports import imported_id
+from palaver.conversation.list_watch import ROWS_A_LOOK, ListWatch
 from palaver.conversation.trajectories import ForeignFile, is_a_place
-from palaver.errors import LogError
 from palaver.feed.feed import Feed
 from palaver.history.sessions import CHATS_NAME, merged_for_chats
-from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing
 from palaver.tools.whole import replace_file
 
-logger = Journal(__name__)
-
-PAUSE_S = 0.5
-"""Between two looks at the list: a file that is half a second old is new to whoever reads it."""
-LOOK_AGAIN_S = 15.0
-"""Also without a wake-up: another node's commits come without one."""
-ROWS_A_LOOK = 500
-LOOK_BACK_EVENTS = 2_000
-"""At start: what was deleted just before a crash may still be in a file."""
 FILE_BYTES = 64 << 20
 """A file of more is not ours."""
-END_S = 5.0
-"""For what is left to write when the server ends."""
 
 
 class SessionsFiles:
     def __init__(self, log: EventLog, feed: Feed, clock: Clock, never_in: Sequence[Path]) -> None:
         """`never_in`: folders that are no projects, such as a person's home; nothing is written into them or above them."""
         self._log = log
-        self._feed = feed
-        self._clock = clock
         self._never_in = [folder.resolve() for folder in never_in]
-        self._pos = 0
         self._changed: dict[str, set[str]] = {}
         """The projects whose file is to be looked at, and the conversations that were deleted in each."""
-        self._complained: set[str] = set()
+        self._watch = ListWatch(log, feed, clock, "lists of sessions", self._note)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Entered before the conversations run and left after they rest, so that their last changes are written too."""
-        self._pos = max(0, await self._log.position() - LOOK_BACK_EVENTS)
         self._changed = {folder.project: set() for folder in await self._log.folders()}
-        watching = asyncio.create_task(self._watch(), name="write the lists of sessions")
-        try:
+        async with self._watch.running(self._write_changed, self.catch_up):
             yield
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
-            with suppress(TimeoutError, LogError):
-                async with asyncio.timeout(END_S):
-                    await self.catch_up()
 
     async def catch_up(self) -> None:
         """Bring every file up to date whose project changed."""
-        while rows := await self._log.changed(self._pos, ROWS_A_LOOK):
-            for row in rows:
-                if row.project is not None:
-                    deleted = self._changed.setdefault(row.project, set())
-                    deleted |= {row.id} if row.deleted else set()
-            self._pos = rows[-1].pos
+        await self._watch.look()
+        await self._write_changed()
+
+    def _note(self, row: Listing) -> None:
+        if row.project is not None:
+            deleted = self._changed.setdefault(row.project, set())
+            deleted |= {row.id} if row.deleted else set()
+
+    async def _write_changed(self) -> bool:
         for project in list(self._changed):
             await self._write(project, self._changed[project])
             del self._changed[project]
-
-    async def _watch(self) -> None:
-        while True:
-            # Listening before looking: what is committed in between wakes us again.
-            woken = asyncio.ensure_future(self._feed.anything())
-            try:
-                await self.catch_up()
-                await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
-            except LogError as failure:
-                logger.warning("could not read what changed, lists of sessions wait", reason=failure.message)
-            finally:
-                woken.cancel()
-            await self._clock.sleep(PAUSE_S)
+        return False
 
     async def _write(self, project: str, deleted: set[str]) -> None:
         rows: list[Listing] = []
@@ -103,9 +71,7 @@ class SessionsFiles:
         try:
             await asyncio.to_thread(write_list, Path(project), rows, deleted, self._never_in)
         except (OSError, ForeignFile) as failure:
-            if (key := f"{project} {type(failure).__name__}") not in self._complained:
-                self._complained.add(key)
-                logger.warning("no list of sessions in this project", project=project, reason=str(failure))
+            self._watch.complain(project, failure)
 
 
 # -- the file; all of this runs beside the loop

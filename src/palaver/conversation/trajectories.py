@@ -11,8 +11,8 @@ import asyncio
 import errno
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
+from palaver.conversation.list_watch import LOOK_AGAIN_S, PAUSE_S, ListWatch
 from palaver.conversation.transcripts import with_whole_texts
 from palaver.errors import CallerError, Invalid, LogError
 from palaver.feed.feed import Feed
@@ -38,19 +39,10 @@ PLACE = (".palaver", "trajectories")
 FOREIGN_PLACE = (".refact", "trajectories")
 """Where another program keeps files of the same shape; only read."""
 
-PAUSE_S = 0.5
-"""Between two looks at the list: a file that is half a second old is new to whoever reads it."""
 REST_A_MESSAGE_S = 0.002
 """A long conversation takes longer to write down, so it is written down less often."""
-LOOK_AGAIN_S = 15.0
-"""Also without a wake-up: another node's commits come without one."""
-ROWS_A_LOOK = 500
-LOOK_BACK_EVENTS = 2_000
-"""At start: what ended just before a crash may not have been written down."""
 FILE_BYTES = 64 << 20
 """A file of more is not ours."""
-END_S = 5.0
-"""For what is left to write when the server ends."""
 
 
 class Trajectories:
@@ -60,31 +52,19 @@ class Trajectories:
         """`never_in`: folders that are no projects, such as a person's home; nothing is written into them or above them."""
         self._directory = directory
         self._log = log
-        self._feed = feed
         self._clock = clock
         self._ids = ids
         self._never_in = [folder.resolve() for folder in never_in]
-        self._pos = 0
         self._due: dict[str, float] = {}
-        self._complained: set[str] = set()
+        self._watch = ListWatch(log, feed, clock, "trajectories", self._note)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Entered before the conversations run and left after they rest, so that their last turns are written too."""
-        self._pos = max(0, await self._log.position() - LOOK_BACK_EVENTS)
-        watching = asyncio.create_task(self._watch(), name="write trajectories")
-        try:
-            yield
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
-            with suppress(TimeoutError, LogError):
-                async with asyncio.timeout(END_S):
-                    await self.catch_up()
+        return self._watch.running(self._write_due, self.catch_up)
 
     async def catch_up(self) -> None:
         """Write down everything that rests and changed since."""
-        await self._look()
+        await self._watch.look()
         self._due = dict.fromkeys(self._due, self._clock.monotonic_s())
         await self._write_due()
 
@@ -99,32 +79,15 @@ class Trajectories:
             try:
                 await self._write(row, Path(row.project), unspoken=True)
             except (CallerError, OSError, ForeignFile) as failure:
-                self._complain(row.project, failure)
+                self._watch.complain(row.project, failure)
 
-    async def _watch(self) -> None:
-        while True:
-            # Listening before looking: what is committed in between wakes us again.
-            woken = asyncio.ensure_future(self._feed.anything())
-            try:
-                await self._look()
-                await self._write_due()
-                if not self._due:
-                    await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
-            except LogError as failure:
-                logger.warning("could not read what changed, trajectories wait", reason=failure.message)
-            finally:
-                woken.cancel()
-            await self._clock.sleep(PAUSE_S)
+    def _note(self, row: Listing) -> None:
+        if row.turn is None and row.project is not None:
+            rest_s = PAUSE_S + row.message_count * REST_A_MESSAGE_S
+            self._due.setdefault(row.id, self._clock.monotonic_s() + rest_s)
 
-    async def _look(self) -> None:
-        while rows := await self._log.changed(self._pos, ROWS_A_LOOK):
-            for row in rows:
-                if row.turn is None and row.project is not None:
-                    rest_s = PAUSE_S + row.message_count * REST_A_MESSAGE_S
-                    self._due.setdefault(row.id, self._clock.monotonic_s() + rest_s)
-            self._pos = rows[-1].pos
-
-    async def _write_due(self) -> None:
+    async def _write_due(self) -> bool:
+        """Whether others are due later."""
         now_s = self._clock.monotonic_s()
         for conversation in [known for known, due_s in self._due.items() if due_s <= now_s]:
             del self._due[conversation]
@@ -134,13 +97,14 @@ class Trajectories:
             try:
                 await self._write(row, Path(row.project))
             except (CallerError, OSError, ForeignFile) as failure:
-                self._complain(row.project, failure)
+                self._watch.complain(row.project, failure)
             except LogError:
                 self._due[conversation] = now_s + LOOK_AGAIN_S
                 raise
             except Exception:
                 # A fault of ours must not keep the other conversations from being written down.
                 logger.exception("a trajectory could not be written", conversation=conversation)
+        return bool(self._due)
 
     async def _write(self, row: Listing, project: Path, *, unspoken: bool = False) -> None:
         if not await asyncio.to_thread(is_a_place, project, self._never_in):
@@ -155,12 +119,6 @@ class Trajectories:
             await asyncio.to_thread(
                 write_file, project, replace(state, messages=tuple(messages)), f".{row.id[:64]}.{self._ids.new()}"
             )
-
-    def _complain(self, project: str, failure: Exception) -> None:
-        reason = str(failure)
-        if (key := f"{project} {type(failure).__name__}") not in self._complained:
-            self._complained.add(key)
-            logger.warning("no trajectories in this project", project=project, reason=reason)
 
 
 class ForeignFile(Exception):
