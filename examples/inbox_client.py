@@ -94,7 +94,8 @@ async def show_new(inbox: Inbox) -> None:
         while True:
             show(await inbox.read_new())
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), READ_EVERY_S)
+                async with asyncio.timeout(READ_EVERY_S):
+                    await changed.wait()
             changed.clear()
 
 
