@@ -46,11 +46,11 @@ def quiet(done: int, total: int) -> None:
     pass
 
 
-def events_of(name: str, turns: int = 4) -> list[KnownEvent]:
+def events_of(name: str, turns: int = 4, chars: int | None = None) -> list[KnownEvent]:
     events: list[KnownEvent] = [ConversationCreated(agent="default", client_request_id=f"made-{name}", body_hash="h")]
     for number in range(turns):
         turn, asked, answer = (f"{name}-{kind}{number}" for kind in ("turn", "asked", "answer"))
-        text = " ".join([name] * (LONG.get(name, 200) // len(name)))
+        text = " ".join([name] * ((chars or LONG.get(name, 200)) // len(name)))
         events += [
             MessageAdded(turn=turn, message=asked, content=as_content(f"{name}: question {number}?")),
             TurnStarted(turn=turn, agent="default", backend="api", model="m", trigger=Trigger(messages=(asked,))),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -64,18 +65,55 @@ def _walked(connection: apsw.Connection, blobs: BlobCheck, progress: Progress, d
 
 def _file_faults(connection: apsw.Connection) -> list[Damage]:
     """What SQLite itself finds wrong with the file: also where lists and indexes lie, which no chain covers."""
-    tables = dict[int, str](connection.execute("SELECT rootpage, name FROM sqlite_schema WHERE rootpage > 0"))
     found: list[Damage] = []
     if connection.pragma("application_id") != APPLICATION_ID or not connection.pragma("user_version"):
         found.append(
             Damage("", 0, "The database file's header is damaged: it does not say that this is a log of Palaver.")
         )
-    for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS_ASKED})"):
-        for fault in str(line).splitlines():
-            if fault.strip() not in ("ok", "") and not _UNUSED.match(fault):
-                named = _TREE.sub(lambda tree: f"{tables.get(int(tree[1]), f'tree {tree[1]}')},", fault)
-                found.append(Damage("", 0, f"The database file is damaged: {named}."))
+    trees = {root: _Tree(*names) for root, *names in connection.execute(_TREES)}
+    try:
+        lines = _checked(connection, str(FAULTS_ASKED))
+    except apsw.Error:
+        # A damaged table may end the check of the whole file.
+        tables = dict.fromkeys(tree.table for tree in trees.values())
+        lines = [line for table in tables for line in _checked_alone(connection, table)]
+    for line in lines:
+        tree = trees.get(int(named[1])) if (named := _TREE.match(line)) else None
+        what = _TREE.sub(f"{tree.name},", line) if tree else line
+        mended = _MENDED if tree and tree.name != _EVENTS else ""
+        found.append(Damage("", 0, f"The database file is damaged: {what}.{mended}"))
     return found[:FAULTS]
+
+
+_EVENTS = "segments"
+_TREES = "SELECT rootpage, name, tbl_name FROM sqlite_schema WHERE rootpage > 0"
+_MENDED = " A server that comes upon it rebuilds it from the events."
+"""Said of all but the events themselves."""
+
+
+class _Tree(NamedTuple):
+    """A table or an index in the file."""
+
+    name: str
+    table: str
+
+
+def _checked(connection: apsw.Connection, what: str) -> list[str]:
+    """Raises apsw.Error."""
+    lines = (str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({what})"))
+    return [
+        fault
+        for line in lines
+        for fault in line.splitlines()
+        if fault.strip() not in ("ok", "") and not _UNUSED.match(fault)
+    ]
+
+
+def _checked_alone(connection: apsw.Connection, table: str) -> list[str]:
+    try:
+        return _checked(connection, f"'{table}'")
+    except apsw.Error as error:
+        return [f"{table} cannot be read to its end: {error}"]
 
 
 def _carved(database: Path, progress: Progress, why: Damage) -> Verified:
