@@ -226,6 +226,7 @@ def test_every_action_has_words_and_a_place_in_the_palette() -> None:
         "edit",
         "plan",
         "processes",
+        "trust",
         "queue",
         "hold",
         "release",

@@ -408,4 +408,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 
 def _how_to_trust(project: Path, program: ProgramSettings) -> str:
-    return f"run `palaver projects trust {project} --program {program.id}`. Any change of them takes the trust back."
+    return (
+        f"trust them here (Review on the page, /trust in the terminal) or with `palaver projects trust {project} --program "
+        f"{program.id}`. Any change of them takes the trust back."
+    )

@@ -10,6 +10,8 @@ from palaver.cli.connection import Server, complain, run
 from palaver.cli.exits import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from palaver.client import Client
     from palaver.client.projects import ProgramFolderInfo
 
@@ -67,25 +69,15 @@ def trust_settings(
     token: options.Token = None,
 ) -> None:
     """Let a program read a folder's settings. Any change of those files takes the trust back."""
-    from palaver.cli.output import print_json
 
-    async def send(client: "Client") -> "ProgramFolderInfo | None":
-        rows = {one.program: one for one in await client.program_settings(_folder(folder))}
-        known = rows.get(program)
-        if known is None:
-            complain(f"Say for which program: --program {', '.join(rows)}.")
-            raise typer.Exit(Exit.USAGE)
+    async def send(client: "Client", known: "ProgramFolderInfo") -> "ProgramFolderInfo":
         if known.hash is None:
-            return None
+            complain("There is too much in these files to be read, so they cannot be trusted.")
+            raise typer.Exit(Exit.CONFLICT)
         return await client.trust_program(_folder(folder), program, known.hash)
 
-    now = run(Server(data, url, token), send)
-    if now is None:
-        complain("There is too much in these files to be read, so they cannot be trusted.")
-        raise typer.Exit(Exit.CONFLICT)
-    if json:
-        print_json(now)
-    else:
+    now = _decide(Server(data, url, token), folder, program, send, as_json=json)
+    if not json:
         print(f"{now.name} may read here: {_paths(now) or 'nothing so far'}.")
 
 
@@ -99,16 +91,37 @@ def distrust_settings(
     token: options.Token = None,
 ) -> None:
     """Take the trust back. It counts from the program's next turn on."""
-    from palaver.cli.output import print_json
 
-    async def send(client: "Client") -> "ProgramFolderInfo":
+    async def send(client: "Client", known: "ProgramFolderInfo") -> "ProgramFolderInfo":
         return await client.distrust_program(_folder(folder), program)
 
-    now = run(Server(data, url, token), send)
-    if json:
-        print_json(now)
-    else:
+    now = _decide(Server(data, url, token), folder, program, send, as_json=json)
+    if not json:
         print(f"{now.name} works without this folder's settings.")
+
+
+def _decide(
+    server: Server,
+    folder: Path | None,
+    program: str,
+    send: "Callable[[Client, ProgramFolderInfo], Awaitable[ProgramFolderInfo]]",
+    *,
+    as_json: bool,
+) -> "ProgramFolderInfo":
+    """Change the trust in one program's settings, which must be named."""
+    from palaver.cli.output import print_json
+
+    async def decide(client: "Client") -> "ProgramFolderInfo":
+        rows = {one.program: one for one in await client.program_settings(_folder(folder))}
+        if program not in rows:
+            complain(f"Say for which program: --program {', '.join(rows)}.")
+            raise typer.Exit(Exit.USAGE)
+        return await send(client, rows[program])
+
+    now = run(server, decide)
+    if as_json:
+        print_json(now)
+    return now
 
 
 def _folder(folder: Path | None) -> str:

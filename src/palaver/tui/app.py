@@ -38,6 +38,7 @@ from palaver.tui.intents import (
     Begin,
     Copy,
     JumpTo,
+    KeepSettingsOff,
     Notice,
     OpenConversation,
     Order,
@@ -45,6 +46,7 @@ from palaver.tui.intents import (
     Refused,
     Say,
     Send,
+    TrustSettings,
     ViewAt,
 )
 from palaver.tui.keys import tell_alt_from_letters
@@ -131,6 +133,7 @@ class PalaverApp(Typing):
             client=self.client.name,
             may_write="send" in roles,
             may_decide="decide" in roles,
+            may_trust="admin" in roles,
         )
         self.main.introduce(here)
         # Whatever the person opened meanwhile stays: a list, a command, a conversation of their own choice.
@@ -313,6 +316,29 @@ class PalaverApp(Typing):
         self._reached()
         if intent.accepted is not None:
             intent.accepted(accepted)
+
+    @on(TrustSettings)
+    def _trust(self, intent: TrustSettings) -> None:
+        intent.stop()
+        begin(self, partial(self._decide_trust, intent), "trust")
+
+    async def _decide_trust(self, intent: TrustSettings) -> None:
+        try:
+            if intent.hash is None:
+                await self.client.distrust_program(intent.project, intent.program)
+            else:
+                await self.client.trust_program(intent.project, intent.program, intent.hash)
+        except PalaverError as refusal:
+            self._refuse(intent.refused, refusal.message)
+            return
+        self._reached()
+        intent.accepted()
+        self.main.look_at_settings()
+
+    @on(KeepSettingsOff)
+    def _keep_settings_off(self, intent: KeepSettingsOff) -> None:
+        intent.stop()
+        self.main.docks.keep_settings_off()
 
     @on(Begin)
     def _begin_another(self, intent: Begin) -> None:

@@ -6,6 +6,7 @@ read only; whatever changes something goes to the app as an intent.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from palaver.client.client import Client
+from palaver.client.projects import ProgramFolderInfo
 from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.schema.view import State, TextBlock
@@ -25,6 +27,7 @@ from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.completion import SlashCommand
 from palaver.tui.docks.frame import Docks, next_region
+from palaver.tui.docks.trust import SettingsOff
 from palaver.tui.edge import Above, Edge
 from palaver.tui.family import Family
 from palaver.tui.following import Following
@@ -112,6 +115,7 @@ class ConversationScreen(Screen[None]):
         self._past: State | None = None
         self._noticed = State()
         self._wanted: tuple[str, int, str] | None = None
+        self._settings_of: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield Header()
@@ -203,6 +207,7 @@ class ConversationScreen(Screen[None]):
 
     def introduce(self, people: People) -> None:
         self._people = people
+        self._settings_of = ()
         self.docks.introduce(people)
         self._tell_composer()
         self._flush()
@@ -248,6 +253,7 @@ class ConversationScreen(Screen[None]):
         self.query_one(Header).show(state, name, past_seq=self._past.seq if self._past else None)
         self.docks.show(state, self._relatives.below)
         self._show_family(state)
+        self._ask_for_settings(state)
         if self._following is not None and self._past is None and state.seq:
             self._seen(state.conversation, state.seq)
         if self._past is None:
@@ -255,6 +261,27 @@ class ConversationScreen(Screen[None]):
         if self._wanted is not None and state.seq:
             begin(self.app, partial(self._reach, *self._wanted), "reach", newest=True)
             self._wanted = None
+
+    def _ask_for_settings(self, state: State) -> None:
+        """Anew for each conversation, agent and turn: a turn may have changed the files."""
+        last = state.last_turn.id if state.last_turn else ""
+        asked = (state.conversation, state.agent, state.project or "", last) if self._past is None else ()
+        if asked != self._settings_of:
+            self._settings_of = asked
+            self.look_at_settings()
+
+    def look_at_settings(self) -> None:
+        """Ask the server which settings of the folder are off."""
+        begin(self.app, partial(self._load_settings, self.state), "settings", newest=True)
+
+    async def _load_settings(self, state: State) -> None:
+        found: list[ProgramFolderInfo] = []
+        if self._people.may_trust and state.project and state.agent:
+            with suppress(PalaverError):
+                found = await self._client.program_settings(state.project, state.agent)
+        off = next((one for one in found if one.paths and not one.trusted), None)
+        if self._is_whole and self.conversation == state.conversation:
+            self.docks.show_settings(state.conversation, SettingsOff(state.project or "", off) if off else None)
 
     def _notice(self, state: State) -> None:
         before, self._noticed = self._noticed, state

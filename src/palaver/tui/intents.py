@@ -8,6 +8,7 @@ Docks and screens never call the client for anything that changes something; the
 - `OpenConversation`, `JumpTo`, `ViewAt`    where to look
 - `Act`             one of the named actions, from a key or from the palette; the list of them is `ActionName`
 - `Read`            a text in full, on a screen of its own
+- `TrustSettings`, `KeepSettingsOff`        what was decided about the settings of a folder
 - `Copy`            text for the clipboard of the person's terminal
 - `Notice`          the title of the window, and whether the bell rings
 - `Say`             one line for the person, never a storm of them
@@ -52,6 +53,7 @@ ActionName = Literal[
     "start",
     "plan",
     "processes",
+    "trust",
     "queue",
     "files",
     "inspector",
@@ -201,6 +203,24 @@ class Read(Intent):
     def __init__(self, whole: Whole) -> None:
         super().__init__()
         self.whole = whole
+
+
+class TrustSettings(Intent):
+    """Let a program read these settings of a folder; without a hash, no longer."""
+
+    def __init__(
+        self, project: str, program: str, hash: str | None, *, accepted: Callable[[], None], refused: Refused
+    ) -> None:
+        super().__init__()
+        self.project = project
+        self.program = program
+        self.hash = hash
+        self.accepted = accepted
+        self.refused = refused
+
+
+class KeepSettingsOff(Intent):
+    """Say no more of the folder's settings that are off, for as long as they are what they are."""
 
 
 class Copy(Intent):

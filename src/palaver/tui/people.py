@@ -24,6 +24,8 @@ class People:
     may_write: bool = True
     may_decide: bool = True
     """Answer what agents ask for. Unless the server says otherwise nothing is forbidden: it decides."""
+    may_trust: bool = False
+    """Trust the settings of a folder: the owner alone."""
 
     def is_here(self, origin: Origin) -> bool:
         """Done in this very terminal."""

@@ -194,6 +194,12 @@ class Processes:
     STOP = "stop it"
 
 
+class Trust:
+    OFF = "Settings of this folder are off"
+    REVIEW = "/trust to review"
+    REVIEW_KEY = "review"
+
+
 class Regions:
     BLOCK = "block"
     OPEN = "open or close"

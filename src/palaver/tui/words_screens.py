@@ -189,6 +189,7 @@ class Actions:
         "start": "Go to the start",
         "plan": "Open or close the plan",
         "processes": "Go to what runs in the background",
+        "trust": "Review the settings of this folder",
         "queue": "Go to the queued messages",
         "files": "Changed files",
         "inspector": "Events of this conversation",
@@ -307,6 +308,40 @@ class Agents:
     UNTRUSTED = "not trusted: the page of the server shows what it would be allowed"
     EMPTY = "This server has no agents. Run “palaver doctor” on it: it says what is missing."
     BACKENDS = "backends"
+
+
+class Trust:
+    LABEL = "Settings of this folder"
+    LOADING = "Loading …"
+    NOTHING = "This folder has no settings for the program of this agent."
+    NO_PROGRAM = "This agent runs without a program, so no settings of the folder count."
+    TOO_LARGE = "There is too much in these files to be read, so they cannot be trusted."
+    UNREAD = "Read to the end before you trust it."
+    TRUSTED = "These settings are trusted. They count from the next turn on."
+    REVOKED = "These settings are off from the next turn on."
+    TRUST = "trust"
+    KEEP_OFF = "keep off"
+    REVOKE = "revoke"
+    UNREADABLE = "cannot be read"
+
+    @staticmethod
+    def heading(program: str, folder: str) -> str:
+        return f"Settings for {program} in {folder}"
+
+    @staticmethod
+    def lead(program: str) -> str:
+        return (
+            f"{program} would read these files of the folder. They can start programs on this machine without asking you. "
+            "Trust counts for exactly what is shown, and ends with any change."
+        )
+
+    @staticmethod
+    def hidden(size: str, sha256: str) -> str:
+        return f"no text, or too long to show ({size}, SHA-256 {sha256})"
+
+    @staticmethod
+    def blank(size: str) -> str:
+        return f"nothing but blanks ({size})"
 
 
 class Backends:

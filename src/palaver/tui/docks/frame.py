@@ -2,6 +2,7 @@
 
     docks.show(state, below)          after every change of the view; `below`: what subagents ask (`client.requests()`)
     docks.show_connection(connection) whenever that changes; mount a `ConnectionLine` at the top edge and tell it too
+    docks.show_settings(…)            once it is known which settings of the folder are off
     docks.introduce(people)           once it is known who is who
     docks.answer(1 | 2 | 3)           Alt+1/2/3 and F7/F8/F9: put `keys.ANSWER_BINDINGS` on the screen, priority and all
     docks.escape()                    True when Esc closed something here; else it stops the agent: then `docks.stopping()`
@@ -11,7 +12,7 @@
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
-The order above the prompt is approval, question, plan, background processes, queue. Nothing here takes the focus by itself.
+The order above the prompt is approval, question, plan, background processes, queue, settings that are off. Nothing here takes the focus by itself.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ from palaver.tui.docks.prompt import Prompt
 from palaver.tui.docks.queue import QueueStrip
 from palaver.tui.docks.requests import RequestDock
 from palaver.tui.docks.strip import Strip
+from palaver.tui.docks.trust import SettingsOff, TrustStrip
 from palaver.tui.intents import Order
 from palaver.tui.keys import Digit
 from palaver.tui.people import People
@@ -63,6 +65,7 @@ class Docks(Vertical):
         yield PlanLine()
         yield ProcessStrip(self._clock)
         yield QueueStrip(self._clock, steps_to)
+        yield TrustStrip()
         yield ActivityLine(self._clock)
         yield Composer(self._clock, self._commands, self._files)
 
@@ -91,6 +94,16 @@ class Docks(Vertical):
         self.tell_way()
         self.query_one(ActivityLine).show(state, waits_below=bool(below))
         self.composer.show(state)
+
+    def show_settings(self, conversation: str, off: SettingsOff | None) -> None:
+        """Which settings of the folder are off."""
+        self.query_one(TrustStrip).show(conversation, off)
+        self.tell_way()
+
+    def keep_settings_off(self) -> None:
+        strip = self.query_one(TrustStrip)
+        if strip.item is not None:
+            strip.keep_off(strip.item)
 
     def show_connection(self, connection: Connection) -> None:
         self._connection = connection

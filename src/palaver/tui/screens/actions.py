@@ -73,6 +73,7 @@ WRITING: Final[frozenset[ActionName]] = frozenset(
         "delete",
         "mode",
         "agent",
+        "trust",
     }
 )
 """They change something: who may only read is not offered them."""
@@ -115,6 +116,8 @@ def _now(state: State) -> list[ActionName]:
         names.append("plan")
     if any(process.running for process in state.processes):
         names.append("processes")
+    if state.project:
+        names.append("trust")
     if state.queue:
         names += ["queue", *(("release",) if any(item.held for item in state.queue) else ())]
     return [*names, "unarchive" if state.archived else "archive"]

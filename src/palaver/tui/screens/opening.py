@@ -100,6 +100,10 @@ def _of_conversation(action: ActionName, client: Client, state: State) -> Sheet 
             from palaver.tui.screens.export import ExportConversation
 
             return ExportConversation(client, state, Path.cwd())
+        case "trust":
+            from palaver.tui.screens.trust import TrustScreen
+
+            return TrustScreen(client, state) if state.project else None
         case "mode" | "rename" | "delete":
             from palaver.tui.screens import choose
 
