@@ -1,4 +1,4 @@
-"""Run by `test_import_memory.py` in a process of its own: imports a history in one of its ways, and says how much memory that took.
+"""Run by `test_import_memory.py` in a process of its own: imports a history in one way, and says how much memory that took.
 
 Prints the peak of this process's memory in bytes as its last line.
 """
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from palaver.client import Client
+from palaver.history.programs.foreign import PROGRAMS, ForeignConversation
 from palaver.history.programs.places import chosen, places_of, read_all
 from palaver.history.programs.scratch import Scratch
 from tests.flows.served import serving
@@ -20,20 +21,25 @@ def peak_bytes() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
+def tell(*values: object) -> None:
+    sys.stdout.write(" ".join(map(str, values)) + "\n")
+
+
 def read(home: Path) -> None:
     """Every message of every session, one after another, as an import reads them."""
     places = places_of({"HOME": str(home)})
     with Scratch(home) as scratch:
-        for program in ("claude", "codex", "pi"):
+        for program in PROGRAMS:
             for one in read_all(chosen(program, places), {}, scratch):
-                print(program, sum(1 for _ in one.messages))  # type: ignore[union-attr]
+                assert isinstance(one, ForeignConversation), one
+                tell(program, sum(1 for _ in one.messages))
 
 
 async def serve(home: Path) -> None:
     """The server reads the files itself."""
     async with asyncio.timeout(LIMIT_S), serving(home / "data", environment={"HOME": str(home)}) as server:
-        async with server.http.stream("POST", "/api/import/claude", timeout=LIMIT_S) as answer:
-            print(answer.status_code, [line async for line in answer.aiter_lines()][-1])
+        answer = await server.http.post("/api/import/claude", timeout=LIMIT_S)
+        tell(answer.status_code, answer.text)
 
 
 async def receive(home: Path) -> None:
@@ -41,7 +47,7 @@ async def receive(home: Path) -> None:
     async with asyncio.timeout(LIMIT_S), serving(home / "data") as server:
         with (home / "lines.jsonl").open("rb") as body:
             async with Client.connect(server.url, server.token) as client:
-                print(await client.take_over(body))
+                tell(await client.take_over(body))
 
 
 def main(way: str, home: Path) -> None:
@@ -52,7 +58,7 @@ def main(way: str, home: Path) -> None:
             asyncio.run(serve(home))
         case _:
             asyncio.run(receive(home))
-    print(peak_bytes())
+    tell(peak_bytes())
 
 
 if __name__ == "__main__":

@@ -273,3 +273,63 @@ async def test_certificate_is_checked(certificate: Path) -> None:
             with pytest.raises(Unreachable, match="self-signed certificate"):
                 await client.conversations()
     assert not answers.heads
+
+
+# -- a file as the body
+
+
+async def test_file_is_sent_whole_and_again_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "body"
+    path.write_bytes(b"0123456789" * 200_000)
+    received: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"Content-Length: 2000000\r\n" in head
+            received.append(await reader.readexactly(2_000_000))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    transport = Transport()
+    async with asyncio.timeout(WAIT_S), server:
+        with path.open("rb") as body:
+            for _ in range(2):
+                async with transport.request("POST", url, {}, body=body) as response:
+                    assert await response.read() == b"ok"
+        await transport.close()
+
+    assert received == [path.read_bytes()] * 2
+
+
+async def test_refusal_before_the_end_of_a_file_is_heard_and_the_connection_not_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "body"
+    with path.open("wb") as file:
+        file.truncate(64 << 20)
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await writer.drain()
+        # Nothing more is read: whoever sends on waits, and has to hear the answer all the same.
+        while await reader.read(1 << 16):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    transport = Transport()
+    async with asyncio.timeout(WAIT_S), server:
+        for _ in range(2):
+            with path.open("rb") as body:
+                async with transport.request("POST", url, {}, body=body) as response:
+                    assert (response.status, await response.read()) == (413, b"no")
+        await transport.close()
+
+    assert connections == 2
