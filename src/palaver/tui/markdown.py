@@ -22,6 +22,9 @@ from palaver.tui.theme import Palette
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
     from markdown_it.tree import SyntaxTreeNode
 
 LEAST_WIDTH = 8
@@ -29,6 +32,12 @@ LEAST_WIDTH = 8
 MOST_TABLE_COLUMNS = 24
 MOST_TABLE_ROWS = 300
 """A table beyond these is no reading matter; it is shown as it was written."""
+STEPS_LIMIT = 30_000
+INLINE_STEPS_LIMIT = 60_000
+"""Of the parser, for blocks and within them; a page of 64 KB that people write takes some 8,000 together. A text beyond them,
+which would stop the terminal for seconds, is shown as it was written."""
+NESTING_LIMIT = 40
+"""Deeper than anybody writes."""
 DEEPEST = 12
 """Quotes in quotes in quotes: from here on they are drawn without further indentation."""
 
@@ -79,14 +88,72 @@ def _parser() -> "MarkdownIt":
     # There is a prompt before there is any text: it does not wait for this.
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": NESTING_LIMIT}).enable(["table", "strikethrough"])
+    parser.block.ruler.before("table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    parser.inline.ruler.before("text", "count", _count_inline)
+    return parser
+
+
+class _TooMuchWork(Exception):
+    """A text takes the parser more steps than any that is meant to be read."""
+
+
+def _count_block(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """Matches nothing: called wherever a block may begin or go on, it counts the steps and what they brought forth."""
+    state.env["steps"] = steps = state.env.get("steps", 0) + 1
+    if steps + len(state.tokens) > STEPS_LIMIT:
+        raise _TooMuchWork
+    return False
+
+
+def _count_inline(state: "StateInline", silent: bool) -> bool:
+    state.env["inline"] = steps = state.env.get("inline", 0) + 1
+    if steps > INLINE_STEPS_LIMIT:
+        raise _TooMuchWork
+    return False
+
+
+def count_steps(text: str) -> int | None:
+    """How much work a text makes for the parser; None: more than it is given. For tests."""
+    env: dict[str, int] = {}
+    try:
+        _parser().parse(text, env)
+    except _TooMuchWork:
+        return None
+    return env.get("steps", 0) + env.get("inline", 0)
 
 
 def blocks_of(text: str) -> "Sequence[SyntaxTreeNode]":
-    """The top-level blocks of a text that is safe already."""
+    """The top-level blocks of a text that is safe already. What the parser cannot read within its bounds is one block of
+    text as it was written: nothing is left out."""
     from markdown_it.tree import SyntaxTreeNode
 
-    return SyntaxTreeNode(_parser().parse(text)).children
+    try:
+        tokens = _parser().parse(text, {})
+    except _TooMuchWork:
+        tokens = [_as_written(text, 0, text.count("\n") + 1)]
+    return SyntaxTreeNode(list(_without_depths(text, tokens))).children
+
+
+def _without_depths(text: str, tokens: "Sequence[Token]") -> "Iterator[Token]":
+    """Of what is nested deeper than its limit the parser leaves out the rest: such a block is shown as it was written."""
+    begin = 0
+    for at, token in enumerate(tokens):
+        if token.level or token.nesting > 0:
+            continue
+        block = tokens[begin : at + 1]
+        begin = at + 1
+        if any(one.level >= NESTING_LIMIT - 1 for one in block) and block[0].map:
+            yield _as_written(text, *block[0].map)
+        else:
+            yield from block
+
+
+def _as_written(text: str, start: int, end: int) -> "Token":
+    from markdown_it.token import Token
+
+    content = "\n".join(text.split("\n")[start:end])
+    return Token("fence", "code", 0, content=f"{content}\n", map=[start, end], block=True)
 
 
 def safe_source(text: str) -> str:

@@ -20,6 +20,13 @@ const KEEP_TEXTS = 400;
 /** Deeper than anybody writes, and not as deep as the parser goes (100). */
 const DEEPEST = 60;
 
+/**
+ * Steps of the parser, for blocks and within them; 64 KB that people write take some 8,000 together. A text beyond them, which
+ * would stop the page for seconds, is shown as it was written. The terminal's `tui/markdown.py` has the same.
+ */
+const STEPS_LIMIT = 30_000;
+const INLINE_STEPS_LIMIT = 60_000;
+
 const LINKED = /^(?:https?:\/\/|mailto:)/i;
 const OUR_BLOB = /^\/api\/blobs\/[\w-]+$/;
 
@@ -35,6 +42,38 @@ md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 md.validateLink = () => true;
 md.core.ruler.push("only_safe_links", onlySafeLinks);
 md.core.ruler.push("align_by_class", alignByClass);
+let steps = 0;
+let inlineSteps = 0;
+// They match nothing: called wherever a block or a mark may begin, they count the steps and what those brought forth.
+md.block.ruler.before(
+  "table",
+  "count",
+  (state) => {
+    if (++steps + state.tokens.length > STEPS_LIMIT) throw new RangeError();
+    return false;
+  },
+  { alt: ["paragraph", "reference", "blockquote", "list"] },
+);
+md.inline.ruler.before("text", "count", () => {
+  if (++inlineSteps > INLINE_STEPS_LIMIT) throw new RangeError();
+  return false;
+});
+
+/** Null: beyond the bounds, of ours or of the engine's stack. */
+function bounded(parse: () => Token[]): Token[] | null {
+  steps = inlineSteps = 0;
+  try {
+    return parse();
+  } catch (cause) {
+    if (cause instanceof RangeError) return null;
+    throw cause;
+  }
+}
+
+/** How much work a text makes for the parser; null: more than it is given. For tests. */
+export function countSteps(source: string): number | null {
+  return bounded(() => md.parse(source, {})) && steps + inlineSteps;
+}
 
 /** Columns of a table say their side in a style attribute, which the page's policy forbids; a class says the same. */
 function alignByClass(state: StateCore): void {
@@ -133,9 +172,12 @@ export class MarkdownStream {
     if (end <= this.checkedChars) return;
     this.checkedChars = end;
     const lines = this.text.slice(this.closedChars, end);
-    const tokens: Token[] = [];
-    md.block.parse(lines, md, {}, tokens);
-    const beforeLast = tokens.filter(isTop).at(-2);
+    const tokens = bounded(() => {
+      const found: Token[] = [];
+      md.block.parse(lines, md, {}, found);
+      return found;
+    });
+    const beforeLast = tokens?.filter(isTop).at(-2);
     if (beforeLast?.map == null) return;
     const cut = startOfLine(lines, beforeLast.map[1]);
     const closed = partsOf(lines.slice(0, cut), this.env, this.closedCount, false);
@@ -184,7 +226,8 @@ function normalized(text: string, done: boolean): string {
 }
 
 function partsOf(source: string, env: Env, firstKey: number, growing: boolean): MarkdownPart[] {
-  const tokens = md.parse(source, env);
+  const tokens = bounded(() => md.parse(source, env));
+  if (tokens === null) return [{ kind: "code", key: firstKey, language: "", code: source, open: growing }];
   const starts = tokens.flatMap((token, at) => (isTop(token) ? [at] : []));
   return starts.map((from, nth) => {
     const to = starts[nth + 1] ?? tokens.length;
