@@ -173,14 +173,14 @@ async def check_server(data: Path, lost: set[str]) -> None:
         await server.send(await server.create(), "Hello")
 
 
-@pytest.mark.parametrize(("tree", "kind"), DERIVED, ids=lambda value: str(value))
+@pytest.mark.parametrize(("tree", "kind"), DERIVED, ids=str)
 async def test_overwritten_page_of_anything_derived_costs_no_conversation(data: Path, tree: str, kind: str) -> None:
     pages = pages_of(data, tree, kind)
     overwrite(data, pages[len(pages) // 2], bytes(PAGE_BYTES))
     await check_server(data, set())
 
 
-@pytest.mark.parametrize(("tree", "kind"), EVENT_PAGES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("tree", "kind"), EVENT_PAGES, ids=str)
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 async def test_overwritten_page_of_events_costs_only_its_conversations(
     data: Path, tree: str, kind: str, place: str
@@ -196,7 +196,7 @@ async def test_overwritten_page_of_events_costs_only_its_conversations(
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize(("tree", "kind"), [*DERIVED, *EVENT_PAGES], ids=lambda value: str(value))
+@pytest.mark.parametrize(("tree", "kind"), [*DERIVED, *EVENT_PAGES], ids=str)
 async def test_noise_on_any_page_costs_only_its_conversations(data: Path, tree: str, kind: str, place: int) -> None:
     pages = pages_of(data, tree, kind)
     noise = Random(place).randbytes(PAGE_BYTES)

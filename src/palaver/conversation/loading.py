@@ -65,8 +65,8 @@ def _damage_told(conversation: str) -> Iterator[None]:
         yield
     except msgspec.DecodeError as problem:
         raise LogCorrupt(
-            "What is stored of this conversation is damaged. Restore it from a backup, or save what is left with `palaver salvage`; "
-            "`palaver verify` says what is hit.",
+            "What is stored of this conversation is damaged. Restore it from a backup, or save what is left with "
+            "`palaver salvage`; `palaver verify` says what is hit.",
             conversation=conversation,
         ) from problem
 

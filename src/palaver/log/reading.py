@@ -15,7 +15,7 @@ from palaver.log.segments import SPAN, Stored, decode_runs, in_commit_order
 
 
 def read(connection: apsw.Connection, conversation: str, after: int, limit_bytes: int) -> Sequence[Segment]:
-    """Raises LogCorrupt where events are missing: a view that is folded around a hole would be wrong and not look it."""
+    """Up to a hole, and LogCorrupt at it: a view that is folded around missing events would be wrong and not look it."""
     rows = connection.execute(
         "SELECT c.head, s.first, s.last, s.pos, s.body, s.compacted FROM conversations c "
         "LEFT JOIN segments s ON s.conversation = c.number AND s.last > ?2 WHERE c.name = ?1 ORDER BY s.last",
@@ -24,17 +24,17 @@ def read(connection: apsw.Connection, conversation: str, after: int, limit_bytes
     found: list[Segment] = []
     size, head = 0, 0
     with closing(rows):
-        for head, first, last, pos, body, compacted in rows:
+        for row in rows:
+            head, first, last, pos, body, compacted = row
             if first is None:
+                break
+            size += len(body)
+            if found and (size > limit_bytes or first > found[-1].last + 1):
                 break
             if first > after + 1:
                 raise _missing(conversation, after + 1, first - 1)
-            size += len(body)
-            if found and size > limit_bytes:
-                return found
             found.append(Segment(first, last, pos, body, bool(compacted)))
-            after = last
-    if after < head:
+    if not found and after < head:
         raise _missing(conversation, after + 1, head)
     return found
 

@@ -43,7 +43,6 @@ from palaver.log.reserve import Reserve
 from palaver.log.writer import Writer
 from palaver.schema.view import Listing
 
-
 logger = Journal(__name__)
 
 
