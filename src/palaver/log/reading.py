@@ -31,7 +31,7 @@ def read(connection: apsw.Connection, conversation: str, after: int, limit_bytes
             size += len(body)
             if found and (size > limit_bytes or first > found[-1].last + 1):
                 break
-            if first > after + 1:
+            if not found and first > after + 1:
                 raise _missing(conversation, after + 1, first - 1)
             found.append(Segment(first, last, pos, body, bool(compacted)))
     if not found and after < head:
