@@ -13,6 +13,7 @@ import pytest
 from palaver.errors import PalaverError
 from palaver.history.programs.foreign import PROGRAMS
 from palaver.history.programs.places import SessionFile, read_all
+from palaver.history.programs.scratch import Scratch
 from palaver.tools.glob import Glob
 from palaver.tools.grep import Grep
 from palaver.tools.visit import _as_utf8
@@ -341,7 +342,8 @@ def test_hostile_session_file_is_read_or_refused_in_words(tmp_path: Path, progra
         "far time": b'{"timestamp":"9999-12-31T23:59:59-14:00","type":"user","message":{"role":"user","content":"a"}}',
     }
     body = {**BODIES, **more}[name]
-    found = read_all([session(tmp_path, program, body + b"\n" + body)], {})
+    with Scratch() as scratch:
+        found = read_all([session(tmp_path, program, body + b"\n" + body)], {}, scratch)
     assert len(found) == 1
 
 
@@ -353,7 +355,7 @@ def test_decompression_bomb_is_refused_in_words(tmp_path: Path, monkeypatch: pyt
     line = b'{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}\n'
     packed = zstandard.ZstdCompressor().compress(line * 100_000)
     assert len(packed) < 100_000
-    (found,) = read_all([session(tmp_path, "codex", packed, "rollout-1.jsonl.zst")], {})
+    (found,) = read_all([session(tmp_path, "codex", packed, "rollout-1.jsonl.zst")], {}, Scratch())
     assert "more than 1,048,576 bytes" in getattr(found, "reason", "")
 
 
@@ -365,7 +367,7 @@ def test_line_without_an_end_is_passed_over_and_counted(tmp_path: Path, monkeypa
         b'{"type":"user","message":{"role":"user","content":"hello"},"uuid":"a","timestamp":"2026-01-01T00:00:00Z"}\n'
     )
     data = b'{"type":"user","a":"' + b"x" * 10_000 + b'"}\n' + good
-    (found,) = read_all([session(tmp_path, "claude", data)], {})
+    (found,) = read_all([session(tmp_path, "claude", data)], {}, Scratch())
     assert (getattr(found, "skipped_lines", 0), len(getattr(found, "messages", ()))) == (1, 1)
 
 
@@ -384,7 +386,7 @@ def test_odd_session_file_is_refused_in_words_and_never_waited_for(tmp_path: Pat
             path.symlink_to("session.jsonl")
         case _:
             pass
-    (found,) = read_all([SessionFile(program, path, 10, 0)], {})
+    (found,) = read_all([SessionFile(program, path, 10, 0)], {}, Scratch())
     assert getattr(found, "reason", "")
 
 

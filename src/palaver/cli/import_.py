@@ -12,7 +12,7 @@ from palaver.cli import options
 from palaver.cli.connection import Server, complain, run
 from palaver.cli.exits import Exit
 from palaver.cli.export import ENDINGS
-from palaver.cli.local_files import read_file, readable_name
+from palaver.cli.local_files import open_file, readable_name
 from palaver.errors import CallerError
 from palaver.history.programs.foreign import PROGRAMS, Program
 from palaver.history.sessions import NAME
@@ -92,9 +92,8 @@ def import_files(
     folder = str(project.resolve()) if project else None
 
     async def bring(client: "Client", path: Path) -> "Imported":
-        return await client.bring(
-            read_file(path), format=format, title=title, agent=agent, project=folder, dry_run=dry_run
-        )
+        with open_file(path) as file:
+            return await client.bring(file, format=format, title=title, agent=agent, project=folder, dry_run=dry_run)
 
     tell = _tell_json if json else _tell_dry if dry_run else _tell_made
     if run(server, lambda client: _import_all(client, _files(files), bring, tell, json)):

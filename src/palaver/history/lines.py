@@ -6,7 +6,7 @@ know are kept like any other. The hash chain is the log's affair: it begins anew
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -28,11 +28,11 @@ _POINTERS = {"context.compressed": "horizon", "message.truncated": "first_seq"}
 """Fields that hold the number of another event of the same log."""
 
 
-def parsed(data: bytes) -> list[Json]:
-    """The events of an exported log. Raises Invalid, naming the line."""
-    events: list[Json] = []
+def read_events(lines: Iterable[bytes]) -> Iterator[Json]:
+    """The events of an exported log, one after another. Raises Invalid, naming the line."""
+    is_empty = True
     seq = 0
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         event = _parsed_line(line, number)
@@ -42,10 +42,10 @@ def parsed(data: bytes) -> list[Json]:
             raise Invalid(f"Line {number} has seq {event['seq']}, which does not follow {seq}.", line=number)
         seq = event["seq"]
         if event["type"] not in LEFT_OUT:
-            events.append(event)
-    if not events:
+            is_empty = False
+            yield event
+    if is_empty:
         raise Invalid("The file holds no events.")
-    return events
 
 
 def _parsed_line(line: bytes, number: int) -> Json:

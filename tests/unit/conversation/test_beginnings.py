@@ -13,7 +13,7 @@ from palaver.conversation.beginnings import Maker, Wishes, branched, harmless, r
 from palaver.core.evolve import fold
 from palaver.core.state import OPEN_TOOL
 from palaver.errors import Invalid, NotFound
-from palaver.history.lines import parsed
+from palaver.history.lines import read_events
 from palaver.history.trajectory import document_of, messages_of
 from palaver.log.base import Claim
 from palaver.schema.commands import Branch, CreateConversation
@@ -51,7 +51,7 @@ def is_at_rest(state: State) -> bool:
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
 def test_golden_log_comes_in_and_rests(path: Path) -> None:
-    beginning = recorded(parsed(path.read_bytes()), WISHES, maker())
+    beginning = recorded(list(read_events(path.read_bytes().splitlines())), WISHES, maker())
 
     assert is_at_rest(beginning.state)
     assert folded(beginning.lines) == beginning.state
@@ -78,13 +78,13 @@ def test_log_of_a_deleted_conversation_is_refused() -> None:
 {"type":"conversation.deleted","seq":2,"id":"b","ts":2}"""
 
     with pytest.raises(Invalid, match="deleted"):
-        recorded(parsed(deleted), WISHES, maker())
+        recorded(list(read_events(deleted.splitlines())), WISHES, maker())
 
 
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_log_with_any_events_missing_is_refused_or_rests(data: st.DataObject) -> None:
-    events = parsed(data.draw(st.sampled_from(WHOLE)).read_bytes())
+    events = list(read_events(data.draw(st.sampled_from(WHOLE)).read_bytes().splitlines()))
     kept = data.draw(st.sets(st.integers(1, max(1, len(events) - 1))))
     chosen = [events[0], *(event for place, event in enumerate(events) if place in kept)]
     try:

@@ -7,7 +7,8 @@ import pytest
 
 from palaver.core.evolve import fold
 from palaver.errors import Invalid
-from palaver.history.lines import parsed, readdressed
+from palaver.history.lines import read_events, readdressed
+from palaver.history.parts import Json
 from palaver.schema.events import (
     ContextCompressed,
     ConversationCreated,
@@ -19,6 +20,10 @@ from palaver.schema.events import (
     encode_event,
 )
 from palaver.schema.view import State
+
+
+def parsed(data: bytes) -> list[Json]:
+    return list(read_events(data.split(b"\n")))
 
 
 def log(*events: Any) -> bytes:

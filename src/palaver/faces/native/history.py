@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from hashlib import blake2b
-from typing import Annotated, assert_never
+from typing import IO, Annotated, assert_never
 
 import msgspec
 from litestar import Response, get, post
@@ -23,6 +23,7 @@ from palaver.errors import Invalid, TooLarge
 from palaver.faces.described import BYTES, OBJECT, TEXT, operation
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, origin_of
+from palaver.faces.spool import spool_body
 from palaver.history import markdown, page
 from palaver.history.reading import Format, Recorded, Told, read, recognised
 from palaver.history.trajectory import document_of
@@ -185,18 +186,18 @@ async def import_file(
     client_request_id: Annotated[str | None, QueryParameter(pattern=ID_PATTERN)] = None,
 ) -> Response[Imported]:
     """Make a conversation from a file, sent as the body. The format is seen in the file unless it is given."""
-    data = await request.body()
-    if not data.strip():
-        raise Invalid("The body is empty: send the file as it is.")
-    kind = await asyncio.to_thread(recognised, data) if format is None else format
-    file = await asyncio.to_thread(read, data, kind)
     home = str(server.directory.home)
     wishes = Wishes(
         project=project or home, knows=lambda name: server.agents.agent(name) is not None, agent=agent, title=title
     )
-    digest = await asyncio.to_thread(_digest, data, kind, title, agent, project)
-    claim = Claim(client_request_id or server.ids.new(), digest)
-    state = await server.directory.bring(file, wishes, claim, origin_of(request, "native"), dry=dry_run)
+    async with spool_body(request, server.directory.folders.data) as body:
+        if await asyncio.to_thread(_is_blank, body):
+            raise Invalid("The body is empty: send the file as it is.")
+        kind = await asyncio.to_thread(recognised, body) if format is None else format
+        file = await asyncio.to_thread(read, body, kind)
+        digest = await asyncio.to_thread(_digest, body, kind, title, agent, project)
+        claim = Claim(client_request_id or server.ids.new(), digest)
+        state = await server.directory.bring(file, wishes, claim, origin_of(request, "native"), dry=dry_run)
     made = Imported(
         conversation=None if dry_run else state.conversation,
         format=kind,
@@ -210,8 +211,16 @@ async def import_file(
     return Response(made, status_code=200 if dry_run else 201)
 
 
-def _digest(data: bytes, *wishes: str | None) -> str:
-    digest = blake2b(data, digest_size=16)
+def _is_blank(file: IO[bytes]) -> bool:
+    file.seek(0)
+    return not any(piece.strip() for piece in iter(lambda: file.read(PIECE_BYTES), b""))
+
+
+def _digest(file: IO[bytes], *wishes: str | None) -> str:
+    file.seek(0)
+    digest = blake2b(digest_size=16)
+    for piece in iter(lambda: file.read(PIECE_BYTES), b""):
+        digest.update(piece)
     digest.update(msgspec.json.encode(wishes))
     return digest.hexdigest()
 
