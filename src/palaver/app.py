@@ -22,6 +22,8 @@ from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
 from palaver.agents.sources import open_roster
 from palaver.agents.trial import Trials
+from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import prepare_program
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.context.quoting import Quoting
@@ -99,6 +101,10 @@ async def open_app(
         delegation = Delegation(directory, roster, ids)
         exchanges = Exchanges(directory, log, clock, ids, roster, config.rules)
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
+
+        def prepare(program: str) -> tuple[tuple[str, ...], dict[str, str]]:
+            return prepare_program((program,), allowed_environment(config.environment), folders.chosen())
+
         backends = Backends(roster, clock, config.environment, folders.chosen)
         missions = Missions(projects, directory, log, roster, clock)
         never_in = (Path(config.environment.get("HOME") or "/"), config.data)
@@ -125,7 +131,7 @@ async def open_app(
             standing=standing,
             places=places_of(config.environment),
             trajectories=written,
-            speaker=speaker_of(config.environment, folders.chosen),
+            speaker=speaker_of(config.environment, prepare),
             full_enabled=config.full_enabled,
             defaults=defaults,
             rules=config.rules,

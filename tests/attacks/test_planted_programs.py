@@ -4,7 +4,7 @@ The rule is `backends/program_lookup.py`: a program that is started by its name 
 interpreters that it finds on its PATH. Each planted program leaves a mark in a folder beside the project.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,11 @@ from palaver.backends.codex import installation as codex_installation
 from palaver.backends.codex.backend import CodexBackend
 from palaver.backends.pi.backend import PiBackend
 from palaver.backends.pi.installation import readiness as pi_readiness
+from palaver.backends.process import allowed_environment
+from palaver.backends.program_lookup import prepare_program
 from palaver.clock import ManualClock
 from palaver.errors import AgentError, NotInstalled
-from palaver.faces.socket.voices import SpeechFailed, speaker_of
+from palaver.faces.socket.voices import Prepare, SpeechFailed, speaker_of
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.mcp.servers import McpServers
 from tests.attacks.hostile_repository import Canaries
@@ -184,13 +186,18 @@ async def test_mcp_server_in_the_project_is_not_started(ground: Ground) -> None:
     assert not ground.canaries.ran
 
 
+def preparing(environment: Mapping[str, str], projects: Sequence[Path]) -> Prepare:
+    """As the composition root does it."""
+    return lambda program: prepare_program((program,), allowed_environment(environment), projects)
+
+
 async def test_speech_program_in_a_project_is_not_started(ground: Ground) -> None:
     ground.plant("espeak-ng", says="sound")
     environment = {"PATH": str(ground.project / "bin")}
-    assert speaker_of(environment, lambda: [ground.project]) is None
+    assert speaker_of(environment, preparing(environment, [ground.project])) is None
     # Chosen as a project only after the server has started.
     projects: list[Path] = []
-    speaker = speaker_of(environment, lambda: projects)
+    speaker = speaker_of(environment, preparing(environment, projects))
     assert speaker is not None
     projects.append(ground.project)
     with pytest.raises(SpeechFailed, match="only in a project folder"):
@@ -202,7 +209,8 @@ async def test_speech_program_sees_no_secret_of_the_server(ground: Ground) -> No
     told = ground.outside / "espeak-ng"
     told.write_text("#!/bin/sh\nenv\n")
     told.chmod(0o755)
-    speaker = speaker_of({"PATH": f"{ground.outside}:{SYSTEM}", "OPENAI_API_KEY": "canary-77"})
+    environment = {"PATH": f"{ground.outside}:{SYSTEM}", "OPENAI_API_KEY": "canary-77"}
+    speaker = speaker_of(environment, preparing(environment, ()))
     assert speaker is not None
     audio = await speaker.speak("Hello.")
     assert b"PATH=" in audio.data

@@ -5,14 +5,11 @@ log it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from palaver.backends.process import allowed_environment
-from palaver.backends.program_lookup import find_program, prepare_program
 from palaver.errors import NotInstalled
 
 ESPEAK = "espeak-ng"
@@ -38,9 +35,11 @@ class Speaker(Protocol):
         ...
 
 
-def speaker_of(
-    environment: Mapping[str, str], project_folders: Callable[[], Sequence[Path]] = tuple[Path, ...]
-) -> Speaker | None:
+Prepare = Callable[[str], tuple[tuple[str, ...], dict[str, str]]]
+"""Command and environment of a program by its name, outside the project folders. Blocking; raises NotInstalled."""
+
+
+def speaker_of(environment: Mapping[str, str], prepare: Prepare) -> Speaker | None:
     """What the environment names, else what is installed outside the project folders, else nothing."""
     if url := environment.get("PALAVER_SPEECH_URL"):
         return SpeechService(
@@ -49,9 +48,11 @@ def speaker_of(
             model=environment.get("PALAVER_SPEECH_MODEL") or "tts-1",
             voice=environment.get("PALAVER_SPEECH_VOICE") or "alloy",
         )
-    if find_program(ESPEAK, environment, project_folders()) is None:
+    try:
+        prepare(ESPEAK)
+    except NotInstalled:
         return None
-    return Espeak(environment, project_folders, environment.get("PALAVER_SPEECH_VOICE") or None)
+    return Espeak(prepare, environment.get("PALAVER_SPEECH_VOICE") or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,13 @@ class SpeechService:
 
 @dataclass(frozen=True, slots=True)
 class Espeak:
-    environment: Mapping[str, str] = field(repr=False)
-    project_folders: Callable[[], Sequence[Path]]
-    """Folders that agents can write to; more of them are chosen while the server runs."""
+    prepare: Prepare
+    """Asked before each sentence: more folders become projects while the server runs."""
     voice: str | None = None
 
     def _prepare(self) -> tuple[tuple[str, ...], dict[str, str]]:
         try:
-            return prepare_program((ESPEAK,), allowed_environment(self.environment), self.project_folders())
+            return self.prepare(ESPEAK)
         except NotInstalled as missing:
             raise SpeechFailed(missing.message) from missing
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from palaver.errors import NotInstalled
 from palaver.faces.socket.speech import LONGEST_CHARS, Sentences
 from palaver.faces.socket.voices import Espeak, SpeechService, speaker_of
 
@@ -39,8 +40,13 @@ def test_nothing_is_said_of_nothing(text: str) -> None:
 
 
 def test_service_that_is_named_is_used_before_what_is_installed(tmp_path: object) -> None:
-    assert speaker_of({"PATH": ""}) is None
-    named = speaker_of({"PATH": "", "PALAVER_SPEECH_URL": "http://127.0.0.1:1/v1/", "PALAVER_SPEECH_VOICE": "nova"})
+    def prepare(program: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        raise NotInstalled(f"{program} was not found.")
+
+    assert speaker_of({"PATH": ""}, prepare) is None
+    named = speaker_of(
+        {"PATH": "", "PALAVER_SPEECH_URL": "http://127.0.0.1:1/v1/", "PALAVER_SPEECH_VOICE": "nova"}, prepare
+    )
     assert isinstance(named, SpeechService)
     assert (named.url, named.voice, named.model) == ("http://127.0.0.1:1/v1", "nova", "tts-1")
-    assert Espeak({}, tuple).voice is None
+    assert Espeak(prepare).voice is None
