@@ -11,12 +11,12 @@ from tests.browser.test_pictures import SCRIPT
 from tests.browser.visitor import Visitor
 from tests.provider.script import Call, Gate, Say
 
-ASKS = "What waits for you"
-QUEUE = "Messages that wait"
-TEAM = "Agents that work together"
+ASKS = "Requests"
+QUEUE = "The queue"
+TEAM = "Several agents"
 
 
-@shot(ASKS, "An edit asks first, with the exact lines. Alt+1, 2, 3 answer it; typing never does.", ALL)
+@shot(ASKS, "An edit needs approval, with the exact lines. Alt+1, 2, 3 answer it; typing never does.", ALL)
 async def approval(harbour: Harbour) -> Visitor:
     harbour.provider.script.extend(SCRIPT)
     visitor = await harbour.talks(QUESTION)
@@ -25,7 +25,7 @@ async def approval(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "A command asks with the exact command and what holds it.", HANDY)
+@shot(ASKS, "A command needs approval, with the exact command and its sandbox.", HANDY)
 async def approval_command(harbour: Harbour) -> Visitor:
     harbour.says("The new test first.", Call(name="shell", input={"command": "python3 -m unittest -v test_tide"}))
     visitor = await harbour.talks("Does the leap year test pass?")
@@ -33,7 +33,7 @@ async def approval_command(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "Allowed for longer: exactly this command or its program, and where it shall hold.")
+@shot(ASKS, "Always allow: exactly this command or its program, and the scope.")
 async def approval_always(harbour: Harbour) -> Visitor:
     harbour.says("Which changes are there?", Call(name="shell", input={"command": "git fetch origin main"}))
     visitor = await harbour.talks("What is new upstream?")
@@ -43,14 +43,14 @@ async def approval_always(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "Several calls of one step, decided together or one by one.", BOTH)
+@shot(ASKS, "Several calls of one step, answered together or one by one.", BOTH)
 async def approvals_together(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Write the horn and its page at once", agent="demo")
     await visitor.asked()
     return visitor
 
 
-@shot(ASKS, "A question of the agent, with choices and room for your own words.", ALL)
+@shot(ASKS, "A question, with choices and a text field.", ALL)
 async def question(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Ask me what you need to know", agent="demo")
     card = visitor.page.get_by_role("region", name="A question for you")
@@ -58,7 +58,7 @@ async def question(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "A plan waits for your word: approve it, have it revised, reject it.", ALL)
+@shot(ASKS, "A plan needs approval: approve it, ask for changes, or reject it.", ALL)
 async def plan(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Plan a horn for the fog", agent="demo")
     card = visitor.page.get_by_role("region", name="The agent proposes a plan")
@@ -67,7 +67,7 @@ async def plan(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "While a plan is carried out it stays in sight as one line, opened here.")
+@shot(ASKS, "The current plan is one line above the message box, expanded here.")
 async def plan_active(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Plan a horn for the fog", agent="demo")
     card = visitor.page.get_by_role("region", name="The agent proposes a plan")
@@ -78,7 +78,7 @@ async def plan_active(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ASKS, "A spending limit is asked about as money.")
+@shot(ASKS, "A budget was reached: continue or stop.")
 async def spending(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("What may it cost?", agent="demo")
     card = visitor.page.get_by_role("region", name="Spending limit reached")
@@ -95,7 +95,7 @@ async def many_wait(harbour: Harbour) -> None:
 
 @shot(
     ASKS,
-    "The inbox: everything that waits for you, in all conversations and from all subagents, answered in place.",
+    "Waiting for you: all open requests of all conversations and subagents, answered in place.",
     ALL,
 )
 async def waiting(harbour: Harbour) -> Visitor:
@@ -115,7 +115,7 @@ async def waiting(harbour: Harbour) -> Visitor:
 
 @shot(
     QUEUE,
-    "Messages sent while the agent works: queued, or steering the running turn; each can be edited or removed.",
+    "Messages sent while the agent works are queued or steer the running turn; edit or remove them.",
     ALL,
 )
 async def queue(harbour: Harbour) -> Visitor:
@@ -133,7 +133,7 @@ async def queue(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(QUEUE, "A queued message that is edited waits until you are done.")
+@shot(QUEUE, "A queued message is held while you edit it.")
 async def queue_editing(harbour: Harbour) -> Visitor:
     visitor = await queue(harbour)
     await visitor.queue.get_by_role("button", name="Edit queued message").last.click()
@@ -141,7 +141,7 @@ async def queue_editing(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(QUEUE, "Stopped, and the queue held: it goes on when you let it.", ALL)
+@shot(QUEUE, "Stopped, with the queue held until you release it.", ALL)
 async def queue_paused(harbour: Harbour) -> Visitor:
     visitor = await queue(harbour)
     await visitor.page.get_by_role("button", name="Stop and hold the queue").click()
@@ -156,7 +156,7 @@ def task(agent: str, prompt: str) -> Call:
     return Call(name="task", input={"agent": agent, "prompt": prompt})
 
 
-@shot(TEAM, "Subagents at work for one conversation; what one of them asks is answered here.", ALL)
+@shot(TEAM, "Subagents at work; answer their requests here.", ALL)
 async def subagents(harbour: Harbour) -> Visitor:
     harbour.says(
         "Two things at once: the tables and a second pair of eyes.",
@@ -182,7 +182,7 @@ async def subagents(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TEAM, "One agent writes to another and gets its answer: the message, the answer, and what was done for it.")
+@shot(TEAM, "One agent sends a message to another: the message, the reply, and what was done for it.")
 async def exchange(harbour: Harbour) -> Visitor:
     letter = {"agentId": "reviewer", "content": "Is the table of 2027 right? Two dates would do."}
     harbour.says("I ask the reviewer.", Call(name="agents_message", input=letter))

@@ -13,10 +13,10 @@ from tests.browser.screens import SIGNED_OUT
 from tests.browser.visitor import Visitor
 from tests.provider.script import Gate, Status
 
-IN = "Coming in"
-LISTS = "Finding conversations"
-CHOICES = "Choices"
-BESIDE = "Beside the conversations"
+IN = "Sign in and start"
+LISTS = "Find conversations"
+CHOICES = "Modes and settings"
+BESIDE = "Other screens"
 
 
 async def with_the_list(visitor: Visitor) -> None:
@@ -57,7 +57,7 @@ async def sign_in(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "A token that is not this server's.")
+@shot(IN, "A wrong token.")
 async def sign_in_refused(harbour: Harbour) -> Visitor:
     visitor = await sign_in(harbour)
     await visitor.page.get_by_label("Access token").fill("not-the-token")
@@ -66,7 +66,7 @@ async def sign_in_refused(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "A server that does not answer, and what to look at.")
+@shot(IN, "The server does not answer: what to check.")
 async def sign_in_unreachable(harbour: Harbour) -> Visitor:
     harbour.visitors.complaints.expect("ERR_FAILED", "ERR_CONNECTION_REFUSED")
     visitor = await harbour.stranger()
@@ -76,7 +76,7 @@ async def sign_in_unreachable(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "Home: what to work on, with whom, and where.", ALL)
+@shot(IN, "Home: start a conversation; choose the agent and the folder.", ALL)
 async def home(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go()
@@ -85,7 +85,7 @@ async def home(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "A server nobody has talked to: what can be seen at once.", ALL)
+@shot(IN, "A new server offers demonstrations.", ALL)
 async def home_first(harbour: Harbour) -> Visitor:
     for row in (await harbour.http.get("/api/conversations")).json()["items"]:
         (await harbour.http.delete(f"/api/conversations/{row['id']}")).raise_for_status()
@@ -96,14 +96,14 @@ async def home_first(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(IN, "Who shall answer: the agents of this server, with what they are good for.", HANDY, on_phone=with_agents)
+@shot(IN, "Choose an agent: the agents of this server, with their descriptions.", HANDY, on_phone=with_agents)
 async def home_agents(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
     await with_agents(visitor)
     return visitor
 
 
-@shot(IN, "Where it shall work: any folder of the server, walked to or typed.")
+@shot(IN, "Choose a folder: browse to it or type it.")
 async def home_folder(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
     await visitor.page.get_by_role("combobox", name="Folder").fill(str(harbour.folder))
@@ -117,7 +117,7 @@ async def home_folder(harbour: Harbour) -> Visitor:
 
 @shot(
     LISTS,
-    "The list: what waits for you comes first, then what is at work; a dot marks what you have not seen.",
+    "The list: open requests first, then running conversations; a dot marks unread ones.",
     ALL,
     on_phone=with_the_list,
 )
@@ -134,14 +134,14 @@ async def conversations(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "Search over all conversations, with the words in their place.", HANDY, on_phone=with_results)
+@shot(LISTS, "Search all conversations, with matches in context.", HANDY, on_phone=with_results)
 async def search(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
     await with_results(visitor)
     return visitor
 
 
-@shot(LISTS, "What can be done with a conversation from the list.")
+@shot(LISTS, "The menu of a conversation.")
 async def list_menu(harbour: Harbour) -> Visitor:
     visitor = await home(harbour)
     row = visitor.list.get_by_role("listitem").filter(has_text="Sum up last week").first
@@ -160,7 +160,7 @@ async def find(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "Every command by name, and every conversation (Ctrl+K).", ALL)
+@shot(LISTS, "The command palette: all commands and conversations (Ctrl+K).", ALL)
 async def palette(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.press("Control+k")
@@ -168,7 +168,7 @@ async def palette(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "Every key (?).", BOTH)
+@shot(LISTS, "All keyboard shortcuts (?).", BOTH)
 async def keys(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.log.focus()
@@ -177,7 +177,7 @@ async def keys(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "An address that leads nowhere says so, and where to go.")
+@shot(LISTS, "An unknown address.")
 async def missing(harbour: Harbour) -> Visitor:
     harbour.visitors.complaints.expect("status of 404")
     visitor = await harbour.ada()
@@ -189,14 +189,14 @@ async def missing(harbour: Harbour) -> Visitor:
 # -- choices
 
 
-@shot(CHOICES, "What runs without asking is chosen for each conversation.", HANDY, on_phone=with_modes)
+@shot(CHOICES, "The mode of a conversation: what runs without asking.", HANDY, on_phone=with_modes)
 async def modes(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await with_modes(visitor)
     return visitor
 
 
-@shot(CHOICES, "Plan mode: the agent looks around and changes nothing; the banner stays as long as it holds.")
+@shot(CHOICES, "Plan mode: the agent reads and changes nothing; a banner says so.")
 async def plan_mode(harbour: Harbour) -> Visitor:
     visitor = await modes(harbour)
     await visitor.page.get_by_role("menuitemradio", name="Plan only").click()
@@ -204,7 +204,7 @@ async def plan_mode(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(CHOICES, "Settings of a conversation: agent, model, answers, limits, and what is always allowed in it.", ALL)
+@shot(CHOICES, "Conversation settings: agent, model, answers, limits, and permissions.", ALL)
 async def settings(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.page.get_by_role("button", name="Agent: ").click()
@@ -216,7 +216,7 @@ async def settings(harbour: Harbour) -> Visitor:
 # -- beside
 
 
-@shot(BESIDE, "The agents of this server. Each is a Markdown file that can be changed here or with an editor.", ALL)
+@shot(BESIDE, "The agents of this server. Each is a Markdown file; edit it here or in an editor.", ALL)
 async def agents(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/agents")
@@ -224,7 +224,7 @@ async def agents(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "One agent: who it is, what it may do, what it costs at most.", HANDY)
+@shot(BESIDE, "One agent: its identity, permissions and budget.", HANDY)
 async def agent(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/agents/builder")
@@ -232,7 +232,7 @@ async def agent(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "What can run agents here: installed or not, logged in or not, what to do, and a try.", ALL)
+@shot(BESIDE, "Backends: what is installed and logged in, what to do, and a test for each.", ALL)
 async def backends(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/backends")
@@ -240,7 +240,7 @@ async def backends(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "A mission: what a folder's agents go on with by themselves, how often, and for how much.", ALL)
+@shot(BESIDE, "A mission: the goal, its agents, how often they are woken, and the budget.", ALL)
 async def missions(harbour: Harbour) -> Visitor:
     body: dict[str, Any] = {
         "text": "Keep the tide tables right: compare each new month with the almanac and mend what is off.",
@@ -256,7 +256,7 @@ async def missions(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "The files of a conversation's folder, to be mentioned in your message.")
+@shot(BESIDE, "Project files: mention one in your message.")
 async def files(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.press("Control+k")
@@ -266,7 +266,7 @@ async def files(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "What runs on the server for conversations.")
+@shot(BESIDE, "Running processes of all conversations.")
 async def processes(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/processes")
@@ -274,7 +274,7 @@ async def processes(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "What may be brought along from other programs: looked for, shown, and copied on your word.")
+@shot(BESIDE, "Import conversations from other programs: find, preview, import.")
 async def imports(harbour: Harbour) -> Visitor:
     day_ms, now = 86_400_000, harbour.clock.now_ms()
     found = [
@@ -288,7 +288,7 @@ async def imports(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "Settings of this device: looks, listening, notices, and what is always allowed.", HANDY)
+@shot(BESIDE, "Settings: appearance, reading aloud, notifications, and permissions.", HANDY)
 async def device_settings(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/settings")
@@ -296,7 +296,7 @@ async def device_settings(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "This device: installed as an app, notices, and its copy for when there is no connection.")
+@shot(BESIDE, "This device: install as an app, notifications, and the offline copy.")
 async def device(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go("/device")
@@ -304,7 +304,7 @@ async def device(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(BESIDE, "A folder's own agents are inert until you have seen what they would be allowed.")
+@shot(BESIDE, "A project's agents are inactive until you review and trust them.")
 async def trust(harbour: Harbour) -> Visitor:
     visitor = await harbour.ada()
     await visitor.go()
@@ -331,7 +331,7 @@ async def all_conversations(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "The event inspector: the log itself, and the conversation as it was at any event.", ALL)
+@shot(LISTS, "The event inspector: the log, and the conversation as it was at any event.", ALL)
 async def inspector(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     here = visitor.conversation
@@ -341,7 +341,7 @@ async def inspector(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(LISTS, "A conversation as a file: to read, to send on, or to bring back.")
+@shot(LISTS, "Export a conversation as a file.")
 async def export(harbour: Harbour) -> Visitor:
     visitor = await list_menu(harbour)
     await visitor.page.get_by_role("menuitem", name="Export").click()

@@ -83,7 +83,7 @@ def gallery() -> Iterator[str]:
     yield "# Pictures"
     yield ""
     yield "Every screen of the page and of the terminal, taken from a real server by `make pictures`. People, boats and answers"
-    yield "are made up: a scripted model speaks. What each element does: [the page](page.md), [the terminal](terminal.md)."
+    yield "are fictional: a scripted model answers. For explanations see [the page](page.md) and [the terminal](terminal.md)."
     for section in SECTIONS:
         yield f"\n## {section}"
         for shot in (shot for shot in ALBUM.values() if shot.section == section):

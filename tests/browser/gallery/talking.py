@@ -13,8 +13,8 @@ from tests.browser.visitor import Visitor
 from tests.provider.script import Call, Gate, Say, Status, Think
 
 TALK = "A conversation"
-TOOLS = "What agents do"
-ENDS = "When it ends early"
+TOOLS = "Tool calls"
+ENDS = "Interruptions and errors"
 
 QUESTION = "The tide table is an hour off since March. Why?"
 
@@ -48,7 +48,7 @@ async def fixed_tides(harbour: Harbour) -> Visitor:
     return await at_the_end(visitor, "no other table changes")
 
 
-@shot(TALK, "A conversation: what was found, what was changed, and the test that now passes.", ALL)
+@shot(TALK, "A conversation: what the agent found, what it changed, and the test that now passes.", ALL)
 async def conversation(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.unfold()
@@ -59,7 +59,7 @@ async def conversation(harbour: Harbour) -> Visitor:
 
 @shot(
     TALK,
-    "While the agent writes: what it does and for how long stands above the message box; Stop is always there.",
+    "While the agent writes, its activity and the elapsed time are shown above the message box; Stop is always there.",
     HANDY,
 )
 async def writing(harbour: Harbour) -> Visitor:
@@ -79,7 +79,7 @@ async def writing(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TALK, "Markdown as it streams in: tables, lists, code with copy and wrap.", BOTH)
+@shot(TALK, "Streaming Markdown: tables, lists, code with copy and wrap.", BOTH)
 async def markdown(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Show me a table", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
@@ -87,7 +87,7 @@ async def markdown(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TALK, "What was thought before the answer is one line until it is opened.")
+@shot(TALK, "Thinking is one line until you expand it.")
 async def thinking(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Think it over: how much water do we need?", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
@@ -97,7 +97,7 @@ async def thinking(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TALK, "Your own message can be edited and sent again, or be where a branch begins.")
+@shot(TALK, "Edit and resend your own message, or branch from it.")
 async def edit_and_resend(harbour: Harbour) -> Visitor:
     harbour.says("Buoys **7**, **12** and **12a** have no light.")
     visitor = await harbour.talks("Which buoys have no light?", project="lights")
@@ -111,7 +111,7 @@ async def edit_and_resend(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TALK, "Looking up while the agent goes on: nothing moves, and a pill says how much is new below.")
+@shot(TALK, "Scroll up while the agent works: nothing moves, and a button says how much is new.")
 async def reading(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Tell me a long story", agent="demo")
     await visitor.rests()
@@ -123,7 +123,7 @@ async def reading(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TALK, "Pictures pasted or dropped wait in the message box until they are sent.")
+@shot(TALK, "Pasted or dropped images are attached to the message.")
 async def composing(harbour: Harbour) -> Visitor:
     harbour.says("Send me the picture, and I compare it with the plan.")
     visitor = await harbour.talks("Does the new lamp house look right?", project="lights")
@@ -140,7 +140,7 @@ async def composing(harbour: Harbour) -> Visitor:
 # -- tools
 
 
-@shot(TOOLS, "Reading and searching is one line; opened, it shows each call and what came of it.", BOTH)
+@shot(TOOLS, "Read and search calls share one line; expanded, it shows each call and its result.", BOTH)
 async def explored(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Search for the range of the light", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
@@ -152,7 +152,7 @@ async def explored(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "A command at work: its output as it comes, what is an error in it, and how long it runs.", BOTH)
+@shot(TOOLS, "A running command: live output, standard error highlighted, elapsed time.", BOTH)
 async def command_running(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Run the tests of the lamp", agent="demo")
     await visitor.log.get_by_role("button", name=re.compile("^Running pytest")).click()
@@ -160,7 +160,7 @@ async def command_running(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "A command that failed, and its second try. A failed call is a result, not the end.")
+@shot(TOOLS, "A failed command and a second attempt. A failed call does not end the turn.")
 async def command_failed(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Does the build fail?", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
@@ -170,7 +170,7 @@ async def command_failed(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "Three files changed, summed up and opened to their lines.", ALL)
+@shot(TOOLS, "Three changed files, expanded to their lines.", ALL)
 async def changes(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Write the horn and its page at once", agent="demo")
     await visitor.asked()
@@ -183,7 +183,7 @@ async def changes(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "All changes of a conversation, one after the other.", BOTH)
+@shot(TOOLS, "All changes of a conversation.", BOTH)
 async def changed_files(harbour: Harbour) -> Visitor:
     visitor = await fixed_tides(harbour)
     await visitor.page.get_by_role("button", name="Context and cost").click()
@@ -192,7 +192,7 @@ async def changed_files(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "What was recalled for a message stands beneath it, with where it comes from.")
+@shot(TOOLS, "Recalled knowledge is shown below the message, with its sources.")
 async def recalled(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("What do you remember about the horn?", agent="demo")
     await visitor.log.get_by_role("button", name="Recalled 2 notes and 1 file").click()
@@ -201,7 +201,7 @@ async def recalled(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "A history that outgrew its window: you still see every word, and what the model is shown instead.")
+@shot(TOOLS, "A compressed context: you still see everything, and what the model is shown instead.")
 async def shortened(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("How full is the context?", agent="demo")
     await expect(visitor.log).to_contain_text("That was the demo")
@@ -220,7 +220,7 @@ async def with_meter(visitor: Visitor) -> None:
 
 @shot(
     TOOLS,
-    "The context meter: how full the model's window is and with what, tokens, and cost.",
+    "The context meter: what fills the context window, tokens, and cost.",
     HANDY,
     on_phone=with_meter,
 )
@@ -232,7 +232,7 @@ async def meter(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "Commands that go on in the background, each with its own Stop.")
+@shot(TOOLS, "Background processes, each with a Stop button.")
 async def background(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Keep the tide clock running in the background", agent="demo")
     strip = visitor.page.get_by_role("region", name="Background processes")
@@ -242,7 +242,7 @@ async def background(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(TOOLS, "A call you denied, with your words: the agent is told, and goes on another way.")
+@shot(TOOLS, "A denied call with a note: the agent is told, and continues another way.")
 async def denied(harbour: Harbour) -> Visitor:
     harbour.says("I clear the old tables away first.", Call(name="shell", input={"command": "rm -r tables"}))
     harbour.says("Then I leave them, and write the new ones beside them.")
@@ -259,7 +259,7 @@ async def denied(harbour: Harbour) -> Visitor:
 # -- ends
 
 
-@shot(ENDS, "Stopped: what was written stays and is marked, with the ways to go on.", ALL)
+@shot(ENDS, "Stopped: the partial answer stays and is marked, with ways to continue.", ALL)
 async def interrupted(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Tell me a long story", agent="demo")
     await expect(visitor.log).to_contain_text("2.")
@@ -269,7 +269,7 @@ async def interrupted(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ENDS, "A service that does not answer: how often it was tried, and when the next try comes.")
+@shot(ENDS, "The model service does not answer: the attempts so far, and the next one.")
 async def retrying(harbour: Harbour) -> Visitor:
     harbour.says(fault=Status(503, retry_after="50", message="The service is overloaded."))
     visitor = await harbour.talks("Which buoys were painted?", project="lights")
@@ -277,7 +277,7 @@ async def retrying(harbour: Harbour) -> Visitor:
     return visitor
 
 
-@shot(ENDS, "An error is a card: what happened, in words, and what to do about it.", ALL)
+@shot(ENDS, "An error card: what happened and what to do.", ALL)
 async def error(harbour: Harbour) -> Visitor:
     visitor = await harbour.talks("Are you offline?", agent="demo")
     await expect(visitor.log.get_by_role("heading", name="The provider is not available")).to_be_visible()
@@ -287,7 +287,7 @@ async def error(harbour: Harbour) -> Visitor:
 
 @shot(
     ENDS,
-    "No connection: said in words, with the last sign of life and the next try. What you write is kept and sent later.",
+    "Offline: the last contact and the next attempt. What you write is kept and sent later.",
     HANDY,
 )
 async def offline(harbour: Harbour) -> Visitor:

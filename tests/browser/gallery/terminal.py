@@ -109,7 +109,7 @@ async def opened(terminal: Terminal, conversation: str) -> None:
 # -- the shots
 
 
-@shot("A conversation in the terminal: the same words, rows and requests as on the page.")
+@shot("A conversation in the terminal: the same content and requests as on the page.")
 async def conversation(harbour: Harbour, terminal: Terminal) -> None:
     harbour.provider.script.extend(SCRIPT)
     here = await harbour.begin(QUESTION)
@@ -117,33 +117,33 @@ async def conversation(harbour: Harbour, terminal: Terminal) -> None:
     await terminal.shows("no other table changes", pressing="alt+1")
 
 
-@shot("An approval, with the lines that would change. Alt+1, 2, 3 answer it, or F7, F8, F9.")
+@shot("An approval, with the lines that would change. Alt+1, 2, 3 or F7, F8, F9 answer it.")
 async def approval(harbour: Harbour, terminal: Terminal) -> None:
     harbour.provider.script.extend(SCRIPT)
     await opened(terminal, await harbour.begin(QUESTION))
     await terminal.shows("calendar.isleap")
 
 
-@shot("In 80 columns and 24 lines, light.", SMALL, LIGHT_NAME)
+@shot("80 columns and 24 lines, light theme.", SMALL, LIGHT_NAME)
 async def small(harbour: Harbour, terminal: Terminal) -> None:
     harbour.provider.script.extend(SCRIPT)
     await opened(terminal, await harbour.begin(QUESTION))
     await terminal.shows("calendar.isleap")
 
 
-@shot("A question of the agent.")
+@shot("A question.")
 async def question(harbour: Harbour, terminal: Terminal) -> None:
     await opened(terminal, await harbour.begin("Ask me what you need to know", agent="demo"))
     await terminal.shows("What shall I show you next?")
 
 
-@shot("A plan waits for your word.")
+@shot("A plan needs approval.")
 async def plan(harbour: Harbour, terminal: Terminal) -> None:
     await opened(terminal, await harbour.begin("Plan a horn for the fog", agent="demo"))
     await terminal.shows("Tell the harbour master")
 
 
-@shot("Messages that wait while the agent works.")
+@shot("Queued messages.")
 async def queue(harbour: Harbour, terminal: Terminal) -> None:
     harbour.says("The first four pages are done;", Gate(name="pages"), Say(text=" so is the rest."))
     here = await harbour.begin("Check every link of the website", project="website")
@@ -163,7 +163,7 @@ async def queue_paused(harbour: Harbour, terminal: Terminal) -> None:
     await terminal.shows("let it go")
 
 
-@shot("What runs in the background, with the time it has been running. F6 goes there, X stops it.")
+@shot("Background processes with their running time. F6 moves there, X stops one.")
 async def background(harbour: Harbour, terminal: Terminal) -> None:
     here = await harbour.begin("Keep the tide clock running in the background", agent="demo")
     await harbour.rests(here)
@@ -189,14 +189,14 @@ async def list_panel(harbour: Harbour, terminal: Terminal) -> None:
     await terminal.shows("Which buoys have no light?")
 
 
-@shot("Every command (Ctrl+K).")
+@shot("The command palette (Ctrl+K).")
 async def palette(harbour: Harbour, terminal: Terminal) -> None:
     await opened(terminal, await harbour.begin("Show me a table", agent="demo"))
     await terminal.press("ctrl+k")
     await terminal.shows("New conversation")
 
 
-@shot("Every key (F1).")
+@shot("All keyboard shortcuts (F1).")
 async def keys(harbour: Harbour, terminal: Terminal) -> None:
     await opened(terminal, await harbour.begin("Show me a table", agent="demo"))
     await terminal.press("f1")
