@@ -84,18 +84,34 @@ class CoreMachine(RuleBasedStateMachine):
 
     # -- people
 
-    @rule(data=st.data(), delivery=DELIVERIES, priority=st.booleans(), merge=st.booleans(), agent=AGENTS, mode=MODES)
+    @rule(
+        data=st.data(),
+        count=st.integers(1, 3),
+        delivery=DELIVERIES,
+        priority=st.booleans(),
+        merge=st.booleans(),
+        agent=AGENTS,
+        mode=MODES,
+    )
     def sends(
-        self, data: st.DataObject, delivery: Delivery, priority: bool, merge: bool, agent: str | None, mode: str | None
+        self,
+        data: st.DataObject,
+        count: int,
+        delivery: Delivery,
+        priority: bool,
+        merge: bool,
+        agent: str | None,
+        mode: str | None,
     ) -> None:
         command = SendMessage(
             content="hello", delivery=delivery, priority=priority, merge=merge, agent=agent, mode=mode
         )
-        answer = self._ask(command, data)
-        if isinstance(answer, Accepted):
-            assert answer.id is not None
-            self.sent.append(answer.id)
-            assert answer.queued or answer.turn, "a message was accepted and went nowhere"
+        for _ in range(count):
+            answer = self._ask(command, data)
+            if isinstance(answer, Accepted):
+                assert answer.id is not None
+                self.sent.append(answer.id)
+                assert answer.queued or answer.turn, "a message was accepted and went nowhere"
 
     def _changes_the_queue(self, data: st.DataObject) -> None:
         items = [NOBODY, *(item.id for item in self.owner.state.queue)]
@@ -109,6 +125,7 @@ class CoreMachine(RuleBasedStateMachine):
             EditQueued(item=item, before=data.draw(st.sampled_from(["", *items]))),
         )
         self._ask(data.draw(st.sampled_from(commands)), data)
+        self._may_reach_a_boundary(data)
 
     def _stops(self, data: st.DataObject) -> None:
         turn = self.owner.state.turn
@@ -223,9 +240,7 @@ class CoreMachine(RuleBasedStateMachine):
         if isinstance(answer, Accepted) and answer.queued:
             assert answer.id is not None
             self.asked_for.append(answer.id)
-            if self.owner.state.turn is not None and data.draw(st.booleans()):
-                # While it waits the agent asks what joins its turn.
-                self.owner.boundary()
+            self._may_reach_a_boundary(data)
 
     def _changes_the_conversation(self, data: st.DataObject) -> None:
         commands: tuple[Command, ...] = (
@@ -297,6 +312,21 @@ class CoreMachine(RuleBasedStateMachine):
             dropped = is_from_elsewhere(known) or (verdict == "deny" and known.kind == "plan")
             self._ask(ResolveRequest(request=request, verdict=verdict), data)
             assert dropped or self.owner.state.turn is not None, "I17: the answer did not go on"
+
+    @precondition(lambda self: self.owner.state.turn is not None)
+    @rule(data=st.data(), what=st.sampled_from(("held", "command", "stop")))
+    def what_must_wait_meets_a_boundary(self, data: st.DataObject, what: str) -> None:
+        """Straight to where it gets interesting: messages on hold, a command, or a stop that holds what waits."""
+        if what == "command":
+            self._rewrites_history(data)
+        else:
+            self.sends(data, 2, "boundary", True, False, None, None)
+        if what == "held":
+            for item in self.owner.state.queue:
+                self._ask(EditQueued(item=item.id, held=True), data)
+        if what == "stop":
+            self._stops(data)
+        self.owner.boundary()
 
     @precondition(lambda self: self.owner.state.turn is not None)
     @rule(data=st.data(), how=st.sampled_from(("finish", "fail", "boundary", "cut")))
@@ -416,6 +446,11 @@ class CoreMachine(RuleBasedStateMachine):
             self.answered[command.client_request_id] = (command, answer)
         assert not (deleted and isinstance(answer, Accepted)), "a deleted conversation accepted a command"
         return answer
+
+    def _may_reach_a_boundary(self, data: st.DataObject) -> None:
+        """The agent asks what joins its turn right after somebody changed what waits."""
+        if self.owner.state.turn is not None and data.draw(st.booleans()):
+            self.owner.boundary()
 
     def _running_turn(self) -> str:
         if self.owner.state.turn is None:
