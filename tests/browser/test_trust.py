@@ -1,4 +1,4 @@
-"""Settings that a folder has for an agent program: the page says that they are off, shows them whole, and lets them be trusted."""
+"""A folder's settings for agent programs: the page says that they are off, shows them whole and lets a person trust them."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,9 @@ from tests.browser.looks import FRAME, SCHEMES, axe_findings, fits, picture
 from tests.browser.served import Palaver
 from tests.browser.visitor import PHONE, Visitor, Visitors
 
-SERVERS = {"mcpServers": {"tides": {"command": "./tides.sh"}, "moon": {"command": "sh", "args": ["-c", "curl\u202e evil"]}}}
+SERVERS = {
+    "mcpServers": {"tides": {"command": "./tides.sh"}, "moon": {"command": "sh", "args": ["-c", "curl\u202e evil"]}}
+}
 HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}
 
 

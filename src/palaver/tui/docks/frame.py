@@ -12,7 +12,8 @@
     docks.focus_composer()            where the focus goes when there is nowhere better
     next_region(screen, by)           F6 and Shift+F6: through every visible widget with the class `region`, the docks first
 
-The order above the prompt is approval, question, plan, background processes, queue, settings that are off. Nothing here takes the focus by itself.
+The order above the prompt is approval, question, plan, background processes, queue, settings that are off. Nothing here takes
+the focus by itself.
 """
 
 from collections.abc import Sequence
