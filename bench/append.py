@@ -18,7 +18,7 @@ import apsw
 from bench.logs import Writer
 from bench.table import Row
 from palaver.log.base import Append
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.events import KnownEvent, TextDelta, encode_event
 
 CONVERSATIONS = 100

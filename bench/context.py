@@ -15,18 +15,18 @@ from palaver.backends.api.loop import ApiBackend
 from palaver.backends.api.provider import Began, ModelEvent, ModelRequest, Stopped, TextPiece, UsageSeen
 from palaver.backends.api.route import only
 from palaver.backends.base import Backend
-from palaver.context.compress import Budget, Compressing
+from palaver.context.compression import Budget, Compressing
 from palaver.context.linearize import linearize
-from palaver.context.quoting import KEY_BYTES, Quoting
+from palaver.context.quotes import KEY_BYTES, Quoting
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
-from palaver.conversation.loading import snapshot_of
-from palaver.conversation.surroundings import Surroundings
-from palaver.core.facts import Runner
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.conversation.services import Surroundings
+from palaver.core.decide.facts import Runner
 from palaver.feed.feed import Feed
 from palaver.feed.frames import Frame
 from palaver.log.base import EventLog
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.base import Usage
 from palaver.schema.commands import SendMessage
 from palaver.schema.content import TextPart

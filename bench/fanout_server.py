@@ -67,7 +67,7 @@ async def palaver(listener: socket.socket, rate: float, batch: int) -> None:
     from palaver.agents.roster import Roster
     from palaver.app import open_app
     from palaver.config import Config
-    from palaver.faces.listener import Listener
+    from palaver.faces.http.listener import Listener
 
     log = MemoryLog()
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from bench.table import Row
-from palaver.backends.script import Say, Step, Tool, Tools
+from palaver.backends.script.script import Say, Step, Tool, Tools
 from tests.flows.served import Served, serving
 
 CALLS = 1_000

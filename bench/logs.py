@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass
 
 from palaver.clock import Ids, SystemClock
-from palaver.conversation.derived import listing_of
-from palaver.conversation.loading import snapshot_of
-from palaver.core.evolve import fold
+from palaver.conversation.index_rows import listing_of
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.core.fold.evolve import fold
 from palaver.log.base import Append, Document, EventLog
 from palaver.schema.content import TextPart
 from palaver.schema.events import (

@@ -14,9 +14,9 @@ from bench.table import Row
 from palaver.agents.roster import Roster
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
-from palaver.conversation.surroundings import Surroundings
+from palaver.conversation.services import Surroundings
 from palaver.feed.feed import Feed
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.commands import SetDraft
 
 CONVERSATIONS = 2_000

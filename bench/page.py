@@ -22,8 +22,8 @@ from bench.logs import Writer, turn_events
 from bench.served import Served, palaver_serving
 from bench.table import Row
 from palaver.client import Client
-from palaver.conversation.loading import snapshot_of
-from palaver.log.sqlite import open_sqlite_log
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.commands import SendMessage
 from palaver.schema.events import ConversationCreated, KnownEvent
 from tests.browser.chromium import chromium_running

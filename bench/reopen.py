@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.logs import long_conversation
 from bench.table import Row, Spread
-from palaver.conversation.loading import load_state
-from palaver.log.sqlite import open_sqlite_log
+from palaver.conversation.recovery.load import load_state
+from palaver.log.sqlite.store import open_sqlite_log
 
 SIZES = (1_000, 10_000, 100_000)
 TRIES = 30

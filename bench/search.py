@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.logs import Writer
 from bench.table import Row, Spread
 from palaver.log.base import Append, Document
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.events import ConversationCreated
 
 MESSAGES = 1_000_000

@@ -18,7 +18,7 @@ import msgspec
 from bench.logs import many_conversations
 from bench.served import free_port
 from bench.table import Row
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 
 CONVERSATIONS = 10_000
 TRIES = 7

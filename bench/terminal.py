@@ -26,14 +26,14 @@ from bench.served import Served, palaver_serving
 from bench.table import Row
 from palaver.client.client import Client
 from palaver.clock import SystemClock
-from palaver.conversation.loading import snapshot_of
-from palaver.log.sqlite import open_sqlite_log
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.commands import SendMessage
 from palaver.schema.events import ConversationCreated, KnownEvent
 from palaver.schema.view import State
 from palaver.tui.app import PalaverApp
 from palaver.tui.people import People
-from palaver.tui.rowbook import RowBook
+from palaver.tui.transcript.row_book import RowBook
 
 BLOCKS = 8_522
 TOKENS = 1_500

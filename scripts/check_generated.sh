@@ -3,5 +3,5 @@
 # code says now.
 set -eu
 cd "$(dirname "$0")/.."
-.venv/bin/python -m palaver.cli.reference --check
+.venv/bin/python -m palaver.cli.support.reference --check
 exec .venv/bin/python -m palaver.schema.generate --check

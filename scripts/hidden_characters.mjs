@@ -19,7 +19,7 @@ for (let code = 0; code <= 0x10ffff; code += 1) {
 const hex = (code) => `0x${code.toString(16).toUpperCase().padStart(4, "0")}`;
 const rows = ranges.map(([from, to]) => `    (${hex(from)}, ${hex(to)}),\n`).join("");
 writeFileSync(
-  new URL("../src/palaver/core/hidden_characters.py", import.meta.url),
+  new URL("../src/palaver/core/text/hidden_characters.py", import.meta.url),
   `"""Code points that show nothing, move what stands beside them, or pass for a plain space: a table generated from Unicode.
 
 Made by \`node scripts/hidden_characters.mjs\` from Unicode ${process.versions.unicode}; not edited by hand. Read by \`visible\` alone.

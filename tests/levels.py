@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.sandbox import Sandbox, probe
-from palaver.tools.sandbox_level import LEVELS, Level
+from palaver.tools.shell.sandbox import Sandbox, probe
+from palaver.tools.shell.sandbox_level import LEVELS, Level
 
 __all__ = ["LEVELS", "Level", "is_there", "levels_of_run", "require", "sandbox_of", "strongest_level"]
 
 LANDLOCK_OLDEST = 3
-"""Linux 6.2, as in `tools/landlock.py`."""
+"""Linux 6.2, as in `tools/shell/landlock.py`."""
 
 
 def strongest_level() -> Level:

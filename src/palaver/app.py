@@ -21,36 +21,36 @@ from palaver.agents.missions import Missions
 from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
 from palaver.agents.sources import open_roster
-from palaver.agents.trial import Trials
+from palaver.agents.test_turn import Trials
+from palaver.approval.standing_grants import StandingGrants
 from palaver.backends.process import allowed_environment
 from palaver.backends.program_lookup import prepare_program
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
-from palaver.context.quoting import Quoting
+from palaver.context.quotes import Quoting
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
+from palaver.conversation.project_files.session_lists import SessionsFiles
+from palaver.conversation.project_files.trajectories import Trajectories
 from palaver.conversation.quote_key import quote_key
-from palaver.conversation.reconstruction import reconstruct
-from palaver.conversation.sessions_files import SessionsFiles
-from palaver.conversation.surroundings import Surroundings
-from palaver.conversation.trajectories import Trajectories
+from palaver.conversation.recovery.reconstruction import reconstruct
+from palaver.conversation.services import Surroundings
 from palaver.errors import ConfigurationError
-from palaver.faces.app import build_app
-from palaver.faces.inbox.doors import InboxDoors
-from palaver.faces.keys import Failures, Keys
+from palaver.faces.http.app import build_app
+from palaver.faces.http.open_streams import Streams
+from palaver.faces.inbox.endpoints import InboxDoors
 from palaver.faces.listings import Listings
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.voices import speaker_of
-from palaver.faces.streams import Streams
-from palaver.faces.token_files import SignedOutFile, TokenFiles, ensure_token, read_key_records, read_token
 from palaver.feed.feed import Feed
 from palaver.history.programs.places import places_of
 from palaver.log.base import EventLog
-from palaver.log.sqlite import open_sqlite_log
-from palaver.tools.background import Processes
-from palaver.tools.paths import DATA_MARK
-from palaver.tools.standing import StandingGrants
+from palaver.log.sqlite.store import open_sqlite_log
+from palaver.people.authentication import Failures, Keys
+from palaver.people.token_files import SignedOutFile, TokenFiles, ensure_token, read_key_records, read_token
+from palaver.tools.files.paths import DATA_MARK
+from palaver.tools.shell.background import Processes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,7 @@ async def open_app(
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())
         await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
-        tokens = TokenFiles(config.data, keys, server.streams)
+        tokens = TokenFiles(config.data, keys, server.streams.drop_strangers)
         keys.look_again = tokens.look
         await stack.enter_async_context(_held(tokens.watch(clock), "watch the tokens"))
         await stack.enter_async_context(inbox.running())

@@ -1,4 +1,4 @@
-"""What a server is told at its start. Plain values; `cli/settings.py` reads them from flags, environment and file.
+"""What a server is told at its start. Plain values; `cli/support/settings.py` reads them from flags, environment and file.
 
 Made by the command line and by tests, read by `app.py` and the roster. Must never read anything itself.
 """
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palaver.tools.policy import Rule
-from palaver.tools.sandbox_level import Level
+from palaver.approval.policy import Rule
+from palaver.tools.shell.sandbox_level import Level
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420

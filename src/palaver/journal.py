@@ -5,7 +5,7 @@ It is the standard library's logging underneath, so that what libraries say stan
 local variables: they may hold a key. It is no record of conversations; that is the log.
 
 Telling never raises, whatever a fact is and whoever reads: what is told about must not fail for it. That it does not block
-either is `unblocked.py`'s part.
+either is `nonblocking_output.py`'s part.
 """
 
 import logging

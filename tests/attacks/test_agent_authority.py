@@ -1,7 +1,7 @@
 """Attacks of an agent's token on what people said, are about to say and decided, through every face.
 
-The rule is `core/authority.py`: such a token changes its own messages and the answers to them, and lowers limits. Each attack
-is checked by what the conversation says afterwards, not by the status alone.
+The rule is `core/decide/authority.py`: such a token changes its own messages and the answers to them, and lowers limits. Each
+attack is checked by what the conversation says afterwards, not by the status alone.
 """
 
 from collections.abc import AsyncIterator
@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from websockets.asyncio.client import connect
 
-from palaver.backends.script import Say, Step, Wait
-from palaver.faces.keys import KeyRecord, Kind, token_hash
+from palaver.backends.script.script import Say, Step, Wait
+from palaver.people.authentication import KeyRecord, Kind, token_hash
 from tests.flows.served import Served, http_client, serving
 
 pytestmark = pytest.mark.anyio

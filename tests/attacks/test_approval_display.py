@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Say, Step, Tool
-from palaver.cli.asking import described
+from palaver.backends.script.script import Say, Step, Tool
+from palaver.cli.support.request_prompt import described
 from palaver.faces.bus.questions import asked as bus_question
 from palaver.faces.chats.snapshot import pause_reason
-from palaver.faces.socket.asking import interaction
+from palaver.faces.socket.interactions import interaction
 from palaver.schema.view import Offer, Plan, PlanItem, Request
 from palaver.tools.proposal import PREVIEW_BYTES, Change, shortened, visible
 from tests.flows.served import serving

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from tests.flows.terminal import palaver
 
 pytestmark = pytest.mark.anyio

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.background import Processes
-from palaver.tools.sandbox import Sandbox
-from palaver.tools.shell import Shell
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import Sandbox
+from palaver.tools.shell.shell import Shell
 from tests.levels import Level, sandbox_of
 from tests.unit.tools.workshop import Listener, Workshop
 
@@ -317,7 +317,7 @@ async def test_background_process_finds_the_same_temporary_folder(level: Level, 
 
 def test_temporary_folders_are_gone_with_the_process(outside_tmp: Path) -> None:
     program = (
-        "from palaver.tools.temporary_folders import TemporaryFolders\n"
+        "from palaver.tools.shell.temporary_folders import TemporaryFolders\n"
         "folders = TemporaryFolders()\n"
         "with folders.use('c') as folder:\n    (folder / 'x').write_text('x')\n"
         "print(folder)\n"

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.conversation.derived import claims_of, documents_of, listing_of
-from palaver.conversation.salvage import UNATTACHED, Salvaged, salvage
-from palaver.core.evolve import fold
+from palaver.conversation.index_rows import claims_of, documents_of, listing_of
+from palaver.conversation.recovery.salvage import UNATTACHED, Salvaged, salvage
+from palaver.core.fold.evolve import fold
 from palaver.errors import ConfigurationError, Invalid, PalaverError
 from palaver.log.base import Append
-from palaver.log.carving import PAGE_BYTES
-from palaver.log.inspect import verify_directory
-from palaver.log.sqlite import SqliteLog, open_sqlite_log
+from palaver.log.sqlite.inspect import verify_directory
+from palaver.log.sqlite.page_carver import PAGE_BYTES
+from palaver.log.sqlite.store import SqliteLog, open_sqlite_log
 from palaver.schema.content import as_content
 from palaver.schema.events import (
     AnswerFinished,

@@ -13,11 +13,11 @@ from palaver.backends.api.collect import ANSWER_BLOCKS, ANSWER_BYTES, Collector
 from palaver.backends.api.provider import ModelEvent, ServerPiece, TextPiece, ThinkingPiece, ToolPiece
 from palaver.backends.api.sse import SseParser
 from palaver.backends.base import Turn
-from palaver.backends.script import Prompt, Say, Step, Think, Tool, Tools
+from palaver.backends.script.script import Prompt, Say, Step, Think, Tool, Tools
 from palaver.clock import ManualClock
 from palaver.conversation import turn, turn_limits
 from palaver.conversation.turn_limits import TurnLimits
-from palaver.core.evolve import evolve, fold
+from palaver.core.fold.evolve import evolve, fold
 from palaver.errors import LimitReached, ProtocolBroken
 from palaver.schema.events import (
     AnswerStarted,

@@ -1,6 +1,6 @@
 """Attacks on rules by way of another agent: what is forbidden in a conversation stays so for whom its agent asks.
 
-The rule is `agents/letters.py: escapes` and `agents/delegation.py: handed_on`.
+The rule is `agents/addressing.py: escapes` and `agents/delegation.py: handed_on`.
 """
 
 from pathlib import Path
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.letters import escapes
+from palaver.agents.addressing import escapes
+from palaver.approval.policy import Rule
 from palaver.schema.view import State
 from palaver.tools.base import Reply
-from palaver.tools.policy import Rule
 from tests.unit.agents.post import open_office, to, writes
 
 pytestmark = pytest.mark.anyio

@@ -209,10 +209,10 @@ async def test_strangers_connections_are_few_and_the_tokens_own_are_not_counted(
 
 @pytest.fixture
 def short_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    from palaver.faces import bounded_http
+    from palaver.faces.http import http_bounds
 
-    monkeypatch.setattr(bounded_http, "HEAD_S", 0.5)
-    monkeypatch.setattr(bounded_http, "BODY_S", 0.5)
+    monkeypatch.setattr(http_bounds, "HEAD_S", 0.5)
+    monkeypatch.setattr(http_bounds, "BODY_S", 0.5)
 
 
 @pytest.mark.usefixtures("short_bounds")

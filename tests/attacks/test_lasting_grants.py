@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import pytest
 
-from palaver.tools.standing import StandingGrant
+from palaver.approval.standing_grants import StandingGrant
 from tests.flows.at_work import Work, at_work
 from tests.flows.engine import engine
 from tests.flows.faces.inbox.client import with_tokens

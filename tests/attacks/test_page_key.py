@@ -15,8 +15,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from palaver.clock import SystemClock
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.faces.token_files import write_key_records
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.people.token_files import write_key_records
 from tests.browser.conftest import anyio_backend, chromium, palaver, provider, visitors, wire
 from tests.browser.served import Palaver
 from tests.browser.visitor import Visitors

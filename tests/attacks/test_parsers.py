@@ -14,9 +14,9 @@ from palaver.errors import PalaverError
 from palaver.history.programs.foreign import PROGRAMS
 from palaver.history.programs.places import SessionFile, read_all
 from palaver.history.programs.scratch import Scratch
-from palaver.tools.glob import Glob
-from palaver.tools.grep import Grep
-from palaver.tools.visit import _as_utf8
+from palaver.tools.files.glob import Glob
+from palaver.tools.files.grep import Grep
+from palaver.tools.web.visit import _as_utf8
 from tests.attacks.lone_server import LoneServer, lone_server
 from tests.unit.tools.workshop import Workshop
 
@@ -120,7 +120,7 @@ async def test_many_hostile_records_at_once_are_read_beside_the_loop(server: Lon
 
 @pytest.mark.parametrize("name", ["brackets", "aliases", "many values", "base sixty"])
 async def test_hostile_record_in_the_data_directory_is_refused_too(tmp_path: Path, name: str) -> None:
-    from palaver.agents.book import Book
+    from palaver.agents.catalog import Book
     from palaver.errors import Invalid
 
     folder = tmp_path / "agents"
@@ -402,7 +402,7 @@ def test_page_names_no_encoding_that_takes_for_ever_or_fails(charset: str) -> No
 
 
 def test_lists_in_lists_do_not_make_a_page_longer_than_it_is() -> None:
-    from palaver.tools.page import Page
+    from palaver.tools.web.page import Page
 
     page = Page("https://example.org/")
     page.feed("<ul>" * 5_000 + "<li>a" * 5_000)
@@ -423,7 +423,7 @@ def test_text_without_an_end_is_written_into_a_page_as_it_is() -> None:
 
 def test_refusals_of_parsers_are_errors_of_ours() -> None:
     from palaver.backends.json_lines import decode_line
-    from palaver.core.bounded_json import BeyondBounds, decode_json
+    from palaver.core.json_bounds import BeyondBounds, decode_json
 
     with pytest.raises(BeyondBounds):
         decode_json(b"[" * 65 + b"]" * 65)

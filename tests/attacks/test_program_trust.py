@@ -28,8 +28,8 @@ from palaver.backends.project_settings import (
 from palaver.client import Client
 from palaver.clock import SystemClock
 from palaver.errors import Conflict, Forbidden, Invalid, NotFound
-from palaver.faces.keys import KeyRecord, Kind, token_hash
-from palaver.faces.token_files import write_key_records
+from palaver.people.authentication import KeyRecord, Kind, token_hash
+from palaver.people.token_files import write_key_records
 from tests.attacks.hostile_repository import Canaries, plant
 from tests.cli import subjects
 from tests.cli.rig import Place, Subject, stand

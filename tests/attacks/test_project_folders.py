@@ -13,8 +13,8 @@ import httpx
 import msgspec
 import pytest
 
-from palaver.faces.keys import KeyRecord, Kind, token_hash
 from palaver.log.base import Claim
+from palaver.people.authentication import KeyRecord, Kind, token_hash
 from palaver.schema.base import Origin
 from palaver.schema.events import ConversationCreated, encode_event
 from tests.flows.at_work import at_work, of
@@ -339,7 +339,7 @@ def safe(tmp_path: Path) -> Path:
 
 async def begin_in_log(server: Served, conversation: str, project: str) -> None:
     """As an earlier release wrote it: through the log alone."""
-    from palaver.conversation.beginnings import begun
+    from palaver.conversation.creation import begun
     from palaver.schema.events import decode_event
 
     created = ConversationCreated(

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.briefing import briefing, words_of
-from palaver.backends.codex.spoken import opening
+from palaver.backends.codex.turn_input import opening
+from palaver.backends.turn_input import briefing, words_of
 from palaver.context import knowledge
-from palaver.core.evolve import fold
-from palaver.core.restoring import restored
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.faces.token_files import write_key_records
+from palaver.core.decide.restore import restored
+from palaver.core.fold.evolve import fold
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.people.token_files import write_key_records
 from palaver.schema.base import Origin
 from palaver.schema.view import (
     Block,

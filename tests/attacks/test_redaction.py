@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from palaver.tools.base import ToolResult
 from palaver.tools.redact import Redactor
-from palaver.tools.sandbox import unsandboxed
-from palaver.tools.shell import Shell
+from palaver.tools.shell.sandbox import unsandboxed
+from palaver.tools.shell.shell import Shell
 from palaver.tools.toolbox import Toolbox
 
 R = "a1B2c3D4e5F6g7H8i9J0" * 8
@@ -176,8 +176,8 @@ def test_ordinary_text_stays_as_it_is() -> None:
         "sha256:" + "0a" * 32 + "\ncommit " + "0a" * 20,
         "curl http://localhost:3000/api/v1 | jq .token",
         "https://user:$PASSWORD@host https://user:<password>@host",
-        (root / "src/palaver/tools/policy.py").read_text(),
-        (root / "src/palaver/faces/stream/answering.py").read_text(),
+        (root / "src/palaver/approval/policy.py").read_text(),
+        (root / "src/palaver/faces/stream/answer.py").read_text(),
     ]
     environment = {"SSH_AUTH_SOCK": "/run/user/1000/ssh.sock", "HOME": "/home/ada", "PWD": "/home/ada/garden"}
     for text in texts:

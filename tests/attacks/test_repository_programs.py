@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.shell import Shell
+from palaver.tools.shell.shell import Shell
 from tests.levels import Level, sandbox_of
 from tests.unit.tools.workshop import Workshop
 

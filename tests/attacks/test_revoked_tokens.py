@@ -11,8 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from palaver.clock import SystemClock
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.faces.token_files import rotate_token, write_key_records
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.people.token_files import rotate_token, write_key_records
 from tests.flows.served import WAIT_S, Served, serving
 
 pytestmark = pytest.mark.anyio

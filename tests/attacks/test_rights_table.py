@@ -19,8 +19,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from palaver.core.params import MODES
-from palaver.faces.keys import ROLES, KeyRecord, Kind, token_hash
 from palaver.faces.rights import COMMANDS, FRAMES, ROUTES
+from palaver.people.authentication import ROLES, KeyRecord, Kind, token_hash
 from palaver.schema.commands import Command
 from tests.flows.served import WAIT_S, Served, http_client, serving
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from palaver.backends.acp.permission import describe as of_acp
-from palaver.backends.acp.translate import Call
-from palaver.backends.api.grants import Grants
-from palaver.backends.claude.judging import describe as of_claude
+from palaver.approval.policy import Grant, Mode, Policy, Rule, allowed_by, offers
+from palaver.approval.program_calls import Judging
+from palaver.approval.turn_grants import Grants
+from palaver.backends.acp.approvals import describe as of_acp
+from palaver.backends.acp.events import Call
+from palaver.backends.claude.proposals import describe as of_claude
 from palaver.backends.codex.items import tool_of
-from palaver.backends.judging import Judging
-from palaver.backends.pi.judging import describe as of_pi
+from palaver.backends.pi.proposals import describe as of_pi
 from palaver.schema.records import AgentRecord
 from palaver.tools.base import Proposal, ToolSpec
-from palaver.tools.policy import Grant, Mode, Policy, Rule, allowed_by, offers
 from tests.provider.turn import MemoryTurn
 
 SHELL = ToolSpec("shell", "", {})

@@ -2,13 +2,13 @@
 
 import pytest
 
+from palaver.approval.policy import Policy, as_mode
 from palaver.core.params import MODES
 from palaver.errors import ConfigurationError
-from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.effects import EFFECTS, UNASKED, check_effects
-from palaver.tools.policy import Policy, as_mode
-from palaver.tools.sandbox import unsandboxed
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import built_in_tools
 
 SPECS = {

@@ -18,9 +18,9 @@ from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
 import palaver
-from palaver.conversation.derived import listing_of
-from palaver.core.evolve import evolve
-from palaver.faces.gate import CONTENT_SECURITY_POLICY
+from palaver.conversation.index_rows import listing_of
+from palaver.core.fold.evolve import evolve
+from palaver.faces.http.gate import CONTENT_SECURITY_POLICY
 from palaver.schema.events import decode_event
 from palaver.schema.view import State
 

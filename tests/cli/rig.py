@@ -19,7 +19,7 @@ from palaver.schema.content import Content
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Request, TextBlock, ToolBlock
-from palaver.tools.ask_user import AskUser
+from palaver.tools.agents.ask_user import AskUser
 from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 from tests.provider.obedient import RECORD

@@ -13,11 +13,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.backends.api.grants import Grants
+from palaver.approval.policy import Policy, Rule
+from palaver.approval.program_calls import Judging
+from palaver.approval.turn_grants import Grants
 from palaver.backends.claude.backend import ClaudeBackend
-from palaver.backends.claude.translate import RULES_GRANT
-from palaver.backends.judging import Judging
-from palaver.core.evolve import fold
+from palaver.backends.claude.events import RULES_GRANT
+from palaver.core.fold.evolve import fold
 from palaver.errors import NotLoggedIn
 from palaver.schema.base import Then
 from palaver.schema.commands import Answer as Answered
@@ -37,7 +38,6 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import Request, State, Trigger
 from palaver.tools.base import Passage
-from palaver.tools.policy import Policy, Rule
 from tests.cli.rig import said, stand, tools, until
 from tests.cli.subjects.claude import SUBJECT
 from tests.provider import Answer, Call, Gate, Status

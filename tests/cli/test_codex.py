@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from palaver.backends.codex.backend import CodexBackend
 from palaver.clock import ManualClock
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.errors import Exited
 from palaver.schema.base import Decision, Usage
 from palaver.schema.content import as_content

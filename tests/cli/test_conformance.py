@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from palaver.backends.programs import RunsPrograms
+from palaver.backends.program_pool import RunsPrograms
 from palaver.schema.commands import Answer as Answered
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import RequestResolved, TextDelta, ToolStarted, TurnFinished

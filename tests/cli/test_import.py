@@ -13,8 +13,8 @@ import pytest
 from palaver.backends.claude.installation import executable
 from palaver.backends.codex.installation import find_codex
 from palaver.context.handover import OPENING
-from palaver.conversation import taking
-from palaver.conversation.beginnings import Maker, Wishes
+from palaver.conversation import imported_conversation
+from palaver.conversation.creation import Maker, Wishes
 from palaver.history.programs import places
 from palaver.history.programs.foreign import ForeignConversation, Program
 from palaver.history.programs.scratch import Scratch
@@ -43,10 +43,12 @@ PROGRAMS: list[tuple[Program, Subject]] = [("claude", claude.SUBJECT), ("codex",
 
 def taken_over(found: ForeignConversation, project: Path) -> State:
     numbers = count()
-    (batch,) = taking.batches(found, 0)
-    maker = Maker("imported", Claim(taking.claim_id(found), batch.body_hash), 1, lambda: f"new-{next(numbers)}")
-    whole = replace(batch, messages=taking.marked(found, batch.messages))
-    return taking.beginning(found, whole, Wishes(str(project), lambda _: True), maker).state
+    (batch,) = imported_conversation.batches(found, 0)
+    maker = Maker(
+        "imported", Claim(imported_conversation.claim_id(found), batch.body_hash), 1, lambda: f"new-{next(numbers)}"
+    )
+    whole = replace(batch, messages=imported_conversation.marked(found, batch.messages))
+    return imported_conversation.beginning(found, whole, Wishes(str(project), lambda _: True), maker).state
 
 
 @pytest.mark.parametrize(("program", "subject"), PROGRAMS, ids=[program for program, _ in PROGRAMS])
@@ -75,7 +77,7 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
     assert OPENING[:40] not in told
     assert (later.session, texts(later)[-1]) == (found.session, ("assistant", "I remember."))
     have = len(found.messages)
-    assert taking.inspect(later, have) == taking.inspect(found, have)
+    assert imported_conversation.inspect(later, have) == imported_conversation.inspect(found, have)
 
 
 def by_itself(program: Program, subject: Subject, text: str) -> list[str]:
@@ -179,4 +181,4 @@ async def test_history_that_was_driven_from_here_is_left_out(
         (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
         found = places.read(file, Scratch())
 
-    assert taking.announced(found, "imported").outcome == "not_yours"
+    assert imported_conversation.announced(found, "imported").outcome == "not_yours"

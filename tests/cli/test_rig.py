@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from palaver.context.handover import OPENING
-from palaver.context.quoting import EARLIER_PERSON, Part
+from palaver.context.quotes import EARLIER_PERSON, Part
 from tests.cli.rig import Subject, needed, remembered
 from tests.cli.subjects import SUBJECTS
 from tests.provider.quotes import QUOTING

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.log.base import GENESIS, Append, EventLog, Segment, chained_through, lines_after
 from palaver.schema.events import (
     AnswerFinished,

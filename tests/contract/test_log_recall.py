@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.conversation.derived import documents_of
+from palaver.conversation.index_rows import documents_of
 from palaver.log.base import Append, Document, EventLog, Recalled
-from palaver.log.recalling import HALF_LIFE_MS, NEWEST, WEIGHED
-from palaver.log.sqlite import SqliteLog
+from palaver.log.recall import HALF_LIFE_MS, NEWEST, WEIGHED
+from palaver.log.sqlite.store import SqliteLog
 from palaver.schema.content import TextPart
 from palaver.schema.events import KnownEvent, MessageAdded, MessageEdited, TextFinished
 from palaver.schema.view import State

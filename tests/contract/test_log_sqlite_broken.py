@@ -9,7 +9,7 @@ import pytest
 
 from palaver.errors import LogError, LogUnavailable, StorageFull
 from palaver.log.base import Appended
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from tests.unit.log.stores import WAIT_S, append, lines, read_lines
 
 pytestmark = pytest.mark.anyio

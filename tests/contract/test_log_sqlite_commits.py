@@ -9,8 +9,8 @@ import pytest
 
 from palaver.errors import LogUnavailable
 from palaver.log.base import Append, Appended, Document, Snapshot
-from palaver.log.sqlite import SqliteLog
-from palaver.log.writer import CHECKPOINT_PAGES
+from palaver.log.sqlite.store import SqliteLog
+from palaver.log.sqlite.writer import CHECKPOINT_PAGES
 from tests.unit.log.stores import WAIT_S, append, line, lines, read_lines
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ async def test_a_closed_log_leaves_one_database_file_behind(tmp_path: Path) -> N
 async def test_more_heads_than_are_remembered_keep_their_places(
     log: SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.log.commit.REMEMBERED", 3)
+    monkeypatch.setattr("palaver.log.sqlite.commit.REMEMBERED", 3)
     for after in range(0, 6, 2):
         for number in range(8):
             await append(log, f"c{number}", after, 2)

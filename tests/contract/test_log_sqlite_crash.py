@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from tests.unit.log.appender import CONVERSATIONS
 from tests.unit.log.stores import WAIT_S, lines, read_lines
 

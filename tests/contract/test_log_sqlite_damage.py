@@ -7,8 +7,8 @@ import pytest
 
 from palaver.errors import LogCorrupt
 from palaver.log.base import Append
-from palaver.log.inspect import verify_directory
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.inspect import verify_directory
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.events import AnswerStarted, TextDelta, TextFinished
 from tests.unit.log.logs import numbered_lines
 from tests.unit.log.stores import append, line, lines, read_lines

@@ -12,11 +12,12 @@ import apsw
 import pytest
 
 from palaver.errors import ConfigurationError
-from palaver.log import listings, migrations, reading, runs, snapshots
+from palaver.log import listings, runs
 from palaver.log.base import Append, Document
-from palaver.log.database import open_reading
-from palaver.log.fulltext import prepare, search
-from palaver.log.sqlite import SqliteLog, open_sqlite_log
+from palaver.log.sqlite import migrations, queries, snapshots
+from palaver.log.sqlite.database import open_reading
+from palaver.log.sqlite.fulltext import prepare, search
+from palaver.log.sqlite.store import SqliteLog, open_sqlite_log
 from tests.unit.log.stores import WAIT_S, WITHOUT_RUNS, append, line, row, run
 
 pytestmark = pytest.mark.anyio
@@ -198,10 +199,10 @@ async def test_no_question_reads_more_than_it_needs(tmp_path: Path) -> None:
         return True
 
     connection.set_exec_trace(plan)
-    reading.read(connection, "c1", 0, 1)
-    reading.read_all(connection, 3, 1)
-    reading.head(connection, "c1")
-    reading.used(connection, "c1", "one")
+    queries.read(connection, "c1", 0, 1)
+    queries.read_all(connection, 3, 1)
+    queries.head(connection, "c1")
+    queries.used(connection, "c1", "one")
     snapshots.load(connection, "c1", 10)
     snapshots.before(connection, "c1", 5, 10)
     listings.one(connection, "c1")

@@ -7,10 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.log import upkeep
 from palaver.log.base import Append, Document
-from palaver.log.sqlite import SqliteLog, open_sqlite_log
-from palaver.log.upkeep import FORGOTTEN_AT_ONCE, FORGOTTEN_BYTES, forget_words
+from palaver.log.sqlite import maintenance
+from palaver.log.sqlite.maintenance import FORGOTTEN_AT_ONCE, FORGOTTEN_BYTES, forget_words
+from palaver.log.sqlite.store import SqliteLog, open_sqlite_log
 from tests.unit.log.stores import line, row
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,7 @@ async def test_defect_with_one_conversation_does_not_keep_the_next_from_being_fo
             raise ValueError("A defect.")
         return forget_words(connection, conversation)
 
-    monkeypatch.setattr(upkeep, "forget_words", forget)
+    monkeypatch.setattr(maintenance, "forget_words", forget)
     async with open_sqlite_log(tmp_path) as log:
         await said(log, "broken")
         await said(log, "gone")

@@ -8,8 +8,8 @@ import pytest
 
 from palaver.errors import StorageFull
 from palaver.log.base import Append, Appended, Document, Snapshot
-from palaver.log.reserve import RESERVE_BYTES
-from palaver.log.sqlite import SqliteLog, open_sqlite_log
+from palaver.log.sqlite.reserve import RESERVE_BYTES
+from palaver.log.sqlite.store import SqliteLog, open_sqlite_log
 from tests.unit.log.disks import Disk, RealDisk, small_disk
 from tests.unit.log.stores import WAIT_S, append, line, read_lines, row
 

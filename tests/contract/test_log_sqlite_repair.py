@@ -11,15 +11,15 @@ from typing import Any
 import apsw
 import pytest
 
-from palaver.conversation.derived import claims_of, documents_of, listing_of, runs_of
-from palaver.conversation.loading import snapshot_of
-from palaver.conversation.reconstruction import reconstruct
-from palaver.core.evolve import fold
+from palaver.conversation.index_rows import claims_of, documents_of, listing_of, runs_of
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.conversation.recovery.reconstruction import reconstruct
+from palaver.core.fold.evolve import fold
 from palaver.errors import LogCorrupt
 from palaver.log.base import Append
-from palaver.log.carving import PAGE_BYTES
-from palaver.log.inspect import verify_directory
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.inspect import verify_directory
+from palaver.log.sqlite.page_carver import PAGE_BYTES
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.events import encode_event
 from palaver.schema.view import State
 from tests.attacks.test_damaged_store import events_of, quiet

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from palaver.agents.exchange import Exchanges
 from palaver.conversation import conversation as owner
 from palaver.conversation.claims import Claims
-from palaver.conversation.inbox import Batch
+from palaver.conversation.mailbox import Batch
 from palaver.feed.feed import Feed
-from palaver.log.sqlite import SqliteLog
+from palaver.log.sqlite.store import SqliteLog
 from palaver.schema.events import encode_event
 from palaver.tools.toolbox import Toolbox
 

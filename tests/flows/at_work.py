@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.clock import Clock
-from palaver.tools.sandbox_level import Level
+from palaver.tools.shell.sandbox_level import Level
 from tests.flows.served import Served, serving
 from tests.provider import Answer, ScriptedProvider, scripted_provider
 

@@ -18,7 +18,7 @@ from hypothesis import reject
 from schemathesis import Case, Response
 from schemathesis.core import NotSet
 
-from palaver.backends.script import Prompt, Say, Step, Tool
+from palaver.backends.script.script import Prompt, Say, Step, Tool
 from tests.flows.served import Served, serving
 
 Json = dict[str, Any]

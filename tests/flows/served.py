@@ -16,18 +16,18 @@ import httpx
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
-from palaver.agents.book import Book
+from palaver.agents.catalog import Book
 from palaver.agents.roster import Roster, Source
 from palaver.agents.trust import Trust
 from palaver.app import App, open_app
-from palaver.backends.script import Choice, Say, Step
-from palaver.backends.scripted import ScriptedBackend
+from palaver.backends.script.backend import ScriptedBackend
+from palaver.backends.script.script import Choice, Say, Step
 from palaver.clock import Clock
 from palaver.config import Config, ProviderSettings
-from palaver.faces.listener import Listener
+from palaver.faces.http.listener import Listener
 from palaver.log.base import EventLog
 from palaver.schema.records import AgentRecord
-from palaver.tools.sandbox_level import Level
+from palaver.tools.shell.sandbox_level import Level
 from tests.levels import strongest_level
 
 WAIT_S = 30.0

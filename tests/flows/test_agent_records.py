@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from palaver.faces.keys import KeyRecord, Kind, token_hash
+from palaver.people.authentication import KeyRecord, Kind, token_hash
 from tests.flows.at_work import Work, at_work, of
 from tests.flows.served import Served
 from tests.provider import Answer, Call

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.at_work import Work, at_work, of
 from tests.flows.engine import gone
 from tests.flows.served import LOOK_EVERY_S, WAIT_S

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.agents import backends, trial
-from palaver.backends.script import Fail, Say, Tool, Wait
+from palaver.agents import backends, test_turn
+from palaver.backends.script.script import Fail, Say, Tool, Wait
 from palaver.client import Client
 from palaver.clock import SystemClock
 from palaver.errors import NotFound, ProviderUnavailable
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.served import WAIT_S, Served, serving
 from tests.unit.backends.acp.test_backend import AGENT
 
@@ -38,7 +38,7 @@ class Jumping(SystemClock):
         return super().monotonic_s() + self.ahead_s
 
     async def sleep(self, seconds: float) -> None:
-        if seconds == trial.LIMIT_S:
+        if seconds == test_turn.LIMIT_S:
             await self.limit_over.wait()
         else:
             await super().sleep(seconds)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Say, Tool, Wait
+from palaver.backends.script.script import Say, Tool, Wait
 from tests.flows.served import Served, ended_turn, serving
 
 pytestmark = pytest.mark.anyio

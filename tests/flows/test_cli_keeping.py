@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.cli.printed import PRINTED
+from palaver.cli.support.json_output import PRINTED
 from tests.browser.served import free_port
 from tests.flows.served import Served
 from tests.flows.terminal import SLOW_S, in_terminal, palaver

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Step, Think, Tool
-from palaver.cli import choosing
-from palaver.cli.printed import PRINTED
+from palaver.backends.script.script import Say, Step, Think, Tool
+from palaver.cli.support import resolve_id
+from palaver.cli.support.json_output import PRINTED
 from palaver.client import Client
 from palaver.errors import NotFound
 from tests.flows.served import Served, serving
@@ -94,10 +94,10 @@ async def test_conversation_is_named_by_any_end_of_its_id_that_no_other_shares(s
             ("last", "south-3333-bbbb"),
             ("-", "south-3333-bbbb"),
         ):
-            assert await choosing.conversation(client, meant) == found
+            assert await resolve_id.conversation(client, meant) == found
         for meant, words in (("north", "fits 2"), ("nor", "at least 4"), ("west-0000", "No such"), ("a/../b", "no id")):
             with pytest.raises(NotFound, match=words):
-                await choosing.conversation(client, meant)
+                await resolve_id.conversation(client, meant)
     code, out, _ = await palaver(tmp_path / "data", "show", "-", "--url", server.url)
     assert (code, out.splitlines()[0]) == (0, "south-3333-bbbb")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from palaver.backends.script import Ask, Say, ShowPlan, Step, Tool
-from palaver.cli.printed import PRINTED
+from palaver.backends.script.script import Ask, Say, ShowPlan, Step, Tool
+from palaver.cli.support.json_output import PRINTED
 from palaver.schema.view import Offer, Plan, PlanItem, Question, QuestionOption
 from tests.flows.served import LOOK_EVERY_S, WAIT_S, Served, serving
 from tests.flows.terminal import in_terminal, palaver

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palaver.backends.script import Fail, Prompt, Say, Step, Tool, Wait
+from palaver.backends.script.script import Fail, Prompt, Say, Step, Tool, Wait
 from palaver.errors import ProviderRefused
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.faces.token_files import write_key_records
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.people.token_files import write_key_records
 from tests.flows.served import LOOK_EVERY_S, Served, serving
 from tests.flows.terminal import PROGRAM, SLOW_S, environment, in_terminal, palaver
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script import Say, Step, Wait
+from palaver.backends.script.script import Say, Step, Wait
 from palaver.client import Client
 from palaver.client.client import Unreachable
 from palaver.errors import Conflict, NotFound, TooLarge, Unauthorized

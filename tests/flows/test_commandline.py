@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from palaver.backends.script import Fail, Say, Step, Tool
+from palaver.backends.script.script import Fail, Say, Step, Tool
 from palaver.errors import ProviderRefused
 from tests.flows.served import Served, serving
 from tests.flows.terminal import palaver

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from palaver.backends.script import Say, Tool, Wait
+from palaver.backends.script.script import Say, Tool, Wait
 from palaver.schema.commands import Command, Order
 from tests.flows.served import WAIT_S, Served, ended_turn, serving
 

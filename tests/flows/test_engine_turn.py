@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.events import decode_event
 from palaver.schema.view import State
 from tests.flows.at_work import Event, Work, at_work, of

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Wait
+from palaver.backends.script.script import Say, Wait
 from palaver.clock import ManualClock
 from tests.flows.served import WAIT_S, Served, ended_turn, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Think, Tool
+from palaver.backends.script.script import Say, Think, Tool
 from tests.flows.served import Served, serving
 
 pytestmark = pytest.mark.anyio

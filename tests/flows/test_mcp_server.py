@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.approval.policy import Policy, Rule
 from palaver.backends.api.loop import ApiBackend, Conduct
 from palaver.backends.api.openai import CHAT_COMPLETIONS
 from palaver.backends.api.route import only
@@ -15,7 +16,6 @@ from palaver.clock import SystemClock
 from palaver.schema.events import RequestOpened, ToolFinished, ToolStarted
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.mcp.servers import McpServers
-from palaver.tools.policy import Policy, Rule
 from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, Call, scripted_provider
 from tests.provider.turn import Decide, MemoryTurn, allow, deny, drive, leave_open

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Step, Wait
+from palaver.backends.script.script import Say, Step, Wait
 from palaver.client import Client
 from palaver.client.projects import NamedAgent
 from palaver.clock import ManualClock

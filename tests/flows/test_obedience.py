@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.paths import DATA_MARK
+from palaver.tools.files.paths import DATA_MARK
 from tests.flows.at_work import at_work, of
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.faces.page import SCREENS, Page
+from palaver.faces.http.page import SCREENS, Page
 from tests.flows.served import Served
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from palaver.clock import SystemClock
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.served import WAIT_S, Served, serving
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from palaver.client import Client
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.tools.tree import ENTRY_LIMIT
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.tools.files.tree import ENTRY_LIMIT
 from tests.flows.served import Served, serving
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Emit, Finish, Say, Wait
+from palaver.backends.script.script import Emit, Finish, Say, Wait
 from palaver.schema.events import RequestOpened
 from palaver.schema.view import Plan, PlanItem
 from tests.flows.served import WAIT_S, Served, serving

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Fail, Prompt, Say, Script, Wait
+from palaver.backends.script.script import Fail, Prompt, Say, Script, Wait
 from palaver.client import Client
-from palaver.conversation import beginnings
+from palaver.conversation import creation
 from palaver.errors import NotFound, TimedOut
-from palaver.faces.keys import KeyRecord, token_hash
 from palaver.log.base import Claim
+from palaver.people.authentication import KeyRecord, token_hash
 from palaver.schema.commands import CreateConversation, Deliver, SendMessage
 from palaver.schema.events import ConversationCreated
 from palaver.schema.view import Parent
@@ -78,8 +78,8 @@ async def subagent(server: Served, above: str, turn: str, root: str, text: str) 
     parent = Parent(kind="subagent", conversation=above, root=root)
     created = ConversationCreated(agent="default", project=str(app.directory.home), parent=parent)
     ids = iter(range(100))
-    maker = beginnings.Maker(conversation, claim, 0, lambda: f"{conversation}-{next(ids)}"[-120:])
-    await app.directory.begin(beginnings.begun(maker.numbered([(maker.claimed(created), 0)])), claim, None)
+    maker = creation.Maker(conversation, claim, 0, lambda: f"{conversation}-{next(ids)}"[-120:])
+    await app.directory.begin(creation.begun(maker.numbered([(maker.claimed(created), 0)])), claim, None)
     sent = await app.directory.command(conversation, Deliver(content=text, trigger="task", parent=turn), None)
     assert sent.turn is not None
     return conversation, sent.turn

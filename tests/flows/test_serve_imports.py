@@ -57,8 +57,8 @@ HEAVY = {
     "palaver.backends.pi.backend": "readiness is known by `installation`",
     "palaver.backends.acp.backend": "readiness is known by `installation`",
     "palaver.backends.api.loop": "imported for the first turn",
-    "palaver.backends.demo": "imported for the first turn",
-    "palaver.faces.whole": "the other faces are built with the first request for one",
+    "palaver.backends.demo.backend": "imported for the first turn",
+    "palaver.faces.all_faces": "the other faces are built with the first request for one",
     "palaver.faces.live": "the other faces are built with the first request for one",
     "palaver.tui": "the terminal UI is another program",
 }
@@ -159,4 +159,4 @@ async def test_other_faces_answer_with_the_first_request_for_one(tmp_path: Path)
         modules = await imported(process)
 
     assert [answer.status_code for answer in answers] == [200] * 4
-    assert "palaver.faces.whole" in modules
+    assert "palaver.faces.all_faces" in modules

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import connect
 
-from palaver.backends.script import Say
-from palaver.faces import event_stream
+from palaver.backends.script.script import Say
+from palaver.faces.http import sse
 from palaver.faces.native import socket as native_socket
 from tests.flows.served import PATIENCE_S, Served, ended_turn, serving
 
@@ -22,7 +22,7 @@ FLOOD = "x" * 12_000_000
 
 @pytest.fixture
 async def flooding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(event_stream, "SEND_S", PATIENCE_S)
+    monkeypatch.setattr(sse, "SEND_S", PATIENCE_S)
     monkeypatch.setattr(native_socket, "SEND_S", PATIENCE_S)
     async with serving(tmp_path, (Say(FLOOD, chunk=60_000),)) as server:
         yield server

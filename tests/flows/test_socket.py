@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from palaver.backends.script import Say, Wait
+from palaver.backends.script.script import Say, Wait
 from palaver.clock import ManualClock
 from palaver.faces.native import socket as native_socket
 from tests.flows.served import Lines, Served, serving

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.events import decode_event
 from palaver.schema.view import State
 from tests.golden.record import Record

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.core.evolve import evolve, fold
+from palaver.core.fold.evolve import evolve, fold
 from palaver.schema.events import EVENT_TYPES, Event, LogCompacted, UnknownEvent, decode_event
 from palaver.schema.view import State
 from tests.golden.compaction import compacted

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from palaver.context.quoting import KEY_BYTES, Quoting
+from palaver.context.quotes import KEY_BYTES, Quoting
 
 QUOTING = Quoting(b"k" * KEY_BYTES)
 """For tests that make a prompt themselves."""

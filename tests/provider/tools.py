@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from palaver.approval.policy import Policy
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Question
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
-from palaver.tools.policy import Policy
 from palaver.tools.toolbox import Toolbox
 
 Work = Callable[[Mapping[str, Any], Workplace], Awaitable[ToolResult]]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.core.settle import fail, finish, settle
 from palaver.core.state import OPEN_TOOL, find_call, find_request
 from palaver.errors import AgentError

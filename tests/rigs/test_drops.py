@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from palaver.client import Client, following
-from palaver.core.evolve import fold
+from palaver.client import Client, follow
+from palaver.core.fold.evolve import fold
 from palaver.schema.events import Event, LogCompacted, decode_event
 from palaver.schema.view import State
 
@@ -115,7 +115,7 @@ async def followed(server: Breaking, client: Client) -> State:
 @pytest.fixture(autouse=True)
 def _comes_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of breaks, each with the pause that spares a real server, would take minutes."""
-    monkeypatch.setattr(following, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(follow, "FIRST_PAUSE_S", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.events import Event, decode_event
 from palaver.schema.view import State
-from palaver.tui.drawing import Drawing, gap_before, heads_answer
-from palaver.tui.rowbook import RowBook
-from palaver.tui.rows import Row, WorkRow
 from palaver.tui.theme import DARK
-from palaver.tui.work import unfolded
+from palaver.tui.transcript.renderer import Drawing, gap_before, heads_answer
+from palaver.tui.transcript.row_book import RowBook
+from palaver.tui.transcript.rows import Row, WorkRow
+from palaver.tui.transcript.work import unfolded
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))

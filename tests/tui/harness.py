@@ -25,9 +25,9 @@ from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.frame import Docks, next_region
 from palaver.tui.intents import Intent, Order
+from palaver.tui.key_queue import Typing
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
-from palaver.tui.typing import Typing
 
 WAIT_S = 30.0
 """The longest any wait takes before it counts as a failure: a screen needs a processor, and tests share theirs."""

@@ -12,7 +12,7 @@ from palaver.client.client import Client
 from palaver.clock import Clock, SystemClock
 from palaver.schema.view import State
 from palaver.tui.app import PalaverApp
-from palaver.tui.history import Transcript
+from palaver.tui.transcript.transcript import Transcript
 from tests.tui.harness import WAIT_S
 
 

@@ -11,18 +11,18 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from palaver.backends.script import Say, Tool, Tools, Wait
+from palaver.backends.script.script import Say, Tool, Tools, Wait
 from palaver.client.client import Client
 from palaver.clock import SystemClock
-from palaver.core.evolve import fold
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.core.fold.evolve import fold
+from palaver.people.authentication import KeyRecord, token_hash
 from palaver.schema.events import decode_event
 from palaver.schema.view import Listing
-from palaver.tui import row_words
 from palaver.tui.app import PalaverApp
-from palaver.tui.family import Family
 from palaver.tui.intents import Send, ViewAt
-from palaver.tui.remembered import Remembered
+from palaver.tui.local_memory import Remembered
+from palaver.tui.subagents import Family
+from palaver.tui.text import rows
 from palaver.tui.theme import DARK, LIGHT, LIGHT_NAME
 from tests.flows.served import Served, serving
 from tests.tui.golden import lines_of, start_of
@@ -83,7 +83,7 @@ async def test_leaving_waits_for_a_server_that_is_gone_only_for_a_moment_and_say
             await terminal.write("half")
             await terminal.press("ctrl+q")
             await terminal.until(lambda: terminal.app.return_code is not None)
-            assert row_words.UNHEARD in terminal.app._exit_renderables
+            assert rows.UNHEARD in terminal.app._exit_renderables
 
 
 async def test_staying_after_all_changes_nothing_of_what_is_edited(served: Served) -> None:

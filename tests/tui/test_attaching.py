@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from textual import events
 
 from palaver.schema.view import ImageBlock, State
-from palaver.tui.docks.attached import Attached
+from palaver.tui.docks.attachments import Attached
 from palaver.tui.intents import Send
 from tests.flows.served import serving
 from tests.tui.harness import DockApp, reads, state_with, until

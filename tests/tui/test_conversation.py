@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script import Ask, Boundary, Fail, Prompt, Say, Step, Think, Tool, Tools, Wait
+from palaver.backends.script.script import Ask, Boundary, Fail, Prompt, Say, Step, Think, Tool, Tools, Wait
 from palaver.errors import ProviderUnavailable
 from palaver.schema.view import Question, QuestionOption
 from palaver.tui.docks.card import RequestCard

@@ -14,7 +14,7 @@ from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.view import Message, State
 from palaver.tui.connection import Connection
 from palaver.tui.docks.completion import SlashCommand, Suggestions
-from palaver.tui.docks.editing import OfTranscript
+from palaver.tui.docks.edits import OfTranscript
 from palaver.tui.docks.keyline import KeyLine
 from palaver.tui.intents import Act, Order, Send
 from tests.tui.harness import NOW_MS, TURN, DockApp, one, queued, reads, state_with, until

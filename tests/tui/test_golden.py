@@ -7,14 +7,14 @@ from textual.app import App, ComposeResult
 
 from palaver.client.client import Client
 from palaver.clock import SystemClock
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.events import TextDelta, decode_event
-from palaver.tui.following import Following
-from palaver.tui.history import Transcript
+from palaver.tui.follow import Following
 from palaver.tui.people import People
-from palaver.tui.rows import Row
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
-from palaver.tui.work import unfolded
+from palaver.tui.transcript.rows import Row
+from palaver.tui.transcript.transcript import Transcript
+from palaver.tui.transcript.work import unfolded
 from tests.tui.golden import NAMES, NOW_MS, book, drawing, dropping, lines_of, reloaded, start_of, text_of
 from tests.tui.harness import WAIT_S
 

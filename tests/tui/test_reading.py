@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Prompt, Say, Script, Wait
+from palaver.backends.script.script import Prompt, Say, Script, Wait
 from palaver.client.client import Client, Unreachable
 from palaver.clock import ManualClock, SystemClock
 from palaver.schema.commands import UpdateConversation
 from palaver.schema.view import Message
 from palaver.tui.app import PalaverApp
 from palaver.tui.intents import Order, Send
-from palaver.tui.rows import EdgeRow
+from palaver.tui.transcript.rows import EdgeRow
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened, opened
 

@@ -7,7 +7,7 @@ import pytest
 from textual.widgets import Input
 
 from palaver.client import Client
-from palaver.tui.saving import name_for
+from palaver.tui.save_file import name_for
 from palaver.tui.screens.export import ExportConversation
 from tests.flows.served import Served, serving
 from tests.tui.harness import ScreenApp, until

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from textual.binding import Binding
 
-from palaver.backends.script import Say, Tool
+from palaver.backends.script.script import Say, Tool
 from palaver.client import Client
 from palaver.clock import SystemClock
 from palaver.schema.commands import DeleteConversation, UpdateConversation
@@ -21,9 +21,9 @@ from palaver.tui.screens.actions import KEYS, WRITING, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
 from palaver.tui.screens.keyhelp import WIDTH, KeyHelp, KeyHelpScreen, help_content
 from palaver.tui.screens.listing import grouped, row_of
-from palaver.tui.screens.opening import Where, screen_for
+from palaver.tui.screens.open import Where, screen_for
 from palaver.tui.screens.palette import CommandPalette
-from palaver.tui.words_screens import Actions, Keys
+from palaver.tui.text.screens import Actions, Keys
 from tests.flows.served import Served, serving
 from tests.tui.harness import NOW_MS, ScreenApp, one, queued, reads, state_with, until
 

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, Static
 
-from palaver.backends.script import Say, Tool
+from palaver.backends.script.script import Say, Tool
 from palaver.client import Client
 from palaver.clock import ManualClock, SystemClock
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.commands import DeleteConversation, ResolveRequest, SetParams, UpdateConversation
 from palaver.schema.view import FileChange, Message, State, TextBlock, ToolBlock
-from palaver.tui.diffs import by_file
 from palaver.tui.docks.choices import Choices
 from palaver.tui.intents import Act, Begin, Copy, JumpTo, OpenConversation, Order, ViewAt
 from palaver.tui.screens.agents import AgentsScreen, BackendsScreen
@@ -20,9 +19,10 @@ from palaver.tui.screens.choose import ChooseMode, ConfirmDelete, Rename
 from palaver.tui.screens.files import ChangedFiles, DiffScreen, changed_files
 from palaver.tui.screens.inspector import EventInspector
 from palaver.tui.screens.new import NewConversation
-from palaver.tui.screens.opening import Where, screen_for
+from palaver.tui.screens.open import Where, screen_for
+from palaver.tui.screens.requests import WaitingInbox
 from palaver.tui.screens.search import SearchScreen, hits_in
-from palaver.tui.screens.waiting import WaitingInbox
+from palaver.tui.transcript.diffs import by_file
 from tests.flows.served import Served, serving
 from tests.tui.harness import NOW_MS, ScreenApp, one, reads, state_with, until
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from textual.widgets import Log
 
-from palaver.backends.script import Prompt, Say, Step, Tool, Wait
+from palaver.backends.script.script import Prompt, Say, Step, Tool, Wait
 from palaver.schema.view import TextBlock
-from palaver.tui.rows import UserRow
-from palaver.tui.screens.whole import WholeScreen
+from palaver.tui.screens.full_text import WholeScreen
+from palaver.tui.text.docks import Composer
 from palaver.tui.theme import DARK
-from palaver.tui.words_docks import Composer
+from palaver.tui.transcript.rows import UserRow
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened, opened
 

@@ -9,7 +9,7 @@ import pytest
 from palaver.client.client import Client
 from palaver.client.projects import ReviewFile
 from palaver.clock import SystemClock
-from palaver.core.approval_text import Shown
+from palaver.core.text.approval_text import Shown
 from palaver.schema.commands import CreateConversation
 from palaver.tui.app import PalaverApp
 from palaver.tui.screens.trust import review_lines

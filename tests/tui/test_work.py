@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from palaver.backends.script import Finish, Prompt, Say, Step, Think, Tool, Tools
+from palaver.backends.script.script import Finish, Prompt, Say, Step, Think, Tool, Tools
 from palaver.schema.view import FileChange
-from palaver.tui.drawing import PULSE
-from palaver.tui.rows import WorkRow
 from palaver.tui.theme import DARK, LIGHT, LIGHT_NAME, Palette
+from palaver.tui.transcript.renderer import PULSE
+from palaver.tui.transcript.rows import WorkRow
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened, opened
 from tests.tui.test_conversation import heard

@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from palaver.agents.built_in import NO_ACP_AGENT
+from palaver.agents.default_agents import NO_ACP_AGENT
+from palaver.agents.recorded_backend import LastError
 from palaver.agents.roster import Roster
-from palaver.agents.watched import LastError
 from palaver.backends.base import Readiness
 from palaver.backends.process import allowed_environment, spawn
 from palaver.backends.program_lookup import lies_in, trusted_path
-from palaver.backends.programs import Row, RunsPrograms
+from palaver.backends.program_pool import Row, RunsPrograms
 from palaver.clock import Clock
 from palaver.errors import AgentError
 from palaver.schema.base import Shown

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from palaver.agents.delegation import Delegation
 from palaver.agents.exchange import Exchanges
-from palaver.conversation.others import Caller, Task
+from palaver.conversation.peers import Caller, Task
 from palaver.schema.events import ExchangeReturned
 from palaver.schema.view import Exchange
 from palaver.tools.base import Letter, Reply, Report

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
-from palaver.agents.built_in import DEMO
+from palaver.agents.default_agents import DEMO
+from palaver.approval.policy import Mode, as_mode
 from palaver.backends.process import to_the_end
 from palaver.clock import Ids
 from palaver.conversation.directory import Directory
-from palaver.conversation.others import Caller, Task
+from palaver.conversation.peers import Caller, Task
 from palaver.core.exchanges import answer_of
 from palaver.core.params import MODES, restrictions
 from palaver.core.state import open_requests
@@ -28,9 +29,8 @@ from palaver.schema.commands import DeleteConversation, Deliver, Interrupt, Stop
 from palaver.schema.events import ConversationCreated, SubagentFinished, SubagentStarted
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Parent, Plan, State, TurnSummary
+from palaver.tools.agents.task import DEEPEST, depth_of
 from palaver.tools.base import Report
-from palaver.tools.policy import Mode, as_mode
-from palaver.tools.task import DEEPEST, depth_of
 
 WIDTH = 8
 """Children of one conversation that work at once: more than that nobody follows, and no small machine carries."""

@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
-from palaver.agents.delegation import Agents, handed_on
-from palaver.agents.letters import (
+from palaver.agents.addressing import (
     Address,
     Addresses,
     cautious,
@@ -25,8 +24,10 @@ from palaver.agents.letters import (
     too_many,
     works_for_another,
 )
+from palaver.agents.delegation import Agents, handed_on
+from palaver.approval.policy import Rule
 from palaver.clock import Clock, Ids
-from palaver.conversation.others import Caller
+from palaver.conversation.peers import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
 from palaver.errors import CallerError, Conflict, Gone, LogError, NotFound
 from palaver.journal import Journal
@@ -36,7 +37,6 @@ from palaver.schema.commands import Accepted, Deliver, Order, ReturnExchange
 from palaver.schema.events import ConversationCreated, Event, ExchangeReturned, ExchangeSent, decode_event
 from palaver.schema.view import Exchange, Parent, State
 from palaver.tools.base import Letter, Reply
-from palaver.tools.policy import Rule
 
 logger = Journal(__name__)
 

@@ -1,6 +1,6 @@
 """Bounded reader for YAML front matter: the only place that hands a record's YAML to a parser.
 
-Called by `records.py` for every record and by `editing.py` before ruamel sees one. A record may come from a repository, so
+Called by `records.py` for every record and by `record_editor.py` before ruamel sees one. A record may come from a repository, so
 the text is scanned event by event first, which builds nothing and recurses nowhere, and is refused when it is too long, too
 deep, too rich in values, or uses what lets a short text stand for a long one (anchors and aliases) or choose its own
 constructor (tags). Only then is it loaded. The bounds keep one record to a few milliseconds of the event loop.

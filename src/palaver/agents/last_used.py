@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 
 from palaver.journal import Journal
-from palaver.tools.whole import replace_file
+from palaver.tools.files.atomic_file import replace_file
 
 logger = Journal(__name__)
 

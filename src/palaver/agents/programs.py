@@ -7,16 +7,16 @@ somebody wants it, and its library only with its first turn.
 
 from collections.abc import Mapping
 
-from palaver.agents.built_in import NO_ACP_AGENT
+from palaver.agents.default_agents import NO_ACP_AGENT
 from palaver.agents.roster import Source
 from palaver.backends.base import Backend, Readiness
 from palaver.backends.project_settings import SettingsTrust
 from palaver.clock import Clock
 from palaver.schema.records import AgentRecord
-from palaver.tools.agents_message import NAME as AGENTS_MESSAGE
-from palaver.tools.ask_user import SPEC as ASK_SPEC
-from palaver.tools.knowledge import SEARCH_SPEC
-from palaver.tools.task import NAME as TASK
+from palaver.tools.agents.agents_message import NAME as AGENTS_MESSAGE
+from palaver.tools.agents.ask_user import SPEC as ASK_SPEC
+from palaver.tools.agents.knowledge import SEARCH_SPEC
+from palaver.tools.agents.task import NAME as TASK
 from palaver.tools.toolbox import Toolbox
 
 OTHERS = (TASK, AGENTS_MESSAGE)

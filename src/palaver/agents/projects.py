@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from palaver.clock import Clock, Ids
 from palaver.conversation.folders import ProjectFolders
 from palaver.core import project
-from palaver.core.decision import Already, Refusal
+from palaver.core.decide.decision import Already, Refusal
 from palaver.core.project import Decided, ProjectEvent, ProjectState
 from palaver.errors import REFUSALS, Conflict, HeadMoved, LogUnavailable
 from palaver.feed.feed import Feed

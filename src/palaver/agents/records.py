@@ -18,12 +18,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from palaver.agents.front_matter import FrontMatterError, load_front_matter
-from palaver.core.decision import Refusal
+from palaver.approval.policy import OUR_TOOLS
+from palaver.core.decide.decision import Refusal
 from palaver.core.params import MODE_WORDS, MODES
 from palaver.core.params import checked as checked_params
 from palaver.schema.base import Id
 from palaver.schema.records import AgentRecord, McpServer, PolicyRule
-from palaver.tools.policy import OUR_TOOLS
 
 FENCE = "---"
 BEST = "best"

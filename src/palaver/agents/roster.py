@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from palaver.agents.book import Book, Known
-from palaver.agents.book import Source as Origin
+from palaver.agents.catalog import Book, Known
+from palaver.agents.catalog import Source as Origin
 from palaver.agents.last_used import LastUsed
 from palaver.agents.program_settings import ProgramTrust
-from palaver.agents.watched import Watched
+from palaver.agents.recorded_backend import Watched
 from palaver.backends.base import Backend, Capabilities, Readiness
 from palaver.clock import Clock, SystemClock
-from palaver.core.facts import Runner
+from palaver.core.decide.facts import Runner
 from palaver.errors import AgentError, NotInstalled
 from palaver.journal import Journal
 from palaver.schema.base import Shown

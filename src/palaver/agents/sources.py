@@ -7,8 +7,8 @@ server starts at once and says what is missing instead of failing. Which service
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from palaver.agents.book import Book
-from palaver.agents.built_in import DEMO, PROGRAMS
+from palaver.agents.catalog import Book
+from palaver.agents.default_agents import DEMO, PROGRAMS
 from palaver.agents.delegation import known_agents
 from palaver.agents.last_used import LastUsed
 from palaver.agents.program_settings import ProgramTrust
@@ -16,14 +16,14 @@ from palaver.agents.programs import program_sources
 from palaver.agents.roster import Roster, Source
 from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
 from palaver.agents.trust import Trust
+from palaver.approval.standing_grants import StandingGrants
 from palaver.backends.base import Backend, Readiness
 from palaver.clock import Clock
 from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
 from palaver.schema.records import AgentRecord
-from palaver.tools.background import Processes
 from palaver.tools.mcp.servers import McpServers
-from palaver.tools.standing import StandingGrants
+from palaver.tools.shell.background import Processes
 from palaver.tools.toolbox import Toolbox, open_toolbox
 
 HOW_TO_GET_ONE = (
@@ -78,7 +78,7 @@ def roster_for(config: Config, clock: Clock, toolbox: Toolbox, services: Sequenc
             _demo,
             lambda _: Readiness(True, "Plays a script; needs no model."),
             DEMO.model,
-            ("palaver.backends.demo",),
+            ("palaver.backends.demo.backend",),
         ),
         **program_sources(config.environment, clock, toolbox, trust),
     }
@@ -145,13 +145,13 @@ def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
 
 
 def _demo() -> Backend:
-    from palaver.backends.demo import demo_backend
+    from palaver.backends.demo.backend import demo_backend
 
     return demo_backend()
 
 
 def _local_source(config: Config, clock: Clock) -> Source:
-    from palaver.backends.local import MODEL, LocalBackend, LocalModel
+    from palaver.backends.local.backend import MODEL, LocalBackend, LocalModel
 
     model = LocalModel(clock, config.environment)
     return Source(lambda: LocalBackend(model, _local_api), lambda _: model.readiness(), MODEL, API_MODULES)
@@ -162,7 +162,7 @@ def _local_api(base_url: str, api_key: str) -> Backend:
     from palaver.backends.api.openai import CHAT_COMPLETIONS
     from palaver.backends.api.route import only
     from palaver.backends.api.wire import WireProvider
-    from palaver.backends.local import MODEL
+    from palaver.backends.local.backend import MODEL
 
     provider = WireProvider(CHAT_COMPLETIONS, base_url, api_key, MODEL)
     return ApiBackend(only(provider), Toolbox(tools={}))

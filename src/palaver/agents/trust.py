@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
-from palaver.tools.whole import Stamp, replace_file, stamp_of
+from palaver.tools.files.atomic_file import Stamp, replace_file, stamp_of
 
 logger = Journal(__name__)
 

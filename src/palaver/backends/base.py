@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from palaver.context.quoting import Quoting
+from palaver.context.quotes import Quoting
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.records import AgentRecord

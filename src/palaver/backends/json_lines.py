@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from palaver.core.bounded_json import BeyondBounds, decode_json
+from palaver.core.json_bounds import BeyondBounds, decode_json
 from palaver.errors import ProtocolBroken
 
 

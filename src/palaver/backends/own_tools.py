@@ -12,13 +12,14 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from palaver.approval.program_calls import mode_of, proposal_of
 from palaver.backends.base import Turn
-from palaver.backends.judging import mode_of, proposal_of
 from palaver.core.state import find_request
 from palaver.errors import PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import KnownEvent, RequestResolved
 from palaver.schema.view import Outcome
+from palaver.tools.agents.task import is_deepest
 from palaver.tools.base import (
     Asking,
     Letter,
@@ -31,7 +32,6 @@ from palaver.tools.base import (
     ToolSpec,
     Workplace,
 )
-from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox, is_asking
 
 OVER = ToolResult(ok=False, error="The turn is over; nothing more comes of this.")

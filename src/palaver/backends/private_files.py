@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from palaver.tools.held_folder import held_folder
+from palaver.tools.shell.locked_folder import held_folder
 
 
 @contextmanager

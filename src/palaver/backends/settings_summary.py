@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.backends.project_settings import SettingsFile
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
 
 Kind = Literal["MCP server", "hook", "plugin", "other file"]
 ORDER: tuple[Kind, ...] = ("MCP server", "hook", "plugin", "other file")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.completing import agents as agent_ids
-from palaver.cli.connection import Server, run
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
+from palaver.cli.support.shell_completion import agents as agent_ids
 from palaver.errors import NotFound
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def list_agents(
     token: options.Token = None,
 ) -> None:
     """Who can be talked to, and what is wrong with those who cannot."""
-    from palaver.cli.output import note, print_json
-    from palaver.client.harmless import one_line
+    from palaver.cli.support.output import note, print_json
+    from palaver.client.safe_text import one_line
 
     folder = str(project.resolve()) if project else None
 
@@ -62,12 +62,12 @@ def show_agent(
     token: options.Token = None,
 ) -> None:
     """Everything an agent is made of, but for the secrets in it."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     folder = str(project.resolve()) if project else None
 
     async def fetch(client: "Client") -> "AgentDetails":
-        from palaver.cli.choosing import no_agent
+        from palaver.cli.support.resolve_id import no_agent
 
         try:
             return await client.agent(agent, folder)
@@ -82,7 +82,7 @@ def show_agent(
 
 
 def _print_table(agents: "list[AgentInfo]") -> None:
-    from palaver.cli.output import cell, print_table
+    from palaver.cli.support.output import cell, print_table
 
     colours = {"ready": "green", "broken": "red"}
     print_table(
@@ -112,8 +112,8 @@ def _print_details(agent: "AgentDetails") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from palaver.cli.output import console
-    from palaver.client.harmless import prose
+    from palaver.cli.support.output import console
+    from palaver.client.safe_text import prose
 
     fields = {
         "name": agent.name,

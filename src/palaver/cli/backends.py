@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
+from palaver.cli.support.exits import Exit
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -36,7 +36,7 @@ def backends(
     token: options.Token = None,
 ) -> None:
     """Show what runs agents here. With --test exits 1 when one does not answer."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     async def fetch(client: "Client") -> "tuple[list[BackendInfo], dict[str, Tried]]":
         found = _chosen(await client.backends(), names or [])
@@ -88,8 +88,8 @@ async def _tested(client: "Client", found: "list[BackendInfo]") -> "dict[str, Tr
 
 
 def _print(found: "list[BackendInfo]", tried: "dict[str, Tried]") -> None:
-    from palaver.cli.output import cell, note, print_table
-    from palaver.client.harmless import one_line
+    from palaver.cli.support.output import cell, note, print_table
+    from palaver.client.safe_text import one_line
 
     def state(one: "BackendInfo") -> tuple[str, str]:
         if one.ready:

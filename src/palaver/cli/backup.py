@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import data_directory, failed
+from palaver.cli.support import options
+from palaver.cli.support.connection import data_directory, failed
 from palaver.errors import LogUnavailable, PalaverError
-from palaver.tools.whole import replace_file
+from palaver.tools.files.atomic_file import replace_file
 
 if TYPE_CHECKING:
-    from palaver.cli.output import Bar
+    from palaver.cli.support.output import Bar
 
 SETTINGS = ("palaver.toml", "agents")
 """What a person wrote. Tokens are left out: whoever holds a copy shall not hold the keys to the original."""
@@ -39,8 +39,8 @@ def backup(
 
     Only you can read it. Tokens are never in it; secrets of the settings only with --with-secrets.
     """
-    from palaver.cli.output import print_json, progress
-    from palaver.log.inspect import backup_directory
+    from palaver.cli.support.output import print_json, progress
+    from palaver.log.sqlite.inspect import backup_directory
 
     directory = data_directory(data)
     try:
@@ -111,7 +111,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    from palaver.client.harmless import one_line
+    from palaver.client.safe_text import one_line
 
     return ", ".join(map(one_line, names))
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -34,16 +34,16 @@ def branch(
     token: options.Token = None,
 ) -> None:
     """Copy a conversation up to a message into a new one, and print its id."""
-    from palaver.cli.output import note, print_json
+    from palaver.cli.support.output import note, print_json
 
     async def make(client: "Client") -> "tuple[str, Accepted]":
-        from palaver.cli import choosing
+        from palaver.cli.support import resolve_id
         from palaver.schema.commands import Branch, CreateConversation
 
-        source = await choosing.conversation(client, conversation)
-        if agent is not None and (problem := await choosing.unknown_agent(client, agent)):
+        source = await resolve_id.conversation(client, conversation)
+        if agent is not None and (problem := await resolve_id.unknown_agent(client, agent)):
             raise problem
-        message = await choosing.message(client, source, at) if at else None
+        message = await resolve_id.message(client, source, at) if at else None
         begin = Branch(conversation=source, message=message)
         return source, await client.create(CreateConversation(title=title, agent=agent, branch=begin))
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from palaver.cli.values import read_plainly
+from palaver.cli.support.values import read_plainly
 
 
 @dataclass(frozen=True, slots=True)

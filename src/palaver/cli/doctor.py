@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from palaver import __version__
-from palaver.cli import options
-from palaver.cli.completing import agents as agent_ids
-from palaver.cli.connection import read_token, server_address
-from palaver.cli.exits import Exit
-from palaver.cli.output import counted, print_json, print_rich
-from palaver.cli.settings import Flags, process_environment, read_config
+from palaver.cli.support import options
+from palaver.cli.support.connection import read_token, server_address
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.output import counted, print_json, print_rich
+from palaver.cli.support.settings import Flags, process_environment, read_config
+from palaver.cli.support.shell_completion import agents as agent_ids
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError, Unauthorized
 from palaver.journal import write_journal
@@ -28,7 +28,7 @@ from palaver.journal import write_journal
 if TYPE_CHECKING:
     from palaver.agents.backends import BackendEntry
     from palaver.agents.roster import AgentEntry
-    from palaver.agents.trial import Tried as TriedHere
+    from palaver.agents.test_turn import Tried as TriedHere
     from palaver.client import Client
     from palaver.client.agents import AgentInfo, BackendInfo, Tried
 
@@ -147,7 +147,7 @@ async def _server(client: "Client", address: str) -> Finding:
 
 async def _sandbox(config: Config) -> Finding:
     """What holds the commands of agents here, by trying it."""
-    from palaver.tools.sandbox import probe
+    from palaver.tools.shell.sandbox import probe
 
     found = await probe(config.environment, (config.data,), strongest=config.sandbox, home=config.home)
     if found.level == "bubblewrap":
@@ -162,7 +162,7 @@ async def _sandbox(config: Config) -> Finding:
 
 
 def _grants(config: Config) -> Finding | None:
-    from palaver.tools.standing import StandingGrants
+    from palaver.approval.standing_grants import StandingGrants
 
     standing = StandingGrants(config.data / "grants.json")
     count = len(standing.all())
@@ -289,7 +289,7 @@ def _print(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from palaver.client.harmless import prose
+    from palaver.client.safe_text import prose
 
     signs = {"ok": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "red")}
     table = Table(box=None, show_header=False, pad_edge=False)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
-from palaver.cli.terminal import Output, open_output
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.terminal import Output, open_output
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -78,10 +78,10 @@ def export(
 
 
 async def _export_one(client: "Client", meant: str, format: str, output: Path | None, as_json: bool) -> None:
-    from palaver.cli import choosing
-    from palaver.cli.output import print_json
+    from palaver.cli.support import resolve_id
+    from palaver.cli.support.output import print_json
 
-    conversation = await choosing.conversation(client, meant)
+    conversation = await resolve_id.conversation(client, meant)
     if as_json and output is None:
         format = "jsonl"
     size_bytes = await _written(client, conversation, format, output)
@@ -111,7 +111,7 @@ async def _export_list(client: "Client", format: str, output: Path | None) -> No
 
 
 async def _export_all(client: "Client", format: str, folder: Path, as_json: bool) -> None:
-    from palaver.cli.output import counted, print_json, progress
+    from palaver.cli.support.output import counted, print_json, progress
     from palaver.history.sessions import NAME, written
 
     listings = [listing async for listing in client.every_conversation()]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
 from palaver.cli.export import ENDINGS
-from palaver.cli.local_files import open_file, readable_name
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.local_files import open_file, readable_name
 from palaver.errors import CallerError
 from palaver.history.programs.foreign import PROGRAMS, Program
 from palaver.history.sessions import NAME
@@ -70,7 +70,7 @@ def import_files(
     """
     server = Server(data, url, token)
     if (program := _program(files)) is not None:
-        from palaver.cli.histories import Wanted, import_history
+        from palaver.cli.support.program_histories import Wanted, import_history
 
         if format is not None or title is not None:
             raise typer.BadParameter("A whole history has neither a --format nor a --title.")
@@ -108,7 +108,7 @@ async def _import_all(
     quiet: bool,
 ) -> int:
     """How many could not be brought in. One bad file does not keep the others out."""
-    from palaver.cli.output import progress
+    from palaver.cli.support.output import progress
 
     refused = 0
     with progress("Importing", quiet=quiet or len(files) == 1) as bar:
@@ -128,7 +128,7 @@ async def _import_all(
 def _tell_json(path: Path, made: "Imported") -> None:
     from msgspec.structs import asdict
 
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     print_json({"file": readable_name(path), **asdict(made)})
 
@@ -144,7 +144,7 @@ def _tell_made(path: Path, made: "Imported") -> None:
 
 
 def _tell(path: Path, made: "Imported", verb: str) -> None:
-    from palaver.client.harmless import one_line
+    from palaver.client.safe_text import one_line
 
     title = one_line(made.title, 100) or "untitled"
     print(

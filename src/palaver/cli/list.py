@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -32,7 +32,7 @@ def list_conversations(
     token: options.Token = None,
 ) -> None:
     """List conversations, newest first."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     project = str(folder.expanduser().resolve()) if folder else None
 
@@ -51,9 +51,9 @@ def list_conversations(
 
 
 def _print(listings: "list[Listing]") -> None:
-    from palaver.cli.choosing import short
-    from palaver.cli.output import cell, print_table, when
-    from palaver.cli.readable import STATUSES
+    from palaver.cli.support.conversation_text import STATUSES
+    from palaver.cli.support.output import cell, print_table, when
+    from palaver.cli.support.resolve_id import short
 
     ids = [listing.id for listing in listings]
     # A terminal shows as much of an id as tells it apart; a pipe gets all of it.

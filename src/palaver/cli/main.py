@@ -16,11 +16,11 @@ def main() -> None:
         return
     gc.set_threshold(OBJECTS)
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from palaver.unblocked import claim_standard_streams
+        from palaver.nonblocking_output import claim_standard_streams
 
         claim_standard_streams()
     if sys.stdout.isatty() or sys.stderr.isatty():
-        from palaver.cli.terminal import guard_streams
+        from palaver.cli.support.terminal import guard_streams
 
         guard_streams()
     from palaver.cli.commands import COMPLETE, app

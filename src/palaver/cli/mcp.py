@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.completing import conversations
-from palaver.cli.connection import Server, complain, failed
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, failed
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.shell_completion import conversations
 from palaver.errors import PalaverError
 
 EXAMPLES = ("palaver mcp --as human --session 0199c3f2-5e0a-7c31-8f21-9d1f3f9c2a1b",)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.completing import agents
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.shell_completion import agents
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -46,7 +46,7 @@ def list_missions(
     token: options.Token = None,
 ) -> None:
     """Show the mission of a folder and those before it."""
-    from palaver.cli.output import print_json, when
+    from palaver.cli.support.output import print_json, when
 
     async def fetch(client: "Client") -> "tuple[MissionInfo, list[PastMission]]":
         return await client.mission(_folder(project)), await client.missions(_folder(project))
@@ -84,7 +84,7 @@ def set_mission(
     token: options.Token = None,
 ) -> None:
     """Give a folder a mission. The former one ends and stays in the history."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     async def send(client: "Client") -> "MissionInfo":
         from palaver.client.projects import NamedAgent
@@ -108,7 +108,7 @@ def clear_mission(
     token: options.Token = None,
 ) -> None:
     """End the mission of a folder. What runs goes on; nobody is woken any more."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     async def send(client: "Client") -> "tuple[bool, MissionInfo]":
         folder = _folder(project)
@@ -137,7 +137,7 @@ def _print_active(mission: "MissionInfo") -> None:
 
 
 def _stands(one: "MissionAgent") -> str:
-    from palaver.cli.output import when
+    from palaver.cli.support.output import when
 
     stands = STANDS.get(one.status, one.status)
     due = f", is woken at {when(one.next_due_at)}" if one.next_due_at else ""
@@ -145,6 +145,6 @@ def _stands(one: "MissionAgent") -> str:
 
 
 def _line(text: str) -> str:
-    from palaver.client.harmless import one_line
+    from palaver.client.safe_text import one_line
 
     return one_line(" ".join(text.split()), 100)

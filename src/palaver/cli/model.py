@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from palaver.backends.local import MODEL, find_engine, find_weights
-from palaver.cli import options
-from palaver.cli.connection import complain
-from palaver.cli.exits import Exit
-from palaver.cli.output import print_json
+from palaver.backends.local.backend import MODEL, find_engine, find_weights
+from palaver.cli.support import options
+from palaver.cli.support.connection import complain
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.output import print_json
 
 app = options.group("The small local model, which needs no account.")
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ def list_settings(
     token: options.Token = None,
 ) -> None:
     """List what each program would read from a folder that can run code, and whether that is trusted."""
-    from palaver.cli.output import cell, print_json, print_table
+    from palaver.cli.support.output import cell, print_json, print_table
 
     async def fetch(client: "Client") -> "list[ProgramFolderInfo]":
         return await client.program_settings(_folder(folder))
@@ -109,7 +109,7 @@ def _decide(
     as_json: bool,
 ) -> "ProgramFolderInfo":
     """Change the trust in one program's settings, which must be named."""
-    from palaver.cli.output import print_json
+    from palaver.cli.support.output import print_json
 
     async def decide(client: "Client") -> "ProgramFolderInfo":
         rows = {one.program: one for one in await client.program_settings(_folder(folder))}
@@ -129,6 +129,6 @@ def _folder(folder: Path | None) -> str:
 
 
 def _paths(one: "ProgramFolderInfo") -> str:
-    from palaver.client.harmless import one_line
+    from palaver.client.safe_text import one_line
 
     return one_line(", ".join(one.paths))

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -56,7 +56,7 @@ def list_requests(
     token: options.Token = None,
 ) -> None:
     """Show all that waits, the oldest first."""
-    from palaver.cli.output import note, print_json
+    from palaver.cli.support.output import note, print_json
 
     async def fetch(client: "Client") -> "tuple[list[WaitingRequest], list[WaitingRequest]]":
         return await client.requests(), await client.recent_requests(RECENT) if recent else []
@@ -79,9 +79,9 @@ def list_requests(
 
 
 def _print_over(one: "WaitingRequest") -> None:
-    from palaver.cli.asking import became, headline
-    from palaver.cli.output import when
-    from palaver.client.harmless import one_line
+    from palaver.cli.support.output import when
+    from palaver.cli.support.request_prompt import became, headline
+    from palaver.client.safe_text import one_line
 
     ended = one.request.resolution.ts if one.request.resolution else one.request.ts
     title = one_line(one.title, 60) or "(untitled)"
@@ -89,9 +89,9 @@ def _print_over(one: "WaitingRequest") -> None:
 
 
 def _print(one: "WaitingRequest", ids: list[str]) -> None:
-    from palaver.cli.asking import described, how_to_answer
-    from palaver.cli.output import when
-    from palaver.client.harmless import one_line
+    from palaver.cli.support.output import when
+    from palaver.cli.support.request_prompt import described, how_to_answer
+    from palaver.client.safe_text import one_line
 
     title = one_line(one.title, 60) or "(untitled)"
     print(f"{when(one.request.ts)} · {one_line(one.agent, 60)} in “{title}” ({one.conversation})")
@@ -130,16 +130,16 @@ def answer(
     token: options.Token = None,
 ) -> None:
     """Answer a request. The first answer counts; a later one is told so and exits 7."""
-    from palaver.cli import choosing
-    from palaver.cli.asking import Wish, confirm, headline, resolution
-    from palaver.cli.output import is_interactive, print_json
+    from palaver.cli.support import resolve_id
+    from palaver.cli.support.output import is_interactive, print_json
+    from palaver.cli.support.request_prompt import Wish, confirm, headline, resolution
 
     wish = Wish(word, note, option or (), scope, offer - 1, stop)
 
     async def send(client: "Client") -> "tuple[WaitingRequest, Accepted]":
-        waiting = await choosing.request(client, request)
+        waiting = await resolve_id.request(client, request)
         # The latest one may have come a moment ago; one that is named by its id was listed in full.
-        if request in choosing.LATEST and word in ("allow", "always") and is_interactive():
+        if request in resolve_id.LATEST and word in ("allow", "always") and is_interactive():
             await confirm(waiting.request)
         return waiting, await client.command(waiting.conversation, resolution(waiting.request, wish))
 

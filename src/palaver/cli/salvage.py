@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import data_directory, failed
-from palaver.client.harmless import one_line
+from palaver.cli.support import options
+from palaver.cli.support.connection import data_directory, failed
+from palaver.client.safe_text import one_line
 from palaver.errors import PalaverError
 
 if TYPE_CHECKING:
-    from palaver.conversation.salvage import Cut, Salvaged
+    from palaver.conversation.recovery.salvage import Cut, Salvaged
 
 EXAMPLES = ("palaver salvage --to ~/.palaver-salvaged", "palaver verify --data ~/.palaver-salvaged")
 
@@ -27,8 +27,8 @@ def salvage(
 
     Conversations are saved whole where their hash chain holds, else up to the damage. Tokens and permissions are given anew.
     """
-    from palaver.cli.output import print_json, progress
-    from palaver.conversation.salvage import salvage as save
+    from palaver.cli.support.output import print_json, progress
+    from palaver.conversation.recovery.salvage import salvage as save
 
     directory = data_directory(data)
     try:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
+from palaver.cli.support.exits import Exit
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -34,12 +34,12 @@ def search(
     token: options.Token = None,
 ) -> None:
     """Find words in messages, newest first. Exits 6 when there are none."""
-    from palaver.cli.output import note, print_json
+    from palaver.cli.support.output import note, print_json
 
     async def fetch(client: "Client") -> "list[Hit]":
-        from palaver.cli import choosing
+        from palaver.cli.support import resolve_id
 
-        within = await choosing.conversation(client, conversation) if conversation else None
+        within = await resolve_id.conversation(client, conversation) if conversation else None
         return await client.search(" ".join(words), limit, within)
 
     hits = run(Server(data, url, token), fetch)
@@ -56,8 +56,8 @@ def search(
 def _print(hits: "list[Hit]") -> None:
     from rich.text import Text
 
-    from palaver.cli.output import console
-    from palaver.client.harmless import one_line, visible
+    from palaver.cli.support.output import console
+    from palaver.client.safe_text import one_line, visible
 
     def flat(text: str) -> str:
         # A space at either end stays: it stands between the match and its neighbours.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, complain, run
-from palaver.cli.exits import Exit
-from palaver.cli.local_files import read_file, readable_name
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, complain, run
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.local_files import read_file, readable_name
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -73,10 +73,10 @@ def send(
     async def work(client: "Client") -> Exit:
         before, sent = await _sent(client, said, pictures, conversation, agent, folder, mode)
         # Not before: the agent begins while these are read.
-        from palaver.cli.output import print_json
+        from palaver.cli.support.output import print_json
 
         if not no_wait:
-            from palaver.cli.watching import watch
+            from palaver.cli.support.follow_turn import watch
 
             return await watch(client, before, sent, as_json=json, stays=stay, timeout_s=timeout)
         if json:
@@ -116,14 +116,14 @@ async def _sent(
     mode: str | None,
 ) -> "tuple[State, Accepted]":
     """The conversation before it, and what became of it."""
-    from palaver.cli import choosing
+    from palaver.cli.support import resolve_id
     from palaver.schema.commands import SendMessage
 
     if conversation is None:
         within, agent = await _begun(client, agent, folder), None
     else:
-        within = await choosing.conversation(client, conversation)
-        if agent is not None and (problem := await choosing.unknown_agent(client, agent)):
+        within = await resolve_id.conversation(client, conversation)
+        if agent is not None and (problem := await resolve_id.unknown_agent(client, agent)):
             raise problem
     content = await _content(client, text, pictures)
     before = await client.snapshot(within, tail=1)
@@ -131,13 +131,13 @@ async def _sent(
 
 
 async def _begun(client: "Client", agent: str | None, folder: Path | None) -> str:
-    from palaver.cli import choosing
+    from palaver.cli.support import resolve_id
     from palaver.errors import Forbidden, Invalid
     from palaver.schema.commands import CreateConversation
 
     project = str((folder or Path.cwd()).expanduser().resolve())
     # The server may be on another machine; then only it knows its agents of that folder.
-    if agent is not None and (problem := await choosing.unknown_agent(client, agent, project if folder else None)):
+    if agent is not None and (problem := await resolve_id.unknown_agent(client, agent, project if folder else None)):
         raise problem
     try:
         return (await client.create(CreateConversation(agent=agent, project=project))).conversation

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import failed
-from palaver.cli.redirect import remove_redirects, write_redirect
-from palaver.cli.settings import Flags, is_set, process_environment, read_config
-from palaver.cli.terminal import guard_streams
+from palaver.cli.support import options
+from palaver.cli.support.connection import failed
+from palaver.cli.support.link_file import remove_redirects, write_redirect
+from palaver.cli.support.settings import Flags, is_set, process_environment, read_config
+from palaver.cli.support.terminal import guard_streams
 from palaver.config import Config
 from palaver.errors import ConfigurationError, PalaverError
 from palaver.journal import Journal, write_journal
-from palaver.unblocked import unblocked_output
+from palaver.nonblocking_output import unblocked_output
 
 if TYPE_CHECKING:
     from palaver.app import App
@@ -136,7 +136,7 @@ def run(config: Config, listener: socket.socket, *, open_page: bool, as_json: bo
 
 async def _serve(config: Config, listener: socket.socket, open_page: bool, as_json: bool) -> None:
     from palaver.app import open_app
-    from palaver.faces.listener import Listener
+    from palaver.faces.http.listener import Listener
 
     async with open_app(config) as app:
         greet = functools.partial(_greet, app, open_page, as_json)
@@ -182,7 +182,7 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
 
 
 def _open_in_browser(data: Path, link: str) -> None:
-    from palaver.faces.keys import CODE_LIFE_S
+    from palaver.people.authentication import CODE_LIFE_S
 
     remove_redirects(data)
     try:

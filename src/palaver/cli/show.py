@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -40,13 +40,13 @@ def show(
     token: options.Token = None,
 ) -> None:
     """Print a conversation as text; without a name, the latest. --json prints its whole view."""
-    from palaver.cli.output import line_printer, print_json
+    from palaver.cli.support.output import line_printer, print_json
 
     async def fetch(client: "Client") -> "State":
-        from palaver.cli import choosing
+        from palaver.cli.support import resolve_id
 
         return await whole_view(
-            client, await choosing.conversation(client, conversation or "last"), None if full else last
+            client, await resolve_id.conversation(client, conversation or "last"), None if full else last
         )
 
     state = run(Server(data, url, token), fetch)
@@ -73,9 +73,9 @@ async def whole_view(client: "Client", conversation: str, last: int | None) -> "
 
 
 def readable_lines(state: "State", *, full: bool, ids: bool) -> "list[tuple[str, str]]":
-    from palaver.cli.asking import described, how_to_answer
-    from palaver.cli.output import counted
-    from palaver.cli.readable import heading, message
+    from palaver.cli.support.conversation_text import heading, message
+    from palaver.cli.support.output import counted
+    from palaver.cli.support.request_prompt import described, how_to_answer
 
     lines = [(line.text, str(line.style)) for line in heading(state)]
     if state.offset:
@@ -84,7 +84,7 @@ def readable_lines(state: "State", *, full: bool, ids: bool) -> "list[tuple[str,
         told = [(line.text, str(line.style)) for line in message(one, full=full, ids=ids)]
         lines += [("", ""), *told] if told else []
     for item in state.queue:
-        from palaver.client.harmless import one_line
+        from palaver.client.safe_text import one_line
         from palaver.schema.content import plain_text
 
         lines += [("", ""), (f"── queued: {one_line(plain_text(item.content))}", "dim")]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import Server, run
-from palaver.cli.exits import Exit
+from palaver.cli.support import options
+from palaver.cli.support.connection import Server, run
+from palaver.cli.support.exits import Exit
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -43,9 +43,9 @@ def tail(
         raise typer.BadParameter("--after counts events, which only --json prints.", param_hint="--after")
 
     async def work(client: "Client") -> Exit:
-        from palaver.cli import choosing
+        from palaver.cli.support import resolve_id
 
-        meant = await choosing.conversation(client, conversation or "last")
+        meant = await resolve_id.conversation(client, conversation or "last")
         if json:
             return await _lines(client, meant, last, after, follow)
         return await _messages(client, meant, last, follow)
@@ -54,7 +54,7 @@ def tail(
 
 
 async def _lines(client: "Client", conversation: str, last: int, after: int | None, follow: bool) -> Exit:
-    from palaver.cli.output import print_json_line
+    from palaver.cli.support.output import print_json_line
 
     head = (await client.snapshot(conversation, tail=1)).seq
     begin = max(0, head - last) if after is None else after
@@ -68,8 +68,8 @@ async def _lines(client: "Client", conversation: str, last: int, after: int | No
 
 
 async def _messages(client: "Client", conversation: str, last: int, follow: bool) -> Exit:
-    from palaver.cli.output import line_printer
     from palaver.cli.show import readable_lines, whole_view
+    from palaver.cli.support.output import line_printer
 
     state = await whole_view(client, conversation, max(1, last))
     print_line = line_printer()
@@ -98,17 +98,17 @@ class _Follower:
     """Tells a conversation as it goes on, under a heading for each who speaks."""
 
     def __init__(self) -> None:
-        from palaver.cli.output import line_printer
-        from palaver.cli.telling import Teller
+        from palaver.cli.support.event_lines import Teller
+        from palaver.cli.support.output import line_printer
 
         self._print_line = line_printer()
         self._teller = Teller(lambda line: self._print(line, "dim"))
         self._turn: str | None = None
 
     def take(self, event: "Event", state: "State") -> None:
-        from palaver.cli.asking import described, how_to_answer
-        from palaver.cli.watching import opened_in
-        from palaver.client.harmless import prose
+        from palaver.cli.support.follow_turn import opened_in
+        from palaver.cli.support.request_prompt import described, how_to_answer
+        from palaver.client.safe_text import prose
         from palaver.schema import events
 
         match event:
@@ -131,7 +131,7 @@ class _Follower:
                 self._teller.tell(event)
 
     def print_message(self, one: "Message") -> None:
-        from palaver.cli.readable import message
+        from palaver.cli.support.conversation_text import message
 
         for line in message(one):
             self._print(line.text, line.style)

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import NotSignedIn, complain, data_directory, failed
-from palaver.cli.exits import Exit
-from palaver.cli.output import cell, print_json, print_table
+from palaver.cli.support import options
+from palaver.cli.support.connection import NotSignedIn, complain, data_directory, failed
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.output import cell, print_json, print_table
 from palaver.errors import ConfigurationError
-from palaver.faces.keys import ROLES, KeyRecord, Kind, token_hash
-from palaver.faces.token_files import new_token, read_key_records, rotate_token, write_key_records
+from palaver.people.authentication import ROLES, KeyRecord, Kind, token_hash
+from palaver.people.token_files import new_token, read_key_records, rotate_token, write_key_records
 
 app = options.group("Tokens: who may come in, and what they may do.")
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from palaver.cli import choosing
-from palaver.cli.connection import Server, complain, failed, server_address
-from palaver.cli.exits import Exit
-from palaver.cli.options import Data, MaybeConversation, Token, Url
+from palaver.cli.support import resolve_id
+from palaver.cli.support.connection import Server, complain, failed, server_address
+from palaver.cli.support.exits import Exit
+from palaver.cli.support.options import Data, MaybeConversation, Token, Url
 from palaver.clock import SystemClock
 from palaver.errors import ConfigurationError, PalaverError
 
@@ -64,7 +64,7 @@ async def _run(conversation: str | None, server: Server, theme: str | None, keep
     address, started = await _server(server.directory, server.url)
 
     from palaver.tui.app import PalaverApp
-    from palaver.tui.remembered import Remembered
+    from palaver.tui.local_memory import Remembered
     from palaver.tui.theme import DARK_NAME, LIGHT_NAME, suits
 
     # What is there now stays: it is never looked through for garbage, which would make the screen stand still.
@@ -75,7 +75,7 @@ async def _run(conversation: str | None, server: Server, theme: str | None, keep
         app = PalaverApp(
             client,
             SystemClock(),
-            conversation=await choosing.conversation(client, conversation) if conversation else None,
+            conversation=await resolve_id.conversation(client, conversation) if conversation else None,
             remembered=remembered,
             theme=chosen or suits(os.environ.get("COLORFGBG")),
             stop_server=started.stop if started and not keep else None,

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from palaver.cli import options
-from palaver.cli.connection import data_directory, failed
-from palaver.cli.exits import Exit
-from palaver.client.harmless import prose
+from palaver.cli.support import options
+from palaver.cli.support.connection import data_directory, failed
+from palaver.cli.support.exits import Exit
+from palaver.client.safe_text import prose
 from palaver.errors import PalaverError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def verify(
 
     Exits 1 when something is damaged, and says which conversations are affected.
     """
-    from palaver.cli.output import print_json, progress
-    from palaver.log.inspect import verify_directory
+    from palaver.cli.support.output import print_json, progress
+    from palaver.log.sqlite.inspect import verify_directory
 
     try:
         with progress("Verifying", quiet=json) as bar:

@@ -11,7 +11,7 @@ from typing import Any
 from palaver.client.agents import Agents, BackendError, BackendInfo, ProcessInfo, TrialError, Tried
 from palaver.client.connection import Unreachable
 from palaver.client.conversations import Conversations, Hit, Imported, TakenOver, WaitingRequest
-from palaver.client.following import Followed, Following
+from palaver.client.follow import Followed, Following
 from palaver.client.projects import Projects
 from palaver.client.runs import RunContext, RunInfo, Runs, RunSummary
 from palaver.client.transport import Transport

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.context.quoting import RULE, Part, Quoting, one_line
+from palaver.context.quotes import RULE, Part, Quoting, one_line
 from palaver.context.record import record_parts
 from palaver.schema.view import ImageBlock, Message, Plan, State
 

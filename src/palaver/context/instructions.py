@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from palaver.context.quoting import PROJECT_FILES, Part, Quoting
+from palaver.context.quotes import PROJECT_FILES, Part, Quoting
 from palaver.errors import CallerError
-from palaver.tools.paths import Root
+from palaver.tools.files.paths import Root
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 LIMIT_BYTES = 32 * 1024

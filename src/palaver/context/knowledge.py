@@ -15,7 +15,7 @@ from pathlib import Path
 from palaver.context.notes import Note, Notes
 from palaver.context.reduce import Redact, unchanged
 from palaver.context.tokens import text_tokens
-from palaver.core.words import telling_words, words_of
+from palaver.core.keywords import telling_words, words_of
 from palaver.errors import PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import KnowledgeRecalled

@@ -13,7 +13,7 @@ from typing import Any
 
 from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
-from palaver.context.quoting import RECALLED, Part, Quoting, block_source
+from palaver.context.quotes import RECALLED, Part, Quoting, block_source
 from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import log
 from pathlib import Path
 
-from palaver.core.words import telling_words, words_of
+from palaver.core.keywords import telling_words, words_of
 from palaver.errors import CallerError
-from palaver.tools.paths import Root
+from palaver.tools.files.paths import Root
 
 FOLDER = ".palaver/knowledge"
 NOTES = 500

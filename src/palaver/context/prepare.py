@@ -7,7 +7,7 @@ most once a day and a provider's prompt cache keeps hitting.
 from dataclasses import dataclass
 from pathlib import Path
 
-from palaver.context.quoting import RULE, one_line
+from palaver.context.quotes import RULE, one_line
 from palaver.schema.records import AgentRecord
 
 DEFAULT_PROMPT = """\

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from palaver.context.quoting import EARLIER_PERSON, Part, block_source, name
+from palaver.context.quotes import EARLIER_PERSON, Part, block_source, name
 from palaver.schema.view import ImageBlock, Message, TextBlock, ToolBlock
 
 Edit = Callable[[str], str]

@@ -1,14 +1,14 @@
 """The summary that takes the place of old steps: what a model is asked, and what it is shown for it.
 
-Pure. `backends/api/preparing.py` asks the agent's own model with it, without tools. What a person said stays in the
+Pure. `backends/api/request.py` asks the agent's own model with it, without tools. What a person said stays in the
 conversation word for word, so the summary holds what is not in those words: what was found, decided, done and left open.
 """
 
 from collections.abc import Sequence
 
-from palaver.context.compress import Material, shorter
+from palaver.context.compression import Material, shorter
 from palaver.context.prompt import PromptMessage, Text, UserMessage
-from palaver.context.quoting import RULE, Part, Quoting
+from palaver.context.quotes import RULE, Part, Quoting
 from palaver.context.record import record_parts
 from palaver.context.reduce import Redact, unchanged
 from palaver.context.tokens import text_tokens

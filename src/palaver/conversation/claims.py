@@ -8,7 +8,7 @@ began before the first click was committed. Used by the owner.
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from palaver.core.decide import accepted, body_hash
+from palaver.core.decide.decide import accepted, body_hash
 from palaver.errors import Conflict, LogError
 from palaver.log.base import EventLog, Used
 from palaver.schema.commands import Accepted, Order

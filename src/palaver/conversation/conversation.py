@@ -5,7 +5,7 @@ order, appends the result in one commit, and only then moves the view on, publis
 durable write) never waits for execution, a burst costs one fsync, and a crash between any two lines here replays to the
 same state.
 
-Opened by the directory. `deciding.py` says what a batch comes to, `running.py` holds the turn's task. Calls log and feed.
+Opened by the directory. `batch.py` says what a batch comes to, `turn_task.py` holds the turn's task. Calls log and feed.
 Must never act on an event that is not on disk.
 """
 
@@ -13,10 +13,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from palaver.conversation.batch import Deciding
 from palaver.conversation.claims import Claims
-from palaver.conversation.deciding import Deciding
-from palaver.conversation.derived import changes_list, claims_of, documents_of, listing_of, removed_documents, runs_of
-from palaver.conversation.inbox import (
+from palaver.conversation.earlier_messages import Older
+from palaver.conversation.index_rows import (
+    changes_list,
+    claims_of,
+    documents_of,
+    listing_of,
+    removed_documents,
+    runs_of,
+)
+from palaver.conversation.mailbox import (
     Asked,
     Barrier,
     Batch,
@@ -31,7 +39,7 @@ from palaver.conversation.inbox import (
     refuse,
     refuse_post,
 )
-from palaver.conversation.older import Older
+from palaver.conversation.recovery.snapshots import Snapshots
 from palaver.conversation.requests import (
     OPEN_REQUESTS,
     STIRRED,
@@ -42,10 +50,9 @@ from palaver.conversation.requests import (
     too_many,
     with_expiry,
 )
-from palaver.conversation.running import Running
-from palaver.conversation.snapshots import Snapshots
-from palaver.conversation.surroundings import Surroundings
+from palaver.conversation.services import Surroundings
 from palaver.conversation.turn import CLEANUP_S
+from palaver.conversation.turn_task import Running
 from palaver.core import exchanges
 from palaver.core.next import boundary_messages, next_items
 from palaver.core.settle import reap, settle, works_for_another

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from palaver.core import params
-from palaver.core.decision import Refusal
+from palaver.core.decide.decision import Refusal
 from palaver.errors import Invalid, StorageFull, TooLarge
 from palaver.journal import Journal
 from palaver.schema.records import AgentRecord
-from palaver.tools.whole import replace_file
+from palaver.tools.files.atomic_file import replace_file
 
 logger = Journal(__name__)
 

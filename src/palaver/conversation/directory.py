@@ -16,17 +16,17 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
-from palaver.conversation.beginnings import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.conversation import Conversation
+from palaver.conversation.creation import Beginning, Maker, Wishes, begun, branched, recorded, told
 from palaver.conversation.descent import subagents_below
 from palaver.conversation.folders import By, ProjectFolders, is_person
-from palaver.conversation.loading import TAIL_MESSAGES, load_state, older_messages, with_tail
-from palaver.conversation.surroundings import Surroundings
-from palaver.conversation.transcripts import whole
-from palaver.core.authority import lifts, rewrites_others
+from palaver.conversation.project_files.transcripts import whole
+from palaver.conversation.recovery.load import TAIL_MESSAGES, load_state, older_messages, with_tail
+from palaver.conversation.services import Surroundings
+from palaver.core.decide.authority import lifts, rewrites_others
 from palaver.core.state import message_count, misses_a_call
 from palaver.errors import REFUSALS, Conflict, Gone, HeadMoved, LogCorrupt, LogError, LogUnavailable, NotFound
-from palaver.history.reading import Recorded, Told
+from palaver.history.import_files import Recorded, Told
 from palaver.journal import Journal
 from palaver.log.base import Claim, Used
 from palaver.schema.base import Origin

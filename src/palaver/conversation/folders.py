@@ -21,8 +21,8 @@ from msgspec import Struct
 from palaver.errors import Forbidden, Invalid, LogUnavailable
 from palaver.journal import Journal
 from palaver.schema.base import Origin
-from palaver.tools.paths import DATA_MARK, Identity, ancestry, identity_of
-from palaver.tools.whole import replace_file
+from palaver.tools.files.atomic_file import replace_file
+from palaver.tools.files.paths import DATA_MARK, Identity, ancestry, identity_of
 
 logger = Journal(__name__)
 

@@ -1,6 +1,6 @@
 """Takes over what other programs kept: makes each conversation once, and adds what came since.
 
-Called by the import routes. `taking.py` decides; the directory holds off owners while something is added.
+Called by the import routes. `imported_conversation.py` decides; the directory holds off owners while something is added.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from palaver.clock import Clock, Ids
-from palaver.conversation import taking
+from palaver.conversation import imported_conversation
 from palaver.conversation.attachments import blocks_with_blobs
-from palaver.conversation.beginnings import Maker, Wishes
+from palaver.conversation.creation import Maker, Wishes
 from palaver.conversation.directory import Directory, id_for
-from palaver.conversation.fitting import fitted
-from palaver.conversation.loading import load_state, snapshot_of, with_tail
-from palaver.conversation.taking import Batch, Taken
+from palaver.conversation.imported_conversation import Batch, Taken
+from palaver.conversation.message_limits import fitted
+from palaver.conversation.recovery.load import load_state, snapshot_of, with_tail
 from palaver.errors import LogError
 from palaver.feed.feed import Feed
 from palaver.history.programs.foreign import ForeignConversation, Program
@@ -36,7 +36,7 @@ MESSAGES_AT_ONCE = 100
 
 def imported_id(program: Program, session: str) -> str:
     """The conversation that a session of another program becomes when it is imported, whenever that is."""
-    return id_for(taking.session_claim(program, session))
+    return id_for(imported_conversation.session_claim(program, session))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Imports:
     ) -> Taken:
         """`dry` only says what would become of it. Repeating it is safe at any time, also after it broke off."""
         conversation = imported_id(foreign.program, foreign.session)
-        taken = taking.announced(foreign, conversation)
+        taken = imported_conversation.announced(foreign, conversation)
         if taken.outcome != "made":
             return taken
         latest, claims = await self._latest(foreign, conversation)
-        have = taking.brought(latest) if latest else 0
+        have = imported_conversation.brought(latest) if latest else 0
         # Beside the loop, as all that takes as long as the conversation is: it may have come from anywhere.
-        known = await asyncio.to_thread(taking.inspect, foreign, have)
+        known = await asyncio.to_thread(imported_conversation.inspect, foreign, have)
         if latest is not None and known != latest.body_hash:
             return replace(taken, outcome="changed", added=0)
         if latest is not None and len(foreign.messages) == have:
@@ -80,7 +80,7 @@ class Imports:
         """What the last import brought, and how many there were."""
         latest: Used | None = None
         claims = 0
-        while used := await self.log.used(conversation, taking.claim_id(foreign, claims)):
+        while used := await self.log.used(conversation, imported_conversation.claim_id(foreign, claims)):
             latest, claims = used, claims + 1
         return latest, claims
 
@@ -104,15 +104,15 @@ class _Growing:
 
     async def add(self, have: int, wishes: Wishes | None) -> bool:
         """Everything after the first messages; `wishes` make the conversation. False: somebody went on with it."""
-        batches = taking.batches(self._foreign, have)
+        batches = imported_conversation.batches(self._foreign, have)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            claim = Claim(taking.claim_id(self._foreign, self._claims), batch.body_hash)
+            claim = Claim(imported_conversation.claim_id(self._foreign, self._claims), batch.body_hash)
             parts = self._parts
             maker = Maker(self._conversation, claim, parts.clock.now_ms(), parts.ids.new, self._origin)
-            messages = await self._with_blobs(taking.marked(self._foreign, batch.messages))
+            messages = await self._with_blobs(imported_conversation.marked(self._foreign, batch.messages))
             batch = dataclasses.replace(batch, messages=messages)
             if wishes is not None:
-                begun = await asyncio.to_thread(taking.beginning, self._foreign, batch, wishes, maker)
+                begun = await asyncio.to_thread(imported_conversation.beginning, self._foreign, batch, wishes, maker)
                 await parts.directory.begin(begun, claim, self._origin, chosen_by="history")
                 wishes = None
                 if not batch.is_last:
@@ -144,7 +144,7 @@ class _Growing:
             return used.body_hash == maker.claim.body_hash
         if not await self._is_untouched(batch.have) or self._state is None:
             return False
-        append, after = await asyncio.to_thread(taking.growth, self._state, self._foreign, batch, maker)
+        append, after = await asyncio.to_thread(imported_conversation.growth, self._state, self._foreign, batch, maker)
         await log.append(append)
         body = b"\n".join(append.lines) + b"\n"
         self._parts.feed.publish(self._conversation, append.after + 1, append.after + len(append.lines), body)
@@ -156,7 +156,7 @@ class _Growing:
         if self._state is None or row is None or row.seq != self._state.seq:
             loaded = await load_state(self._parts.log, self._conversation)
             self._state, self._stored = loaded or (None, 0)
-        return self._state is not None and taking.is_untouched(self._state, have)
+        return self._state is not None and imported_conversation.is_untouched(self._state, have)
 
     async def _keep(self, state: State) -> None:
         """A snapshot of each batch: the next one, and whoever opens the conversation, need not read all of it again."""

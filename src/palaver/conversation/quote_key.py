@@ -9,8 +9,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from palaver.context.quoting import KEY_BYTES
-from palaver.tools.whole import replace_file
+from palaver.context.quotes import KEY_BYTES
+from palaver.tools.files.atomic_file import replace_file
 
 FILE = "quote.key"
 

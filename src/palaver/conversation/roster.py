@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from palaver.backends.base import Backend
-from palaver.core.facts import Runner
+from palaver.core.decide.facts import Runner
 from palaver.schema.records import AgentRecord
 
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from palaver.backends.base import Backend
 from palaver.clock import Clock, Ids
-from palaver.context.quoting import Quoting
-from palaver.conversation.others import Others, Task
+from palaver.context.quotes import Quoting
+from palaver.conversation.peers import Others, Task
 from palaver.conversation.turn_limits import TurnLimits
 from palaver.errors import AgentError, LimitReached, LogError, PalaverError
 from palaver.journal import Journal

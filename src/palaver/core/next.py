@@ -1,11 +1,11 @@
 """What should run now: which queued messages begin a turn at rest, and which join the running one at a boundary.
 
-Called after every change. Pure: the same state always gives the same answer. Queued commands are `going_on.py`.
+Called after every change. Pure: the same state always gives the same answer. Queued commands are `decide/next_step.py`.
 """
 
 from msgspec.structs import replace
 
-from palaver.core.facts import Facts
+from palaver.core.decide.facts import Facts
 from palaver.core.settle import process_over, supersede
 from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved, TurnStarted
 from palaver.schema.view import Process, QueueItem, State, Trigger, Waking

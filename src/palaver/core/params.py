@@ -7,7 +7,7 @@ here knows is kept for whoever does.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from palaver.core.decision import Refusal
+from palaver.core.decide.decision import Refusal
 
 MODES = ("plan", "ask", "accept_edits", "auto", "full")
 MODE_WORDS = {"agent": "ask", "accept edits": "accept_edits", "accept-edits": "accept_edits"}

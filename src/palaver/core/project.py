@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from palaver.core.decision import Already, Refusal
+from palaver.core.decide.decision import Already, Refusal
 from palaver.schema.events import (
     AgentOverridden,
     Event,

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from palaver.core import exchanges
-from palaver.core.blocks import KEEP_OUTPUT_CHARS
+from palaver.core.fold.blocks import KEEP_OUTPUT_CHARS
 from palaver.core.state import (
     OPEN_TOOL,
     between_steps,

@@ -9,10 +9,10 @@ from litestar.di import NamedDependency
 
 from palaver.faces.bus.pump import Bus
 from palaver.faces.chats.rooms import Rooms
-from palaver.faces.projected import Projected
+from palaver.faces.projection import Projected
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.live import SocketFace
-from palaver.faces.stream.project import StreamProjector
+from palaver.faces.stream.projection import StreamProjector
 from palaver.schema.view import State
 
 

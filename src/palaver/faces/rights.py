@@ -2,7 +2,7 @@
 
 A role (`keys.Role`) is held by a token; `read` < `send` < `decide` < `admin`. What a route, a command, a frame of the socket
 or a tool of an inbox needs stands here and nowhere else: the application asks `guard` before every route, and a route without
-a row keeps the server from starting. `core/authority.py` says what a command may do beyond that, to what others said.
+a row keeps the server from starting. `core/decide/authority.py` says what a command may do beyond that, to what others said.
 
 An observer (`read`) sees on every face the same: what the log says (conversations, requests, runs, missions, grants), and
 which agents, programs and settings there are. It sees no file of a project and nothing of an agent's record that its owner
@@ -21,7 +21,7 @@ from litestar.handlers.base import BaseRouteHandler
 from litestar.routes import HTTPRoute
 
 from palaver.errors import ConfigurationError, Forbidden
-from palaver.faces.keys import Kind, Principal, Role
+from palaver.people.authentication import Kind, Principal, Role
 from palaver.schema import commands
 from palaver.schema.commands import Order
 

@@ -13,22 +13,22 @@ from palaver.agents.backends import Backends
 from palaver.agents.missions import Missions
 from palaver.agents.projects import Projects
 from palaver.agents.roster import Roster
-from palaver.agents.trial import Trials
+from palaver.agents.test_turn import Trials
+from palaver.approval.policy import Rule
+from palaver.approval.standing_grants import StandingGrants
 from palaver.clock import Clock, Ids
 from palaver.conversation.defaults import Defaults
 from palaver.conversation.directory import Directory
-from palaver.conversation.trajectories import Trajectories
-from palaver.faces.keys import Failures, Keys, Principal
+from palaver.conversation.project_files.trajectories import Trajectories
+from palaver.faces.http.open_streams import Streams
 from palaver.faces.listings import Listings
 from palaver.faces.socket.voices import Speaker
-from palaver.faces.streams import Streams
 from palaver.feed.feed import Feed
 from palaver.history.programs.places import Places
 from palaver.log.base import EventLog
+from palaver.people.authentication import Failures, Keys, Principal
 from palaver.schema.base import Origin
-from palaver.tools.background import Processes
-from palaver.tools.policy import Rule
-from palaver.tools.standing import StandingGrants
+from palaver.tools.shell.background import Processes
 
 CLIENT_CHARS = 128
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
 from palaver.history.parts import Json, as_json, blocks_of, integer, own, plain, text_of, unknown_data
 from palaver.schema.base import BlobRef, Usage
 from palaver.schema.view import (

@@ -15,8 +15,8 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core import special_blocks
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
+from palaver.core.text import special_blocks
 from palaver.errors import Invalid
 from palaver.history import transcript
 from palaver.history.parts import Json, as_json, integer, own, text_of

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core.special_blocks import (
+from palaver.core.text.special_blocks import (
     AskUserBlock,
     ChangeReportBlock,
     FinalizeTaskBlock,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.core.bounded_json import DEPTH, BeyondBounds, decode_json
+from palaver.core.json_bounds import DEPTH, BeyondBounds, decode_json
 from palaver.errors import Invalid
 from palaver.schema.view import Block, ImageBlock, TextBlock
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
 from palaver.history.trajectory import moment
 from palaver.schema.view import Listing
 

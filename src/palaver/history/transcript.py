@@ -5,7 +5,7 @@ Shared by markdown and HTML, so that both tell the same story. Pure.
 
 from datetime import UTC, datetime
 
-from palaver.core import special_blocks
+from palaver.core.text import special_blocks
 from palaver.schema.view import Block, Message, State, TextBlock, ToolBlock
 
 MODEL_SEPARATOR = " · "

@@ -1,4 +1,4 @@
-"""The `EventLog` seam. `sqlite.py` and `memory.py` implement it; `tests/contract/test_log.py` holds both to it.
+"""The `EventLog` seam. `sqlite/` and `memory.py` implement it; `tests/contract/test_log.py` holds both to it.
 
 Called by the owners of conversations (append, snapshots), by the feed (read) and by faces through the directory (lists,
 search, blobs). It stores bytes and never folds them: the owner hands in what the lists and the index shall say, and the

@@ -15,11 +15,11 @@ from secrets import token_hex
 import apsw
 
 from palaver.errors import LogUnavailable
-from palaver.log.database import storage_full
 from palaver.log.directory import DataDirectory, sync_directory
-from palaver.log.readers import Readers
+from palaver.log.sqlite.database import storage_full
+from palaver.log.sqlite.readers import Readers
+from palaver.log.sqlite.writer import Writer
 from palaver.log.verify import blob_changed, blob_missing
-from palaver.log.writer import Writer
 from palaver.schema.base import BlobRef
 
 _ID = re.compile("[0-9a-f]{64}")

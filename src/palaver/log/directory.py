@@ -1,6 +1,6 @@
 """The data directory: private to its owner, and held by one process at a time.
 
-`sqlite.py` takes hold of it before it opens anything in it and lets go last.
+`sqlite/store.py` takes hold of it before it opens anything in it and lets go last.
 """
 
 import fcntl

@@ -6,9 +6,9 @@ Called by the store in memory. Pure.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from palaver.core.words import plain, words_of
+from palaver.core.keywords import plain, words_of
 from palaver.log.base import Document, Found, Recalled
-from palaver.log.recalling import WEIGHED, Possible, best, looked_for, rarity
+from palaver.log.recall import WEIGHED, Possible, best, looked_for, rarity
 from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, ranked, terms_of
 from palaver.schema.view import Listing
 

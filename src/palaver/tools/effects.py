@@ -8,9 +8,9 @@ decisions to this table for every tool and mode.
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from palaver.approval.policy import Mode
 from palaver.errors import ConfigurationError
 from palaver.tools.base import ToolSpec
-from palaver.tools.policy import Mode
 
 Effect = Literal["reads", "edits", "runs", "reaches"]
 """`reads` in the project, or talks to people; `edits` files of the project; `runs` programs or other agents, which a sandbox

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from palaver.core.line_diff import unified_diff
-from palaver.core.visible import visible
+from palaver.core.text.line_diff import unified_diff
+from palaver.core.text.visible import visible
 from palaver.schema.view import FileChange
 
 __all__ = ["Change", "fingerprint", "first_line", "shortened", "visible"]

@@ -13,35 +13,35 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
+from palaver.approval.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
+from palaver.approval.standing_grants import StandingGrants
 from palaver.errors import PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import RequestOpened
-from palaver.tools.agents_message import AgentsMessage
-from palaver.tools.ask_user import AskUser
-from palaver.tools.background import Processes
+from palaver.tools.agents.agents_message import AgentsMessage
+from palaver.tools.agents.ask_user import AskUser
+from palaver.tools.agents.knowledge import Remember, SearchConversations
+from palaver.tools.agents.plan import PlanTool
+from palaver.tools.agents.task import NAME as TASK
+from palaver.tools.agents.task import Known, TaskTool
+from palaver.tools.agents.turn_end import FinishTask, YieldTurn
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
-from palaver.tools.edit import Edit
 from palaver.tools.effects import check_effects
-from palaver.tools.fetch import Fetch
-from palaver.tools.file_names import file_names
-from palaver.tools.glob import Glob
-from palaver.tools.grep import Grep
-from palaver.tools.knowledge import Remember, SearchConversations
-from palaver.tools.list import List
-from palaver.tools.patch import Patch
-from palaver.tools.plan import PlanTool
-from palaver.tools.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
-from palaver.tools.processes import ShellOutput, ShellStop
-from palaver.tools.read import Read
+from palaver.tools.files.edit import Edit
+from palaver.tools.files.file_names import file_names
+from palaver.tools.files.glob import Glob
+from palaver.tools.files.grep import Grep
+from palaver.tools.files.list import List
+from palaver.tools.files.patch import Patch
+from palaver.tools.files.read import Read
+from palaver.tools.files.write import Write
 from palaver.tools.redact import Redactor
-from palaver.tools.sandbox import Sandbox, probe, unsandboxed
-from palaver.tools.sandbox_level import Level
-from palaver.tools.shell import Shell
-from palaver.tools.standing import StandingGrants
-from palaver.tools.task import NAME as TASK
-from palaver.tools.task import Known, TaskTool
-from palaver.tools.turn_end import FinishTask, YieldTurn
-from palaver.tools.write import Write
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.processes import ShellOutput, ShellStop
+from palaver.tools.shell.sandbox import Sandbox, probe, unsandboxed
+from palaver.tools.shell.sandbox_level import Level
+from palaver.tools.shell.shell import Shell
+from palaver.tools.web.fetch import Fetch
 
 _READ_FILES = frozenset({"read", "list", "glob", "grep"})
 """Tools whose `match` is a path."""

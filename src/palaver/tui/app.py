@@ -28,10 +28,8 @@ from palaver.schema.commands import (
     SendMessage,
     UpdateConversation,
 )
-from palaver.tui import row_words, words, words_docks
 from palaver.tui.background import begin, defect_in
 from palaver.tui.conversation import ConversationScreen
-from palaver.tui.fresh import first_agent, welcome
 from palaver.tui.intents import (
     Act,
     ActionName,
@@ -49,17 +47,19 @@ from palaver.tui.intents import (
     TrustSettings,
     ViewAt,
 )
+from palaver.tui.key_queue import Typing
 from palaver.tui.keys import tell_alt_from_letters
-from palaver.tui.moments import state_at
+from palaver.tui.local_memory import Remembered
 from palaver.tui.outbox import Outbox
+from palaver.tui.past_view import state_at
 from palaver.tui.people import People
-from palaver.tui.remembered import Remembered
 from palaver.tui.screens.actions import WRITING
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.screens.opening import Where, screen_for
+from palaver.tui.screens.open import Where, screen_for
+from palaver.tui.text import docks, rows, words
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_NAME, LIGHT_THEME
-from palaver.tui.typing import Typing
 from palaver.tui.uploads import with_images
+from palaver.tui.welcome import first_agent, welcome
 
 SAVE_S = 5.0
 """How often what was read is written down."""
@@ -172,7 +172,7 @@ class PalaverApp(Typing):
             return {}
 
     async def action_quit(self) -> None:
-        from palaver.tui.leaving import Leaving
+        from palaver.tui.exit_prompt import Leaving
 
         self.remembered.save()
         if self._stop_server is None:
@@ -193,12 +193,12 @@ class PalaverApp(Typing):
             begin(self, partial(self._leave_and_exit, stop), "leave")
 
     async def _leave_and_exit(self, stop: Callable[[], Awaitable[None]] | None = None) -> None:
-        message = None if await self._say_last_words() else row_words.UNHEARD
+        message = None if await self._say_last_words() else rows.UNHEARD
         try:
             if stop is not None:
                 await stop()
         except (SubprocessError, OSError):
-            message = row_words.SERVER_STAYED
+            message = rows.SERVER_STAYED
         self._write(BRING_TITLE_BACK)
         self.exit(message=message)
 
@@ -247,7 +247,7 @@ class PalaverApp(Typing):
 
     @on(Read)
     def _read(self, intent: Read) -> None:
-        from palaver.tui.screens.whole import WholeScreen
+        from palaver.tui.screens.full_text import WholeScreen
 
         intent.stop()
         screen = WholeScreen(self.client, intent.whole)
@@ -286,7 +286,7 @@ class PalaverApp(Typing):
         intent.conversation = intent.conversation or self.main.conversation
         intent.refused = intent.refused or partial(self.say, is_trouble=True)
         if not self.outbox.add(intent):
-            intent.refused(row_words.TOO_MUCH_WAITS)
+            intent.refused(rows.TOO_MUCH_WAITS)
 
     async def _send_first(self, first: Send) -> None:
         """Right after the start it is not known yet whether there is a conversation to go on with."""
@@ -405,7 +405,7 @@ class PalaverApp(Typing):
     def _copy(self, intent: Copy) -> None:
         intent.stop()
         self.copy_to_clipboard(intent.text)
-        self.say(row_words.COPIED)
+        self.say(rows.COPIED)
 
     # -- actions by name
 
@@ -417,7 +417,7 @@ class PalaverApp(Typing):
     def act(self, action: ActionName) -> None:
         main, conversation = self.main, self.main.conversation
         if action in WRITING and not main.people.may_write:
-            self.say(words_docks.Composer.READ_ONLY, is_trouble=True)
+            self.say(docks.Composer.READ_ONLY, is_trouble=True)
             return
         match action:
             case "stop":
@@ -429,7 +429,7 @@ class PalaverApp(Typing):
             case "release":
                 self._command(EditQueued(held=False))
             case "continue":
-                self._command(SendMessage(content=row_words.CONTINUE_MESSAGE))
+                self._command(SendMessage(content=rows.CONTINUE_MESSAGE))
             case "regenerate":
                 self._command(Regenerate())
             case "archive":

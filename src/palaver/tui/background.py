@@ -6,8 +6,8 @@ from typing import Any
 from textual.dom import DOMNode
 from textual.worker import Worker, WorkerState
 
-from palaver.tui import row_words
 from palaver.tui.intents import Say
+from palaver.tui.text import rows
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 
@@ -24,4 +24,4 @@ def defect_in(event: Worker.StateChanged) -> Say | None:
     """What to say when work failed by a defect."""
     if event.state is not WorkerState.ERROR or event.worker.error is None:
         return None
-    return Say(row_words.stumbled(type(event.worker.error).__name__), is_trouble=True)
+    return Say(rows.stumbled(type(event.worker.error).__name__), is_trouble=True)

@@ -21,28 +21,28 @@ from palaver.client.projects import ProgramFolderInfo
 from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.schema.view import State, TextBlock
-from palaver.tui import row_words, words_docks
 from palaver.tui.background import begin
 from palaver.tui.connection import Connection
 from palaver.tui.docks.activity import ConnectionLine
 from palaver.tui.docks.completion import SlashCommand
 from palaver.tui.docks.frame import Docks, next_region
 from palaver.tui.docks.trust import SettingsOff
-from palaver.tui.edge import Above, Edge
-from palaver.tui.family import Family
-from palaver.tui.following import Following
+from palaver.tui.edit_resend import to_resend, whole_edit
+from palaver.tui.follow import Following
 from palaver.tui.header import Header
-from palaver.tui.history import Transcript
 from palaver.tui.intents import Act, Copy, Notice, OpenConversation, Read, Say
 from palaver.tui.keys import ANSWER_BINDINGS, Digit
-from palaver.tui.live import Beat
-from palaver.tui.notices import is_worth_ringing, title_of
 from palaver.tui.outbox import Entry, Outbox
 from palaver.tui.people import People
 from palaver.tui.relatives import Relatives
-from palaver.tui.resending import to_resend, whole_edit
-from palaver.tui.rowbook import RowBook
-from palaver.tui.rows import (
+from palaver.tui.screens.actions import slash_commands
+from palaver.tui.subagents import Family
+from palaver.tui.terminal_title import is_worth_ringing, title_of
+from palaver.tui.text import docks, rows
+from palaver.tui.transcript.full_text import whole_of
+from palaver.tui.transcript.live_turn import Beat
+from palaver.tui.transcript.row_book import RowBook
+from palaver.tui.transcript.rows import (
     ErrorRow,
     InterruptedRow,
     PendingRow,
@@ -51,8 +51,8 @@ from palaver.tui.rows import (
     UserRow,
     text_of,
 )
-from palaver.tui.screens.actions import slash_commands
-from palaver.tui.wholes import whole_of
+from palaver.tui.transcript.start_row import Above, Edge
+from palaver.tui.transcript.transcript import Transcript
 
 WIDE_COLUMNS = 120
 """From here on subagents have a place of their own."""
@@ -127,7 +127,7 @@ class ConversationScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Transcript).add_class("region")
-        self.query_one(Transcript).open_another(row_words.OPENING)
+        self.query_one(Transcript).open_another(rows.OPENING)
         self.query_one(Docks).focus_composer()
         self.set_interval(FAMILY_S, self._look_at_family)
 
@@ -165,7 +165,7 @@ class ConversationScreen(Screen[None]):
         for under_way in ("reach", "edit", "past"):
             # It is of the conversation that is left, and would come up in this one.
             self.app.workers.cancel_group(self.app, under_way)
-        self.transcript.open_another(row_words.OPENING)
+        self.transcript.open_another(rows.OPENING)
         self._past, self._wanted, self._rows = None, at, ()
         self._edge.forget()
         self._relatives.forget()
@@ -179,7 +179,7 @@ class ConversationScreen(Screen[None]):
     def close(self) -> None:
         """No conversation: what is written begins a new one."""
         self.app.workers.cancel_group(self.app, "following")
-        self.transcript.open_another(row_words.FRESH)
+        self.transcript.open_another(rows.FRESH)
         self._following, self._book, self._past, self._rows = None, None, None, ()
         self._connection(Connection("open"))
         self._flush()
@@ -214,8 +214,8 @@ class ConversationScreen(Screen[None]):
 
     def _tell_composer(self) -> None:
         """Whether something can be written here, and if not why."""
-        barred = "" if self._people.may_write else words_docks.Composer.READ_ONLY
-        self.docks.composer.read_only(words_docks.Composer.PAST if self._past is not None else barred)
+        barred = "" if self._people.may_write else docks.Composer.READ_ONLY
+        self.docks.composer.read_only(docks.Composer.PAST if self._past is not None else barred)
 
     def show_past(self, state: State | None) -> None:
         """An earlier moment instead of now; None: now again."""
@@ -339,7 +339,7 @@ class ConversationScreen(Screen[None]):
                 break
         self._flush()
         if not self.transcript.go_to_message(message, looked_for):
-            self.post_message(Say(row_words.NOT_AT_HAND, is_trouble=True))
+            self.post_message(Say(rows.NOT_AT_HAND, is_trouble=True))
         else:
             self.transcript.focus()
 
@@ -401,11 +401,11 @@ class ConversationScreen(Screen[None]):
         """One's own message into the composer, to be changed and sent again: this one, else the last."""
         wanted = to_resend(self._rows, row)
         if not self._people.may_write:
-            self.post_message(Say(words_docks.Composer.READ_ONLY, is_trouble=True))
+            self.post_message(Say(docks.Composer.READ_ONLY, is_trouble=True))
         elif wanted is None or self._past is not None:
-            self.post_message(Say(words_docks.Composer.EDIT_NONE, is_trouble=True))
+            self.post_message(Say(docks.Composer.EDIT_NONE, is_trouble=True))
         elif self.state.turn is not None:
-            self.post_message(Say(words_docks.Composer.EDIT_BUSY, is_trouble=True))
+            self.post_message(Say(docks.Composer.EDIT_BUSY, is_trouble=True))
         else:
             begin(self.app, partial(self._edit, wanted), "edit", newest=True)
 

@@ -6,10 +6,10 @@ from textual.content import Content
 from textual.widget import Widget
 
 from palaver.schema.view import State, Status
-from palaver.tui import row_words, words
-from palaver.tui.canvas import cut
-from palaver.tui.notices import SIGNS
-from palaver.tui.safe import one_line, visible
+from palaver.tui.terminal_title import SIGNS
+from palaver.tui.text import rows, words
+from palaver.tui.text.safe import one_line, visible
+from palaver.tui.transcript.canvas import cut
 
 _COLOURS: dict[Status, str] = {
     "idle": "$ink-faint",
@@ -53,7 +53,7 @@ class Header(Widget):
         state, width = self._state, self.content_size.width
         right = Content("  ").join(part for part in (self._mode(), self._meter(), self._status()) if part)
         room = max(10, width - right.cell_length - 2)
-        title = cut(one_line(state.title) or row_words.NO_TITLE, room)
+        title = cut(one_line(state.title) or rows.NO_TITLE, room)
         left = Content.styled(title, "bold $ink")
         agent = words.join(self._agent, visible(state.turn.model or "") if state.turn else None)
         if room - cell_len(title) > 8 and agent:
@@ -62,7 +62,7 @@ class Header(Widget):
 
     def _status(self) -> Content:
         if self._past is not None:
-            return Content.styled(f"◷ {row_words.as_of(self._past)}", "bold $wait")
+            return Content.styled(f"◷ {rows.as_of(self._past)}", "bold $wait")
         status = self._state.status
         return Content.styled(f"{SIGNS[status]} {words.Status.WORDS[status]}", _COLOURS[status])
 
@@ -80,7 +80,7 @@ class Header(Widget):
         if context is None:
             return spent
         if not context.window_tokens:
-            used = Content.styled(row_words.used_tokens(context.used_tokens), "$ink-faint")
+            used = Content.styled(rows.used_tokens(context.used_tokens), "$ink-faint")
             return used + "  " + spent if spent else used
         share = min(1.0, context.used_tokens / context.window_tokens)
         colour = "$bad" if share >= FULL else "$wait" if share >= FILLING else "$ink-faint"

@@ -29,8 +29,8 @@ from textual.message import Message
 from palaver.schema.base import Delivery
 from palaver.schema.commands import Accepted, Command, CreateConversation
 from palaver.schema.content import Content, as_content, plain_text
-from palaver.tui.docks.attached import Attachment
-from palaver.tui.wholes import Whole
+from palaver.tui.docks.attachments import Attachment
+from palaver.tui.transcript.full_text import Whole
 
 Refused = Callable[[str], None]
 """Takes what the server said, or why it was not reached, as a sentence for a person."""

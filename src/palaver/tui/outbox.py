@@ -14,8 +14,8 @@ from palaver.client.client import Client, Unreachable
 from palaver.clock import Clock
 from palaver.errors import LogUnavailable, PalaverError
 from palaver.schema.commands import SendMessage
-from palaver.tui import words_docks
 from palaver.tui.intents import Send
+from palaver.tui.text import docks
 from palaver.tui.uploads import with_images
 
 PAUSE_S = 1.0
@@ -54,7 +54,7 @@ class Outbox:
 
     def add(self, send: Send) -> bool:
         """False when too much waits already."""
-        entry = Entry(str(uuid4()), send.conversation, send.text or words_docks.Composer.IMAGE, self._clock.now_ms())
+        entry = Entry(str(uuid4()), send.conversation, send.text or docks.Composer.IMAGE, self._clock.now_ms())
         try:
             self._waiting.put_nowait((entry.id, send))
         except asyncio.QueueFull:

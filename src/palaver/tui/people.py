@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from palaver.schema.base import Origin
-from palaver.tui import words
-from palaver.tui.safe import visible
+from palaver.tui.text import words
+from palaver.tui.text.safe import visible
 
 
 @dataclass(frozen=True, slots=True)

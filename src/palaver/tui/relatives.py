@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from palaver.client.client import Client, WaitingRequest
 from palaver.errors import PalaverError
 from palaver.schema.view import Listing, State
-from palaver.tui.family import Member, members_of
+from palaver.tui.subagents import Member, members_of
 
 LISTED = 200
 """More than one conversation sets going; what is beyond is still in its own transcript."""

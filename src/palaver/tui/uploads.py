@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from palaver.client.client import Client
 from palaver.errors import Invalid
 from palaver.schema.content import Content, ImagePart, ImageUrl, as_content
-from palaver.tui import words_docks
-from palaver.tui.docks.attached import Attachment
+from palaver.tui.docks.attachments import Attachment
+from palaver.tui.text import docks
 
 
 async def with_images(client: Client, content: str | Content, images: Sequence[Attachment]) -> str | Content:
@@ -19,7 +19,7 @@ async def with_images(client: Client, content: str | Content, images: Sequence[A
         try:
             held = await asyncio.to_thread(image.path.read_bytes)
         except OSError:
-            raise Invalid(words_docks.Composer.image_gone(image.label)) from None
+            raise Invalid(docks.Composer.image_gone(image.label)) from None
         kept = await client.upload(held, image.path.name)
         parts.append(ImagePart(image_url=ImageUrl(url=kept.url)))
     return tuple(parts)

@@ -23,7 +23,7 @@ from playwright.async_api import Route
 from palaver.app import open_app
 from palaver.clock import SystemClock
 from palaver.config import Config, ProviderSettings
-from palaver.faces.listener import Listener
+from palaver.faces.http.listener import Listener
 from tests.browser.test_pictures import TEST, TIDE
 from tests.browser.visitor import DESKTOP, LOOK_EVERY_S, Visitor, Visitors
 from tests.provider.script import Answer, Block, Fault, Say

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 from playwright.async_api import FilePayload, expect
 
-from palaver.backends.demo_text import SUNSET
+from palaver.backends.demo.text import SUNSET
 from tests.browser.gallery.harbour import Harbour
 from tests.browser.gallery.shots import ALL, BOTH, HANDY, shot
 from tests.browser.test_pictures import SCRIPT

@@ -5,10 +5,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from palaver.approval.policy import Policy
 from palaver.backends.base import Backend
 from palaver.clock import SystemClock
 from palaver.schema.records import AgentRecord
-from palaver.tools.policy import Policy
 from tests.cli.rig import Place, Subject
 
 CONFIG = """

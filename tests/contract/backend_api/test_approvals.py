@@ -2,6 +2,7 @@
 
 import asyncio
 
+from palaver.approval.policy import Policy, Rule
 from palaver.schema.events import (
     GrantAdded,
     RequestOpened,
@@ -10,7 +11,6 @@ from palaver.schema.events import (
     ToolStarted,
 )
 from palaver.schema.view import Request
-from palaver.tools.policy import Policy, Rule
 from tests.contract.backend_api.rig import FIRST, agent, serve, tool_results
 from tests.provider import (
     Answer,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.api.running import Granted, run_together
+from palaver.backends.api.tool_runs import Granted, run_together
 from palaver.schema.commands import Answer as Chosen
 from palaver.schema.events import (
     FilesChanged,
@@ -21,9 +21,9 @@ from palaver.schema.events import (
     ToolFinished,
 )
 from palaver.schema.view import Outcome, Request
-from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, ToolResult, Workplace
-from palaver.tools.sandbox import unsandboxed
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import Toolbox, built_in_tools
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from palaver.core.decide import decide
-from palaver.core.facts import Facts, Runner
+from palaver.approval.policy import Policy, Rule
+from palaver.approval.standing_grants import StandingGrants
+from palaver.core.decide.decide import decide
+from palaver.core.decide.facts import Facts, Runner
 from palaver.schema.base import Scope, Then
 from palaver.schema.commands import DecideTools, ToolDecision
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved, ToolFinished, ToolStarted
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.schema.view import Request
-from palaver.tools.policy import Policy, Rule
-from palaver.tools.sandbox import unsandboxed
-from palaver.tools.shell import Shell
-from palaver.tools.standing import StandingGrants
+from palaver.tools.shell.sandbox import unsandboxed
+from palaver.tools.shell.shell import Shell
 from palaver.tools.toolbox import Toolbox
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from palaver.approval.policy import Policy, Rule
 from palaver.schema.events import RequestOpened, ToolCalled, ToolFinished, ToolStarted
-from palaver.tools.policy import Policy, Rule
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call
 from tests.provider.tools import CountingTool, toolbox

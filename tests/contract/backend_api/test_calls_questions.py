@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from palaver.approval.policy import Policy, Rule
 from palaver.schema.events import RequestOpened, RequestResolved, ToolFinished, ToolStarted
 from palaver.schema.view import Request, Trigger
-from palaver.tools.policy import Policy, Rule
 from tests.contract.backend_api.rig import FIRST, agent, serve, tool_results
 from tests.provider import Answer, Call
 from tests.provider.tools import AskingTool, CountingTool, toolbox

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from palaver.approval.policy import Policy, Rule
 from palaver.schema.events import RequestOpened, RequestResolved, ToolFinished, ToolStarted, TurnInterrupted
 from palaver.schema.view import ToolBlock
 from palaver.tools.base import ToolResult, Workplace
-from palaver.tools.policy import Policy, Rule
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call
 from tests.provider.tools import AskingTool, CountingTool, toolbox

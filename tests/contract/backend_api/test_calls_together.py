@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.api.running import OUTBOX_EVENTS
+from palaver.approval.policy import Policy
+from palaver.backends.api.tool_runs import OUTBOX_EVENTS
 from palaver.schema.events import FilesChanged, PlanUpdated, ToolFinished
 from palaver.schema.view import FileChange, Plan
 from palaver.tools.base import Passage, ToolResult, Workplace
-from palaver.tools.policy import Policy
 from palaver.tools.toolbox import Toolbox
 from tests.contract.backend_api.rig import agent, serve, tool_results
 from tests.provider import Answer, Call

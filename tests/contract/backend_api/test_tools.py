@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from palaver.approval.policy import Policy, Rule
 from palaver.backends.api.loop import Conduct
 from palaver.schema.events import (
     FilesChanged,
@@ -15,7 +16,6 @@ from palaver.schema.events import (
 )
 from palaver.schema.view import FileChange
 from palaver.tools.base import ToolResult, Workplace
-from palaver.tools.policy import Policy, Rule
 from tests.contract.backend_api.rig import FIRST, agent, kinds, serve, told, tool_results
 from tests.provider import (
     Answer,

@@ -10,10 +10,10 @@ import h11
 import msgspec
 import pytest
 
-from palaver.backends.script import Say
-from palaver.faces import projected
+from palaver.backends.script.script import Say
+from palaver.faces import projection
 from palaver.faces.bus import pump
-from palaver.faces.ring import PIECE_BYTES
+from palaver.faces.http.rings import PIECE_BYTES
 from tests.flows.served import LOOK_EVERY_S, WAIT_S, Served
 
 BUFFER_BYTES = 32 << 10
@@ -30,7 +30,7 @@ FLOOD = (Say("x" * ROUND_CHARS, chunk=10_000),)
 @pytest.fixture
 def small_rings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pump, "RING_BYTES", RING_BYTES)
-    monkeypatch.setattr(projected, "RING_BYTES", RING_BYTES)
+    monkeypatch.setattr(projection, "RING_BYTES", RING_BYTES)
 
 
 async def small_socket(server: Served, buffer_bytes: int = BUFFER_BYTES) -> socket.socket:

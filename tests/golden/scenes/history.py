@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.schema.base import BlobRef
 from palaver.schema.content import ImagePart, ImageUrl, as_content
 from palaver.schema.errors import WireError

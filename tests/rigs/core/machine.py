@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from palaver.core.decide import Already, Refusal, decide
+from palaver.core.decide.decide import Already, Refusal, decide
 from palaver.core.state import find_request, is_from_elsewhere
 from palaver.schema.base import Delivery, Verdict
 from palaver.schema.commands import (

@@ -10,9 +10,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from palaver.core import blocks, decide, evolve, exchanges, next, requests, restoring, settle
-from palaver.core.deciding import requests as resolving
-from palaver.core.deciding import turn as stopping
+from palaver.core import exchanges, next, settle
+from palaver.core.decide import decide, restore
+from palaver.core.decide import requests as resolving
+from palaver.core.decide import turn as stopping
+from palaver.core.fold import blocks, evolve, requests
 from palaver.schema.commands import Command
 from palaver.schema.events import (
     Event,
@@ -227,7 +229,7 @@ MUTATIONS = (
     Mutation("history changes under an agent", decide, "admission", _history_changes_under_a_running_agent, "I12"),
     Mutation("turns end with calls open", settle, "finish", _turns_end_with_calls_open, "I13"),
     Mutation("calls are left open", settle, "_close_tools", _calls_are_left_open, "I13"),
-    Mutation("restored calls are left open", restoring, "_at_rest", _restored_calls_are_left_open, "I13"),
+    Mutation("restored calls are left open", restore, "_at_rest", _restored_calls_are_left_open, "I13"),
     Mutation("calls start over", blocks, "waiting", _calls_start_over, "I13|I14"),
     Mutation("every request looks open", resolving, "find_request", _every_request_looks_open, "I16"),
     Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from palaver.core import decide as deciding
-from palaver.core import evolve as folding
 from palaver.core import next as coming
 from palaver.core import settle as settling
+from palaver.core.decide import decide as deciding
+from palaver.core.decide.facts import Facts, Runner
+from palaver.core.decide.history import NeedsAll
+from palaver.core.decide.next_step import going_on
 from palaver.core.exchanges import stamped
-from palaver.core.facts import Facts, Runner
-from palaver.core.going_on import going_on
-from palaver.core.history import NeedsAll
+from palaver.core.fold import evolve as folding
 from palaver.core.state import find_request, shortened
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Order, SendMessage

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core import evolve as folding
 from palaver.core import settle as settling
 from palaver.core.exchanges import ENDS
+from palaver.core.fold import evolve as folding
 from palaver.log.redundancy import Redundancy
 from palaver.schema.events import (
     AnswerFinished,

@@ -15,7 +15,7 @@ from palaver.agents.roster import Roster, Source
 from palaver.backends.base import Capabilities, Turn
 from palaver.clock import Ids, ManualClock
 from palaver.conversation.directory import Directory
-from palaver.conversation.surroundings import Surroundings
+from palaver.conversation.services import Surroundings
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
 from palaver.log.memory import MemoryLog

@@ -12,9 +12,9 @@ from palaver.agents.exchange import Exchanges
 from palaver.backends.base import Backend, Turn
 from palaver.clock import Ids, ManualClock
 from palaver.conversation.directory import Directory
-from palaver.conversation.others import Caller, Task
-from palaver.conversation.surroundings import Surroundings
-from palaver.core.facts import Runner
+from palaver.conversation.peers import Caller, Task
+from palaver.conversation.services import Surroundings
+from palaver.core.decide.facts import Runner
 from palaver.feed.feed import Feed
 from palaver.log.base import Append, Appended, EventLog
 from palaver.log.memory import MemoryLog

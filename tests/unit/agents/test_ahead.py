@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.agents.roster import Roster, Source
-from palaver.backends.scripted import ScriptedBackend
+from palaver.backends.script.backend import ScriptedBackend
 from palaver.schema.records import AgentRecord
 
 DEFAULT, OTHER = (AgentRecord(id=name, name=name, backend=name) for name in ("default", "other"))

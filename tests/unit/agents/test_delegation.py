@@ -9,11 +9,11 @@ import pytest
 
 from palaver.agents.delegation import REPORT_CHARS, WIDTH
 from palaver.backends.base import Turn
-from palaver.conversation.beginnings import Wishes
-from palaver.conversation.others import Task
+from palaver.conversation.creation import Wishes
+from palaver.conversation.peers import Task
 from palaver.conversation.turn import RunningTurn
 from palaver.errors import Gone, ProviderRefused
-from palaver.history.reading import Recorded
+from palaver.history.import_files import Recorded
 from palaver.log.base import Claim
 from palaver.log.memory import MemoryLog
 from palaver.schema.commands import DeleteConversation, Interrupt, SendMessage
@@ -31,8 +31,8 @@ from palaver.schema.events import (
 )
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Plan, PlanItem, State
+from palaver.tools.agents.task import DEEPEST
 from palaver.tools.base import Report
-from palaver.tools.task import DEEPEST
 from tests.unit.agents.crew import delegates, never, open_crew
 from tests.unit.conversation.house import WAIT_S, Script, answer, says
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.agents.letters import WIDTH
+from palaver.agents.addressing import WIDTH
 from palaver.backends.base import Turn
 from palaver.core.exchanges import HOPS, find
 from palaver.schema.base import Origin

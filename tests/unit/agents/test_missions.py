@@ -14,17 +14,17 @@ import pytest
 from palaver.agents.missions import LOOK_AGAIN_S, Missions, MissionView, conversation_of
 from palaver.agents.projects import Projects, stream_of
 from palaver.agents.roster import Roster, Source
-from palaver.backends.script import Ask, Emit, Finish, Say, Step, Wait
-from palaver.backends.scripted import ScriptedBackend
+from palaver.backends.script.backend import ScriptedBackend
+from palaver.backends.script.script import Ask, Emit, Finish, Say, Step, Wait
 from palaver.clock import Ids, ManualClock
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
-from palaver.conversation.surroundings import Surroundings
+from palaver.conversation.services import Surroundings
 from palaver.core.project import TRIGGER_LIMIT
 from palaver.errors import Conflict, NotFound
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.base import Origin
 from palaver.schema.commands import CreateConversation, DeleteConversation, SendMessage
 from palaver.schema.events import (

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from palaver.agents.roster import LOOK_S, READY, Roster, Source
 from palaver.backends.base import Readiness
-from palaver.backends.scripted import ScriptedBackend
+from palaver.backends.script.backend import ScriptedBackend
 from palaver.clock import ManualClock
 from palaver.schema.records import AgentRecord
 

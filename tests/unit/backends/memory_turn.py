@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
-from palaver.core.evolve import evolve
+from palaver.core.fold.evolve import evolve
 from palaver.schema.base import BlobRef
 from palaver.schema.content import Content, as_content
 from palaver.schema.events import (

@@ -11,9 +11,9 @@ from palaver.errors import LogUnavailable
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestResolved
 from palaver.schema.view import Request
-from palaver.tools.ask_user import AskUser
+from palaver.tools.agents.ask_user import AskUser
+from palaver.tools.agents.task import TaskTool
 from palaver.tools.base import Report, ToolResult
-from palaver.tools.task import TaskTool
 from palaver.tools.toolbox import Toolbox
 from tests.provider.turn import MemoryTurn
 

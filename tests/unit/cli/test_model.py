@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from palaver.backends.local import find_engine, find_weights
+from palaver.backends.local.backend import find_engine, find_weights
 from palaver.cli.model import NOT_FETCHED, app, fetched, install_command, remove_command
 
 INSTALLED = find_engine() and find_weights() is not None

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from palaver.cli.exits import Exit
+from palaver.cli.support.exits import Exit
 from palaver.cli.token import app
 from palaver.clock import ManualClock
-from palaver.faces.keys import Keys, Kind
-from palaver.faces.token_files import ensure_token, read_key_records, read_token
+from palaver.people.authentication import Keys, Kind
+from palaver.people.token_files import ensure_token, read_key_records, read_token
 
 
 @pytest.fixture

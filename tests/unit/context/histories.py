@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from palaver.context.compress import Budget, Compressing
+from palaver.context.compression import Budget, Compressing
 from palaver.context.linearize import linearize
 from palaver.context.prompt import PromptMessage
 from palaver.context.reduce import Redact, unchanged

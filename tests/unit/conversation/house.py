@@ -11,8 +11,8 @@ from palaver.backends.base import Backend, Capabilities, Turn
 from palaver.clock import Clock, Ids, ManualClock
 from palaver.conversation.directory import Directory
 from palaver.conversation.folders import ProjectFolders
-from palaver.conversation.surroundings import Surroundings
-from palaver.core.facts import Runner
+from palaver.conversation.services import Surroundings
+from palaver.core.decide.facts import Runner
 from palaver.errors import AgentError
 from palaver.feed.feed import Feed
 from palaver.log.base import EventLog

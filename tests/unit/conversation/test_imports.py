@@ -10,16 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.clock import Ids
-from palaver.conversation import taking
-from palaver.conversation.beginnings import Wishes
+from palaver.conversation import imported_conversation
+from palaver.conversation.creation import Wishes
+from palaver.conversation.imported_conversation import BATCH_BYTES, BATCH_MESSAGES, UNFINISHED, Taken
 from palaver.conversation.imports import Imports, imported_id
-from palaver.conversation.taking import BATCH_BYTES, BATCH_MESSAGES, UNFINISHED, Taken
 from palaver.errors import Invalid
 from palaver.history.lazy_sequence import LazySequence
 from palaver.history.programs.foreign import ForeignConversation
 from palaver.log.base import EventLog
 from palaver.log.memory import MemoryLog
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from palaver.schema.commands import SendMessage, UpdateConversation
 from palaver.schema.view import Message, Progress, State, TextBlock
 from tests.unit.conversation.house import WAIT_S, House, open_house
@@ -123,7 +123,7 @@ async def test_session_imported_again_is_known_and_one_that_grew_gets_the_rest()
 def test_batches_are_bounded_in_bytes() -> None:
     foreign = session([message(number, "x" * (BATCH_BYTES // 4)) for number in range(1, 11)])
 
-    found = list(taking.batches(foreign, 0))
+    found = list(imported_conversation.batches(foreign, 0))
 
     assert [len(batch.messages) for batch in found] == [4, 4, 2]
     assert [batch.is_last for batch in found] == [False, False, True]

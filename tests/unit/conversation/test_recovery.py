@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from palaver.backends.base import Turn
-from palaver.conversation.derived import claims_of
-from palaver.core.evolve import fold
+from palaver.conversation.index_rows import claims_of
+from palaver.core.fold.evolve import fold
 from palaver.log.base import Append, Appended
 from palaver.log.memory import MemoryLog
 from palaver.schema.commands import (

@@ -4,9 +4,9 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from palaver.core.decide import Already, Decision, Refusal, decide
-from palaver.core.evolve import fold
-from palaver.core.facts import Facts, Runner
+from palaver.core.decide.decide import Already, Decision, Refusal, decide
+from palaver.core.decide.facts import Facts, Runner
+from palaver.core.fold.evolve import fold
 from palaver.schema.base import Origin
 from palaver.schema.commands import Command
 from palaver.schema.content import as_content

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.decide import decide
+from palaver.core.decide.decide import decide
 from palaver.schema.commands import ClearDraft, Command, SetDraft, SetParams, UpdateConversation
 from palaver.schema.events import ConversationUpdated, DraftSet
 from tests.unit.core.stage import after, already, at_rest, events, facts, kinds, refusal

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.decide import decide
+from palaver.core.decide.decide import decide
 from palaver.schema.commands import (
     Command,
     EditMessage,

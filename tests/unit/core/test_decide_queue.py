@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver.core.decide import decide
+from palaver.core.decide.decide import decide
 from palaver.core.next import next_items
 from palaver.schema.commands import Command, EditQueued, RemoveQueued
 from palaver.schema.content import TextPart, as_content

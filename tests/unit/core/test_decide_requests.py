@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.decide import Already, Refusal, decide
+from palaver.core.decide.decide import Already, Refusal, decide
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.events import (
     ConversationDeleted,

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.admission import admission
-from palaver.core.decide import decide
-from palaver.core.deciding.queue import QUEUE_ITEMS
+from palaver.core.decide.admission import admission
+from palaver.core.decide.decide import decide
+from palaver.core.decide.queue import QUEUE_ITEMS
 from palaver.core.next import boundary_messages, next_turn
 from palaver.schema.commands import EditQueued, SendMessage
 from palaver.schema.content import ImagePart, ImageUrl, TextPart

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.decide import decide
+from palaver.core.decide.decide import decide
 from palaver.core.next import next_items
 from palaver.schema.commands import DeleteConversation, Interrupt, ReturnToolResult, SendMessage
 from palaver.schema.events import QueueEdited, QueueRemoved, ToolFinished, TurnInterrupted

@@ -2,8 +2,8 @@
 
 import pytest
 
-from palaver.core.blocks import KEEP_OUTPUT_CHARS
-from palaver.core.evolve import fold
+from palaver.core.fold.blocks import KEEP_OUTPUT_CHARS
+from palaver.core.fold.evolve import fold
 from palaver.schema.base import BlobRef
 from palaver.schema.events import (
     AnswerFinished,

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.evolve import fold
-from palaver.core.requests import KEEP_RESOLVED
-from palaver.core.work import KEEP_LATEST
+from palaver.core.fold.activity import KEEP_LATEST
+from palaver.core.fold.evolve import fold
+from palaver.core.fold.requests import KEEP_RESOLVED
 from palaver.schema.base import Usage
 from palaver.schema.content import as_content
 from palaver.schema.events import (

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from palaver.conversation.derived import listing_of
+from palaver.conversation.index_rows import listing_of
 from palaver.core import exchanges
-from palaver.core.decide import decide
+from palaver.core.decide.decide import decide
+from palaver.core.decide.facts import Facts
 from palaver.core.exchanges import RESPONSE_CHARS, find, is_open, stamped
-from palaver.core.facts import Facts
 from palaver.core.next import boundary_items, next_items, next_turn
 from palaver.core.settle import expire, fail, finish, settle
 from palaver.core.state import find_request

@@ -1,6 +1,6 @@
 """What an agent from elsewhere may do here: speak at any time, and let the running turn end after its current calls."""
 
-from palaver.core.decide import Already, Refusal, decide
+from palaver.core.decide.decide import Already, Refusal, decide
 from palaver.core.settle import yielded
 from palaver.core.state import between_steps
 from palaver.schema.commands import AskFirst, Interrupt, Order, PostAnswer, ResolveRequest, SendMessage, YieldTurn

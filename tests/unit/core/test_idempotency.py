@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.decide import accepted, body_hash, decide
+from palaver.core.decide.decide import accepted, body_hash, decide
 from palaver.core.next import next_turn
 from palaver.schema.commands import (
     Accepted,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver.core.decision import Refusal
+from palaver.core.decide.decision import Refusal
 from palaver.core.params import checked
 from palaver.schema.commands import SetParams
 from tests.unit.core.stage import after, asked, events, refusal

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.decision import Already, Refusal
+from palaver.core.decide.decision import Already, Refusal
 from palaver.core.project import (
     AGENTS,
     CEILING_S,

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.decide import accepted, body_hash, decide
-from palaver.core.decision import Refusal
-from palaver.core.facts import Facts
-from palaver.core.going_on import going_on
+from palaver.core.decide.decide import accepted, body_hash, decide
+from palaver.core.decide.decision import Refusal
+from palaver.core.decide.facts import Facts
+from palaver.core.decide.next_step import going_on
 from palaver.core.next import boundary_items, next_items
 from palaver.core.queue import words_of
 from palaver.core.settle import settle

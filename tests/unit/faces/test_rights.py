@@ -8,10 +8,11 @@ import pytest
 from litestar import asgi, get
 
 from palaver.errors import ConfigurationError, Forbidden
-from palaver.faces import gate
+from palaver.faces.all_faces import ROUTES as WHOLE
 from palaver.faces.chats import commands as chats
+from palaver.faces.http import gate
+from palaver.faces.http.route_app import routed
 from palaver.faces.inbox.tools import TOOLS, offered
-from palaver.faces.keys import ROLES, Kind, Principal
 from palaver.faces.rights import (
     COMMANDS,
     FRAMES,
@@ -23,9 +24,8 @@ from palaver.faces.rights import (
     role_for,
     role_for_params,
 )
-from palaver.faces.routed import routed
-from palaver.faces.socket.asked import KINDS
-from palaver.faces.whole import ROUTES as WHOLE
+from palaver.faces.socket.client_frames import KINDS
+from palaver.people.authentication import ROLES, Kind, Principal
 from palaver.schema import commands
 from palaver.schema.commands import Command, Fill
 from palaver.schema.view import State

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.errors import Invalid
 from palaver.history.lines import read_events, readdressed
 from palaver.history.parts import Json

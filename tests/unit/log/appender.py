@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from palaver.log.base import Append, Claim
-from palaver.log.sqlite import open_sqlite_log
+from palaver.log.sqlite.store import open_sqlite_log
 from tests.unit.log.stores import lines, row
 
 CONVERSATIONS = ("a", "b", "c", "d")

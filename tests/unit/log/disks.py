@@ -9,7 +9,7 @@ from typing import Protocol
 
 import apsw
 
-from palaver.log.sqlite import SqliteLog
+from palaver.log.sqlite.store import SqliteLog
 
 SIZE_BYTES = 8 << 20
 _CHUNK_BYTES = 64 << 10

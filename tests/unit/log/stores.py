@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from palaver.log.base import Append, Appended, EventLog, Run
 from palaver.log.memory import MemoryLog
-from palaver.log.sqlite import SqliteLog
+from palaver.log.sqlite.store import SqliteLog
 from palaver.schema.view import Listing
 
 Kind = Literal["memory", "sqlite"]

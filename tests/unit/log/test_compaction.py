@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.errors import LogCorrupt
 from palaver.log.base import GENESIS, lines_of, numbered, tombstone_of
 from palaver.log.compaction import SEGMENT_BYTES, compact

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from palaver.tools.background import Processes
+from palaver.tools.agents.plan import PlanTool
 from palaver.tools.base import ToolSpec
-from palaver.tools.plan import PlanTool
-from palaver.tools.sandbox import unsandboxed
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import built_in_tools
 
 SPECS = [tool.spec for tool in built_in_tools(unsandboxed(), Processes(lambda: "p1"), lambda: "r1", lambda _: ())]

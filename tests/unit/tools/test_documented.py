@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from palaver.tools.background import Processes
-from palaver.tools.chat_post import ChatPost
-from palaver.tools.sandbox import unsandboxed
+from palaver.tools.agents.chat_post import ChatPost
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import built_in_tools
 
 PAGE = Path(__file__).parents[3] / "docs/tools.md"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from palaver.approval.policy import Mode, Policy
 from palaver.tools.base import Proposal
-from palaver.tools.commands import reading
-from palaver.tools.policy import Mode, Policy
-from palaver.tools.sandbox import Sandbox
-from palaver.tools.shell import Shell, only_reads
+from palaver.tools.shell.read_only_commands import reading
+from palaver.tools.shell.sandbox import Sandbox
+from palaver.tools.shell.shell import Shell, only_reads
 
 HOSTILE: dict[str, list[str]] = json.loads(Path(__file__).with_name("hostile.json").read_text())
 COMMANDS = [(group, command) for group, commands in HOSTILE.items() for command in commands]

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from palaver.tools.base import Proposal, Tool, ToolResult
-from palaver.tools.edit import Edit
-from palaver.tools.glob import Glob
-from palaver.tools.grep import Grep
-from palaver.tools.list import List
-from palaver.tools.patch import Patch
-from palaver.tools.read import Read
+from palaver.tools.files.edit import Edit
+from palaver.tools.files.glob import Glob
+from palaver.tools.files.grep import Grep
+from palaver.tools.files.list import List
+from palaver.tools.files.patch import Patch
+from palaver.tools.files.read import Read
+from palaver.tools.files.write import Write
 from palaver.tools.toolbox import Toolbox
-from palaver.tools.write import Write
 from tests.unit.tools.workshop import Workshop
 
 pytestmark = pytest.mark.anyio

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from palaver.approval.policy import Rule, offers, standing_grant
 from palaver.errors import LogUnavailable
-from palaver.tools.background import Processes
 from palaver.tools.base import Proposal, Stream, ToolResult, ToolSpec, Workplace
-from palaver.tools.policy import Rule, offers, standing_grant
-from palaver.tools.sandbox import unsandboxed
+from palaver.tools.shell.background import Processes
+from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import Toolbox, built_in_tools, open_toolbox
 from tests.unit.tools.workshop import ENVIRONMENT, Workshop
 

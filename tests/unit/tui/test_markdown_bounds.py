@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tui.markdown import INLINE_STEPS_LIMIT, STEPS_LIMIT, Line, blocks_of, count_steps, draw, safe_source
+from palaver.tui.text.markdown import INLINE_STEPS_LIMIT, STEPS_LIMIT, Line, blocks_of, count_steps, draw, safe_source
 from palaver.tui.theme import DARK
 
 GIVEN = json.loads((Path(__file__).parents[2] / "golden/texts/hostile_markdown.json").read_text())

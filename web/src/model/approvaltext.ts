@@ -1,7 +1,7 @@
 /**
  * Everything that an approval approves, as lines to be shown: the preview, and every argument that the preview leaves out. Pure.
  *
- * The same as Python's `palaver/core/approval_text.py`, where the reasons stand; `tests/golden/texts/approvals.json` holds both to
+ * The same as Python's `palaver/core/text/approval_text.py`, where the reasons stand; `tests/golden/texts/approvals.json` holds both to
  * it. Hidden characters are signs, and padding is folded and counted. No argument and no line of the preview is left out.
  */
 

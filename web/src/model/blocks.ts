@@ -1,5 +1,5 @@
 /**
- * How one event changes one block of a message, as `src/palaver/core/blocks.py` says it.
+ * How one event changes one block of a message, as `src/palaver/core/fold/blocks.py` says it.
  *
  * Called by the fold alone. Pure, and never fails: an event that does not fit the block it names leaves it as it is. A
  * fragment only ever grows a block that still streams, a finished block says all of it, and a tool call that was made is

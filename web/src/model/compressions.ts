@@ -1,5 +1,5 @@
 /**
- * Recorded compressions in the view, as `src/palaver/core/compressions.py` says it: of each stage the furthest horizon
+ * Recorded compressions in the view, as `src/palaver/core/fold/compressions.py` says it: of each stage the furthest horizon
  * counts, and of a stage at its strongest the furthest besides. Those always stay; of the others the latest. Pure.
  */
 

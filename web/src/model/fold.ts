@@ -1,5 +1,5 @@
 /**
- * `fold(state, events) → state`: the view of a conversation from its log, as `src/palaver/core/evolve.py` says it.
+ * `fold(state, events) → state`: the view of a conversation from its log, as `src/palaver/core/fold/evolve.py` says it.
  *
  * `tests/golden` holds both to the same answers. Pure, no DOM; called by the store once a batch. A message (and a block) that
  * did not change keeps its identity, which is what the view's memory keys on. Must never fail on an event: what it cannot

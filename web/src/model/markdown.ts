@@ -22,7 +22,7 @@ const DEEPEST = 60;
 
 /**
  * Steps of the parser, for blocks and within them; 64 KB that people write take some 8,000 together. A text beyond them, which
- * would stop the page for seconds, is shown as it was written. The terminal's `tui/markdown.py` has the same.
+ * would stop the page for seconds, is shown as it was written. The terminal's `tui/text/markdown.py` has the same.
  */
 const STEPS_LIMIT = 30_000;
 const INLINE_STEPS_LIMIT = 60_000;

@@ -1,6 +1,6 @@
 /**
  * Parser of structured answers: a finished text block whose whole text is one JSON object with a known `type`, shown as a
- * widget instead of as text. The twin of `src/palaver/core/special_blocks.py`; `tests/golden/texts/special-blocks.json` holds both
+ * widget instead of as text. The twin of `src/palaver/core/text/special_blocks.py`; `tests/golden/texts/special-blocks.json` holds both
  * to the same answers. Everything else, JSON or not, gives null and stays text. Pure.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The messages of a view while events are folded into them: found, changed, taken away, as `src/palaver/core/transcript.py`.
+ * The messages of a view while events are folded into them: found, changed, taken away, as `src/palaver/core/fold/transcript.py`.
  *
  * Used by the fold alone; lives for one batch. The array is copied once a batch and only changed messages are replaced. An
  * event names its message or call; both are nearly always the latest, so every search goes from the end.

@@ -1,4 +1,4 @@
-/** A turn in the view: how it begins, what it does and costs, how it ended, as `src/palaver/core/turns.py`. Called by the fold, and by whatever says what a turn does. Pure. */
+/** A turn in the view: how it begins, what it does and costs, how it ended, as `src/palaver/core/fold/turns.py`. Called by the fold, and by whatever says what a turn does. Pure. */
 
 import type {
   AnswerFinished,

@@ -1,6 +1,6 @@
 /**
  * What happens beside the words of a conversation, in the view: subagents, processes, grants, changed files, as
- * `src/palaver/core/work.py`. Called by the fold alone. Pure.
+ * `src/palaver/core/fold/activity.py`. Called by the fold alone. Pure.
  */
 
 import type {

@@ -2,7 +2,7 @@
  * The screens beside conversations, each with an address of its own and loaded when it is opened.
  *
  * To add one: a line in `screens` (its word in the address, its name in the palette and the tab, its file), the same word in
- * `SCREENS` of src/palaver/faces/page.py, and a file whose default export takes `ScreenProps` and draws a `ScreenFrame`. The
+ * `SCREENS` of src/palaver/faces/http/page.py, and a file whose default export takes `ScreenProps` and draws a `ScreenFrame`. The
  * palette lists it and `fetchTheRest` fetches it by itself. Its words go to text.places.ts, its styles into a .css file that it
  * imports, its calls into transport/api.later.ts: nothing of it but this line is waited for at the first picture.
  */

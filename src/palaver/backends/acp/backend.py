@@ -8,23 +8,23 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from palaver.backends.acp.conduct import Conduct
-from palaver.backends.acp.link import Link, linked
+from palaver.approval.policy import Policy
+from palaver.approval.program_calls import Judging
+from palaver.approval.standing_grants import StandingGrants
+from palaver.approval.turn_grants import Grants
 from palaver.backends.acp.own_calls import OwnTurn
-from palaver.backends.api.grants import Grants
+from palaver.backends.acp.process import Link, linked
+from palaver.backends.acp.turn import Conduct
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.briefing import still_said
-from palaver.backends.judging import Judging
 from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.process import allowed_environment
 from palaver.backends.program_lookup import prepare_program
-from palaver.backends.programs import Programs, Row
+from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import NoTrust, SettingsTrust, acp_program, settings_of
+from palaver.backends.turn_input import still_said
 from palaver.clock import Clock
 from palaver.errors import NotInstalled
 from palaver.schema.events import KnownEvent, TurnStatus
-from palaver.tools.policy import Policy
-from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
 
 

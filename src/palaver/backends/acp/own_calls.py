@@ -9,10 +9,10 @@ have to be asked.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from palaver.approval.program_calls import Judged, Judging
+from palaver.backends.acp.events import Call, Translation
 from palaver.backends.acp.tools import NAME, OwnCall
-from palaver.backends.acp.translate import Call, Translation
 from palaver.backends.base import Turn
-from palaver.backends.judging import Judged, Judging
 from palaver.backends.own_tools import OwnCalls, described
 from palaver.clock import Clock
 from palaver.schema.events import RequestResolved

@@ -6,15 +6,15 @@ Used by the conduct of a turn, before the prompt. It asks the agent through the 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from palaver.backends.acp.link import HANDSHAKE_S, Link
-from palaver.backends.acp.permission import by_mode
+from palaver.approval.policy import Mode
+from palaver.backends.acp.approvals import by_mode
+from palaver.backends.acp.process import HANDSHAKE_S, Link
 from palaver.backends.base import Turn
-from palaver.backends.briefing import Briefing, all_known
 from palaver.backends.program_lookup import find_program
+from palaver.backends.turn_input import Briefing, all_known
 from palaver.errors import AgentError, ProviderRefused
 from palaver.journal import Journal
 from palaver.schema.records import McpServer
-from palaver.tools.policy import Mode
 
 PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
 """For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""

@@ -24,7 +24,7 @@ from palaver.backends.acp import relay
 from palaver.backends.own_tools import OVER
 from palaver.journal import Journal
 from palaver.tools.base import ToolResult, ToolSpec
-from palaver.tools.held_folder import held_folder, tidy
+from palaver.tools.shell.locked_folder import held_folder, tidy
 
 if TYPE_CHECKING:
     import mcp_types as types

@@ -13,10 +13,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import PurePosixPath
 
-from palaver.backends.api.grants import Grants
-from palaver.backends.api.judging import Allowed, Approved, Asked, Entry, Judging, Question, denied
-from palaver.backends.api.running import CLEANUP_S, Granted, finished, run_together
+from palaver.approval.policy import Mode, Rule
+from palaver.approval.turn_grants import Grants
+from palaver.backends.api.proposals import Allowed, Approved, Asked, Entry, Judging, Question, denied
 from palaver.backends.api.tool_rate import ToolRate, limit_of, tool_rate
+from palaver.backends.api.tool_runs import CLEANUP_S, Granted, finished, run_together
 from palaver.backends.base import Turn
 from palaver.core.state import open_tools
 from palaver.schema.events import (
@@ -28,9 +29,8 @@ from palaver.schema.events import (
     TurnStatus,
 )
 from palaver.schema.view import Outcome
+from palaver.tools.agents.plan import SPEC as PLAN_SPEC
 from palaver.tools.base import ToolSpec
-from palaver.tools.plan import SPEC as PLAN_SPEC
-from palaver.tools.policy import Mode, Rule
 from palaver.tools.toolbox import Toolbox
 
 PLAN = PLAN_SPEC.name

@@ -23,7 +23,7 @@ from palaver.backends.api.provider import (
     ToolPiece,
     UsageSeen,
 )
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
 from palaver.errors import LimitReached
 from palaver.schema.base import Usage
 from palaver.schema.events import (

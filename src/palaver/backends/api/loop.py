@@ -12,17 +12,18 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from palaver.approval.policy import Mode, as_mode
+from palaver.approval.turn_grants import Grants
+from palaver.backends.api.budget import Spending
 from palaver.backends.api.calls import Calls
-from palaver.backends.api.grants import Grants
-from palaver.backends.api.preparing import Preparation, Preparing, Wanted
 from palaver.backends.api.provider import ModelRequest, Provider
+from palaver.backends.api.request import Preparation, Preparing, Wanted
 from palaver.backends.api.retry import RetryPolicy
 from palaver.backends.api.route import Candidate, Choose, Route, route_of
 from palaver.backends.api.settings import Settings, settings_of
-from palaver.backends.api.spending import Spending
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
-from palaver.context.proposed_plan import plan_of
+from palaver.context.plan_text import plan_of
 from palaver.core.state import messages_of_turn, open_tools
 from palaver.errors import AgentError
 from palaver.journal import Journal
@@ -30,15 +31,14 @@ from palaver.schema.content import as_content
 from palaver.schema.errors import ErrorCode, WireError
 from palaver.schema.events import ContextCompressed, KnownEvent, MessageAdded, RequestOpened, ToolFinished, TurnFinished
 from palaver.schema.view import Outcome, Plan, TextBlock
+from palaver.tools.agents.chat_post import NAME as CHAT_POST
+from palaver.tools.agents.chat_post import ChatPost
+from palaver.tools.agents.task import is_deepest
+from palaver.tools.agents.turn_end import YieldTurn
 from palaver.tools.base import ToolSpec
-from palaver.tools.chat_post import NAME as CHAT_POST
-from palaver.tools.chat_post import ChatPost
 from palaver.tools.mcp.servers import McpServers
-from palaver.tools.policy import Mode, as_mode
 from palaver.tools.redact import Redactor
-from palaver.tools.task import is_deepest
 from palaver.tools.toolbox import Toolbox
-from palaver.tools.turn_end import YieldTurn
 
 STEP_LIMIT = 100
 """Model calls a turn. An agent that needs more is most likely going in circles; a person can send it on."""

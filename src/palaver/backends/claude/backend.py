@@ -11,23 +11,23 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
 
-from palaver.backends.api.grants import Grants
+from palaver.approval.policy import Mode, Policy, as_mode
+from palaver.approval.program_calls import Judging
+from palaver.approval.standing_grants import StandingGrants
+from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.briefing import Briefing, all_known, briefing, still_said
-from palaver.backends.claude.conduct import Conduct
 from palaver.backends.claude.installation import executable
-from palaver.backends.claude.program import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
-from palaver.backends.judging import Judging
+from palaver.backends.claude.process import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
+from palaver.backends.claude.turn import Conduct
 from palaver.backends.own_tools import offered
 from palaver.backends.program_lookup import prepare_program
-from palaver.backends.programs import Programs, Row
+from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, SettingsTrust, settings_of
+from palaver.backends.turn_input import Briefing, all_known, briefing, still_said
 from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord, PolicyRule
-from palaver.tools.policy import Mode, Policy, as_mode
-from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
 
 NAME = "claude"

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.backends.base import Turn
-from palaver.backends.claude.asking import OwnQuestion
-from palaver.backends.claude.program import Signal
+from palaver.backends.claude.approvals import OwnQuestion
+from palaver.backends.claude.process import Signal
 from palaver.backends.own_tools import OVER, carried_out
-from palaver.tools.ask_user import AskUser
+from palaver.tools.agents.ask_user import AskUser
+from palaver.tools.agents.knowledge import SearchConversations
 from palaver.tools.base import Tool, ToolResult
-from palaver.tools.knowledge import SearchConversations
 
 if TYPE_CHECKING:
     from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool
 
-    from palaver.backends.claude.program import ClaudeProgram
+    from palaver.backends.claude.process import ClaudeProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,25 +13,25 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from palaver.backends.api.grants import Grants
+from palaver.approval.policy import Policy
+from palaver.approval.program_calls import Judging
+from palaver.approval.standing_grants import StandingGrants
+from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.codex.conduct import conduct_of
+from palaver.backends.codex.events import NAME
 from palaver.backends.codex.installation import codex_environment, codex_options, find_codex
-from palaver.backends.codex.rpc import AppServer, app_server
-from palaver.backends.codex.shared import Shared
+from palaver.backends.codex.modes import conduct_of
+from palaver.backends.codex.process import AppServer, app_server
+from palaver.backends.codex.process_pool import Shared
 from palaver.backends.codex.threads import open_thread
-from palaver.backends.codex.translate import NAME
 from palaver.backends.codex.turn import CodexTurn
-from palaver.backends.judging import Judging
 from palaver.backends.own_tools import offered
 from palaver.backends.program_lookup import prepare_program
-from palaver.backends.programs import IDLE_S, Programs, Row
+from palaver.backends.program_pool import IDLE_S, Programs, Row
 from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord
-from palaver.tools.policy import Policy
-from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
 
 

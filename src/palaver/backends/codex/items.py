@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.schema.view import FileChange
-from palaver.tools.command_line import command_lines
 from palaver.tools.proposal import Change, shortened
+from palaver.tools.shell.command_line import command_lines
 
 Item = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from palaver.backends.base import Turn
-from palaver.backends.codex.rpc import AppServer, Json
-from palaver.backends.codex.translate import ToolCall
+from palaver.backends.codex.events import ToolCall
+from palaver.backends.codex.process import AppServer, Json
 from palaver.backends.own_tools import OVER, carried_out
 from palaver.errors import AgentError
 from palaver.tools.base import Tool, ToolResult

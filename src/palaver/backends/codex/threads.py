@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from palaver.backends.base import Turn
-from palaver.backends.codex.conduct import Conduct
-from palaver.backends.codex.rpc import AppServer, Json, Refused, Thread
-from palaver.backends.codex.translate import NAME
+from palaver.backends.codex.events import NAME
+from palaver.backends.codex.modes import Conduct
+from palaver.backends.codex.process import AppServer, Json, Refused, Thread
 from palaver.context.handover import handover
 from palaver.journal import Journal
 from palaver.schema.view import Message

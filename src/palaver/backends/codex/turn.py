@@ -14,17 +14,17 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from palaver.approval.program_calls import Judging
 from palaver.backends.base import Turn
-from palaver.backends.codex.conduct import Conduct
+from palaver.backends.codex.events import Translator
 from palaver.backends.codex.failure import failure_of
+from palaver.backends.codex.modes import Conduct
 from palaver.backends.codex.own_calls import OwnCalls
-from palaver.backends.codex.requests import Answered, Requests
-from palaver.backends.codex.rpc import AppServer, Call, Gone, Json, Line, Refused, Thread
-from palaver.backends.codex.spoken import opening, spoken
-from palaver.backends.codex.translate import Translator
-from palaver.backends.judging import Judging
+from palaver.backends.codex.process import AppServer, Call, Gone, Json, Line, Refused, Thread
+from palaver.backends.codex.turn_input import opening, spoken
+from palaver.backends.codex.turn_requests import Answered, Requests
 from palaver.backends.process import to_the_end
-from palaver.context.proposed_plan import plan_of
+from palaver.context.plan_text import plan_of
 from palaver.core.state import messages_of_turn
 from palaver.errors import AgentError, Exited, ProtocolBroken
 from palaver.journal import Journal

@@ -13,29 +13,29 @@ from pathlib import Path
 
 import msgspec
 
-from palaver.backends.api.grants import Grants
+from palaver.approval.policy import Policy
+from palaver.approval.program_calls import Judging
+from palaver.approval.standing_grants import StandingGrants
+from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.briefing import Briefing, all_known, briefing, still_said, words_of
 from palaver.backends.excerpts import fitting
-from palaver.backends.judging import Judging
 from palaver.backends.own_tools import OwnCalls, offered
-from palaver.backends.pi.asking import Asking
+from palaver.backends.pi.approvals import Asking
+from palaver.backends.pi.events import Translation
 from palaver.backends.pi.installation import FOLDER, PACKAGE
-from palaver.backends.pi.link import Line, Link, linked
-from palaver.backends.pi.translate import Translation
+from palaver.backends.pi.process import Line, Link, linked
 from palaver.backends.private_files import private_files
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.backends.program_lookup import prepare_program
-from palaver.backends.programs import Programs, Row
+from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import PI, NoTrust, SettingsTrust, settings_of
+from palaver.backends.turn_input import Briefing, all_known, briefing, still_said, words_of
 from palaver.clock import Clock
 from palaver.context.handover import mark
 from palaver.errors import AgentError, NotInstalled, NotLoggedIn, ProviderRefused, ProviderUnavailable
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, ToolFinished, TurnFinished, TurnStatus
 from palaver.schema.view import Message, Outcome
-from palaver.tools.policy import Policy
-from palaver.tools.standing import StandingGrants
 from palaver.tools.toolbox import Toolbox
 
 EXTENSION = Path(__file__).with_name("permission.ts")

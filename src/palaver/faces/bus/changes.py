@@ -1,6 +1,6 @@
 """Changes that are in no conversation's log, told on the bus: somebody made, changed or deleted an agent, or a setting.
 
-Asked by `faces/app.py` behind every route: whichever face the change came through, the bus says `run/sync`.
+Asked by `faces/http/app.py` behind every route: whichever face the change came through, the bus says `run/sync`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Messages as a client of the bus sends them: told that they started a run or wait, and followed on the bus.
 
-`begin` is called by `faces/talk.py` for `POST /api/chat`; the routes here clear a session and take a queued message back.
+`begin` is called by `faces/chat_route.py` for `POST /api/chat`; the routes here clear a session and take a queued message back.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.conversation.beginnings import DEFAULT_AGENT
+from palaver.conversation.creation import DEFAULT_AGENT
 from palaver.core import params
-from palaver.core.decision import Refusal
+from palaver.core.decide.decision import Refusal
 from palaver.core.state import message_count
 from palaver.errors import Conflict, Gone, Invalid, NotFound
 from palaver.faces.bus.views import names_of
-from palaver.faces.json_post import json_post
-from palaver.faces.keys import Principal
+from palaver.faces.http.json_route import json_post
 from palaver.faces.rights import require, role_for
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.stream.uploads import image_url
+from palaver.people.authentication import Principal
 from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import CreateConversation, RemoveQueued, SendMessage, TruncateMessages
 from palaver.schema.content import Content, ImagePart, ImageUrl, TextPart

@@ -10,7 +10,7 @@ from litestar.types import ASGIApp
 from palaver.errors import Invalid
 from palaver.faces.bus.pump import EVERYTHING, Choice
 from palaver.faces.bus.views import names_of
-from palaver.faces.event_stream import EventStream, described
+from palaver.faces.http.sse import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.server import Server
 

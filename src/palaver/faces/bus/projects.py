@@ -12,13 +12,13 @@ from msgspec import UNSET, Struct, UnsetType
 from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import decode
 from palaver.faces.bus.chat import FACE, BusRequest
-from palaver.faces.json_post import json_post
+from palaver.faces.http.body import decode
+from palaver.faces.http.json_route import json_post
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
-from palaver.tools.tree import DEPTH_LIMIT, Entry, tree_of
+from palaver.tools.files.tree import DEPTH_LIMIT, Entry, tree_of
 
 
 class NamedAgent(Struct, frozen=True, kw_only=True, omit_defaults=True):

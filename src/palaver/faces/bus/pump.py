@@ -21,10 +21,10 @@ import msgspec
 from palaver.clock import Clock
 from palaver.errors import LogError
 from palaver.faces.bus.frames import FRAMES, Frame, Source, beside, number_of, numbered, position_of, redacted, resync
-from palaver.faces.bus.project import project, said_of_fragment
+from palaver.faces.bus.projection import project, said_of_fragment
 from palaver.faces.bus.views import View, names_of, view_at
-from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
-from palaver.faces.ring import Beat, Behind, Piece, Reader, Ring
+from palaver.faces.http.rings import Beat, Behind, Piece, Reader, Ring
+from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog, Line, Segment

@@ -7,7 +7,7 @@ refuses the rest. A permission is only given by one of its own options; anything
 from collections.abc import Sequence
 from typing import Any
 
-from palaver.core.approval_text import approval_text
+from palaver.core.text.approval_text import approval_text
 from palaver.errors import Invalid
 from palaver.faces.bus.frames import Json
 from palaver.schema.base import Scope

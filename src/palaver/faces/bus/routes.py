@@ -1,12 +1,12 @@
-"""All routes of this face. `POST /api/chat`, which it shares with another, is in `faces/talk.py`; `/api/health` is native."""
+"""Routes of this face. `POST /api/chat`, shared with the stream face, is in `faces/chat_route.py`; `/api/health` is native."""
 
-from palaver.faces.bus import asking, chat, events, projects, runs, settings
+from palaver.faces.bus import answers, chat, events, projects, runs, settings
 
 ROUTES = [
     *events.ROUTES,
     *chat.ROUTES,
     *runs.ROUTES,
-    *asking.ROUTES,
+    *answers.ROUTES,
     *projects.ROUTES,
     *settings.ROUTES,
 ]

@@ -8,13 +8,13 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
 from palaver.agents.runs import ContextSummary, Runs
-from palaver.conversation.transcripts import with_whole_texts
+from palaver.conversation.project_files.transcripts import with_whole_texts
 from palaver.faces.bus.activity import tool_detail
 from palaver.faces.bus.chat import FACE, BusRequest
-from palaver.faces.bus.project import USER, sender_of
+from palaver.faces.bus.projection import USER, sender_of
 from palaver.faces.bus.views import names_of
-from palaver.faces.instants import iso
-from palaver.faces.json_post import json_post
+from palaver.faces.http.json_route import json_post
+from palaver.faces.http.timestamps import iso
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.log.base import Run
 from palaver.schema.base import Shown

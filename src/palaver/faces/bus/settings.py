@@ -8,7 +8,7 @@ from litestar.params import JSONBody
 
 from palaver.errors import NotFound
 from palaver.faces.bus.frames import Json
-from palaver.faces.json_post import json_post
+from palaver.faces.http.json_route import json_post
 from palaver.faces.server import Server
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from palaver.conversation.loading import with_tail
-from palaver.core.evolve import evolve, fold
+from palaver.conversation.recovery.load import with_tail
+from palaver.core.fold.evolve import evolve, fold
 from palaver.log.base import EventLog, lines_after
 from palaver.schema.events import Event, TextDelta, ThinkingDelta, decode_event
 from palaver.schema.view import Message, State

@@ -2,7 +2,7 @@
 
 Both spellings of a type are taken (`user_message`, `UserMessage`), and both forms of a decision. What changes the history waits
 while the agent works; an index counts the messages as this face shows them, at the moment it is carried out. What fills a chat
-from elsewhere has first to be found, which `taking.py` does.
+from elsewhere has first to be found, which `command_route.py` does.
 """
 
 import re
@@ -14,11 +14,11 @@ from typing import Any, Literal, TypedDict, assert_never
 import msgspec
 from msgspec import Struct
 
-from palaver.core.flat import owner_of
+from palaver.core.openai_index import owner_of
 from palaver.core.params import MODE_WORDS, MODES
 from palaver.core.state import OPEN_TOOL, find_call, open_requests
 from palaver.errors import Invalid
-from palaver.faces.body import decode
+from palaver.faces.http.body import decode
 from palaver.schema.base import Id
 from palaver.schema.commands import (
     Answer,
@@ -50,7 +50,7 @@ _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 class _Asked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
     client_request_id: Id | None = None
-    """Made by the server where a client gives none: see `taking.py`."""
+    """Made by the server where a client gives none: see `command_route.py`."""
     priority: bool = False
 
 

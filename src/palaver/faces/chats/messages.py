@@ -1,12 +1,12 @@
 """Messages as this face shows them: flat, in the OpenAI shape, each result of a tool a message of its own. Pure.
 
-Which messages and results are shown is `core/flat.py`, by which commands count too: `entries` and its `count` must always
+Which messages and results are shown is `core/openai_index.py`, by which commands count too: `entries` and its `count` must always
 agree. Called by the snapshot and the projector.
 """
 
 from typing import Any
 
-from palaver.core.flat import is_draft, is_shown, results
+from palaver.core.openai_index import is_draft, is_shown, results
 from palaver.history.parts import KEY
 from palaver.history.trajectory import shown_messages
 from palaver.schema.view import Message, State, ThinkingBlock

@@ -11,14 +11,14 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from palaver.conversation.transcripts import with_whole_texts
+from palaver.conversation.project_files.transcripts import with_whole_texts
 from palaver.faces.chats.messages import Json
-from palaver.faces.chats.project import ChatsProjector
+from palaver.faces.chats.projection import ChatsProjector
 from palaver.faces.chats.snapshot import snapshot_frame
-from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
+from palaver.faces.http.rings import Beat, Behind
+from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.faces.long_texts import with_whole_text
-from palaver.faces.projected import Following, Projected, Projector, Told, View
-from palaver.faces.ring import Beat, Behind
+from palaver.faces.projection import Following, Projected, Projector, Told, View
 from palaver.feed.feed import Feed
 from palaver.log.base import Blobs
 from palaver.schema.view import State

@@ -1,6 +1,6 @@
 """The routes of this face: follow a chat, ask something of it, take a message back before it is read; trajectories.
 
-Everything a client is told comes from the projection; everything it asks goes through `taking.py`.
+Everything a client is told comes from the projection; everything it asks goes through `command_route.py`.
 """
 
 from collections.abc import AsyncGenerator
@@ -13,15 +13,15 @@ from litestar.types import ASGIApp
 from msgspec import Struct
 
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import JsonBody
 from palaver.faces.chats import trajectories
+from palaver.faces.chats.command_route import ID, STATUSES, ChatsRequest, Outcome, make, take
 from palaver.faces.chats.commands import Asked, Read, asked_of
-from palaver.faces.chats.refused import REFUSED, TOO_LARGE, UNKNOWN
-from palaver.faces.chats.taking import ID, STATUSES, ChatsRequest, Outcome, make, take
-from palaver.faces.event_stream import EventStream, described
+from palaver.faces.chats.refusals import REFUSED, TOO_LARGE, UNKNOWN
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.errors import RETRY_AFTER_S
+from palaver.faces.http.sse import EventStream, described
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
-from palaver.faces.refusals import RETRY_AFTER_S
 from palaver.faces.server import Server, origin_of
 from palaver.schema.commands import RemoveQueued
 

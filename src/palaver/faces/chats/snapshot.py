@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.core.compressions import strongest
+from palaver.core.fold.compressions import strongest
 from palaver.core.queue import words_of
 from palaver.core.state import open_requests, open_tools
 from palaver.faces.chats.messages import Json, shown

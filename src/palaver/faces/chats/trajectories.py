@@ -19,14 +19,14 @@ from litestar.types import ASGIApp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.conversation.trajectories import ForeignFile, remove_file, trajectory_in
-from palaver.conversation.transcripts import with_whole_texts
+from palaver.conversation.project_files.trajectories import ForeignFile, remove_file, trajectory_in
+from palaver.conversation.project_files.transcripts import with_whole_texts
 from palaver.errors import Conflict, Invalid, NotFound
+from palaver.faces.chats.command_route import ID, ChatsRequest, filling, kept_in
 from palaver.faces.chats.messages import Json
-from palaver.faces.chats.refused import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
-from palaver.faces.chats.taking import ID, ChatsRequest, filling, kept_in
-from palaver.faces.described import operation
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.chats.refusals import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
+from palaver.faces.http.openapi import operation
+from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.history import IMPORT_BYTES
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.feed.feed import HEARTBEAT_S

@@ -12,7 +12,7 @@ from typing import Any
 
 from palaver.conversation.requests import with_expiry
 from palaver.errors import PalaverError
-from palaver.faces.inbox.visit import Visit
+from palaver.faces.inbox.caller import Visit
 from palaver.faces.server import ServerParts, origin_for
 from palaver.feed.feed import Snapshot
 from palaver.feed.frames import Frame

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from palaver.errors import Invalid, NotFound
 from palaver.faces.inbox.default import generation_of
-from palaver.faces.inbox.project import TELLING, InboxMessage, Posted, posted, seq_of
+from palaver.faces.inbox.projection import TELLING, InboxMessage, Posted, posted, seq_of
 from palaver.faces.inbox.removals import Removals, is_telling
 from palaver.log.base import EventLog, lines_after
 from palaver.schema.commands import Accepted

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from palaver.approval.policy import Policy, Rule, Verdict, as_mode, rules_of
 from palaver.faces.inbox.approvals import asked, folder_of, origin_of_agent
+from palaver.faces.inbox.caller import Visit
 from palaver.faces.inbox.default import begin
 from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
-from palaver.faces.inbox.visit import Visit
 from palaver.faces.server import ServerParts
 from palaver.schema.commands import Interrupt
 from palaver.schema.events import RequestResolved
 from palaver.schema.view import State
 from palaver.tools.base import Proposal, ToolSpec
-from palaver.tools.policy import Policy, Rule, Verdict, as_mode, rules_of
 from palaver.tools.proposal import fingerprint
 
 ABORT = -32950

@@ -20,15 +20,15 @@ from mcp.shared.exceptions import MCPError
 
 from palaver import __version__
 from palaver.errors import CallerError, PalaverError
-from palaver.faces.inbox.acts import Acts
+from palaver.faces.inbox.actions import Acts
+from palaver.faces.inbox.caller import VISIT, Visit
 from palaver.faces.inbox.policy import Denied, judged
 from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, known
 from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, as_key, offered
 from palaver.faces.inbox.updates import updates
-from palaver.faces.inbox.visit import VISIT, Visit
-from palaver.faces.keys import Principal
 from palaver.faces.rights import Side
 from palaver.faces.server import ServerParts
+from palaver.people.authentication import Principal
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 
 from palaver.errors import Invalid
 from palaver.faces.inbox.pages import PAGE, PAGE_MOST
-from palaver.faces.keys import Kind
 from palaver.faces.rights import Act, Side, may_act
+from palaver.people.authentication import Kind
 
 MIME = re.compile(r"[\w.+-]+/[\w.+-]+(?:\s*;\s*[\w.+-]+=[\w.+\"-]+)*", re.ASCII)
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from palaver.faces.inbox.project import is_by_a_person
+from palaver.faces.inbox.projection import is_by_a_person
 from palaver.feed.feed import CaughtUp, Feed, Heartbeat, Snapshot
 from palaver.feed.frames import Frame
 from palaver.log.base import EventLog

@@ -13,10 +13,10 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Struct, defstruct
 from msgspec.structs import fields
 
-from palaver.agents.book import Known
+from palaver.agents.catalog import Known
 from palaver.agents.roster import AgentEntry
 from palaver.errors import NotFound
-from palaver.faces.body import JsonBody, json_body_like
+from palaver.faces.http.body import JsonBody, json_body_like
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts
 from palaver.schema.base import Id, Shown

@@ -4,7 +4,7 @@ from litestar import get, post
 from litestar.params import FromPath
 
 from palaver.agents.backends import BackendEntry
-from palaver.agents.trial import Tried
+from palaver.agents.test_turn import Tried
 from palaver.errors import NotFound
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, origin_of

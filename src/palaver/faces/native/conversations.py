@@ -10,12 +10,12 @@ from litestar import Request, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Struct
 
-from palaver.conversation.loading import TAIL_MESSAGES
+from palaver.conversation.recovery.load import TAIL_MESSAGES
 from palaver.errors import Gone, NotFound
-from palaver.faces.body import JsonBody
-from palaver.faces.keys import Principal
+from palaver.faces.http.body import JsonBody
 from palaver.faces.rights import require, role_for, role_for_params
 from palaver.faces.server import Server, ServerParts, origin_of
+from palaver.people.authentication import Principal
 from palaver.schema.base import Id, Shown
 from palaver.schema.commands import (
     Accepted,

@@ -11,12 +11,12 @@ from litestar.params import FromPath, FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
-from palaver.faces.event_stream import HEARTBEAT_COMMENT, EventStream, described
-from palaver.faces.keys import Principal
+from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.server import Server
 from palaver.feed.feed import CaughtUp, Heartbeat, Item, Reason, Snapshot
 from palaver.feed.frames import Frame
+from palaver.people.authentication import Principal
 
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 

@@ -4,11 +4,11 @@ from litestar import delete, get
 from litestar.params import FromPath
 from msgspec import structs
 
+from palaver.approval.policy import why_not_lasting
+from palaver.approval.standing_grants import StandingGrant
 from palaver.errors import NotFound
 from palaver.faces.server import Server, ServerParts
 from palaver.schema.base import Shown
-from palaver.tools.policy import why_not_lasting
-from palaver.tools.standing import StandingGrant
 
 
 class ListedGrant(StandingGrant):

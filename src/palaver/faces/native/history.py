@@ -1,7 +1,7 @@
 """Conversations as files: out of the server in four formats, and into it again.
 
 Export is streamed, a message or a stretch of the log at a time. Import reads one file, which is never trusted: see
-`conversation/beginnings.py` for what it may not decide.
+`conversation/creation.py` for what it may not decide.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Stream
 from msgspec.structs import replace
 
-from palaver.conversation.beginnings import Wishes
-from palaver.conversation.transcripts import Images, with_whole_texts
+from palaver.conversation.creation import Wishes
+from palaver.conversation.project_files.transcripts import Images, with_whole_texts
 from palaver.errors import Invalid, TooLarge
-from palaver.faces.described import BYTES, OBJECT, TEXT, operation
+from palaver.faces.http.openapi import BYTES, OBJECT, TEXT, operation
+from palaver.faces.http.spool import spool_body
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, origin_of
-from palaver.faces.spool import spool_body
 from palaver.history import markdown, page
-from palaver.history.reading import Format, Recorded, Told, read, recognised
+from palaver.history.import_files import Format, Recorded, Told, read, recognised
 from palaver.history.trajectory import document_of
 from palaver.log.base import Claim, EventLog, lines_after
 from palaver.schema.base import ID_PATTERN, Shown

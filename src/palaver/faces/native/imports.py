@@ -18,15 +18,15 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Stream
 from msgspec.structs import replace as changed
 
-from palaver.conversation.beginnings import Wishes
+from palaver.conversation.creation import Wishes
 from palaver.conversation.folders import is_person
+from palaver.conversation.imported_conversation import Taken, announced
 from palaver.conversation.imports import Imports
-from palaver.conversation.taking import Taken, announced
 from palaver.errors import CallerError, NotFound
-from palaver.faces.described import BYTES, TEXT, operation
+from palaver.faces.http.openapi import BYTES, TEXT, operation
+from palaver.faces.http.spool import spool_body
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts, origin_of
-from palaver.faces.spool import spool_body
 from palaver.history.conversation_lines import read_conversations
 from palaver.history.programs.foreign import PROGRAMS, ForeignConversation, Program
 from palaver.history.programs.places import (

@@ -11,7 +11,7 @@ from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Shown
 from palaver.schema.commands import StopProcess
-from palaver.tools.background import Running
+from palaver.tools.shell.background import Running
 
 
 class ProcessEntry(Shown):

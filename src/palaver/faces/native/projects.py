@@ -13,12 +13,12 @@ from palaver.agents.program_settings import ProgramFolder, ProgramReview, Truste
 from palaver.agents.projects import By
 from palaver.core.project import Idle, Mission
 from palaver.errors import NotFound
-from palaver.faces.body import JsonBody
+from palaver.faces.http.body import JsonBody
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.schema.base import Id, Shown
 from palaver.schema.events import MissionAgent
-from palaver.tools.tree import DEPTH_LIMIT, Tree, tree_of
+from palaver.tools.files.tree import DEPTH_LIMIT, Tree, tree_of
 
 MISSION_BYTES = 1 << 20
 HISTORY_LIMIT = 200

@@ -13,10 +13,10 @@ from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, Unauthorized
-from palaver.faces.body import JsonBody
-from palaver.faces.gate import cookie_name, peer_of
-from palaver.faces.keys import CODE_LIFE_S, COOKIE_LIFE_S, ROLES, Kind, Principal
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.gate import cookie_name, peer_of
 from palaver.faces.server import Server
+from palaver.people.authentication import CODE_LIFE_S, COOKIE_LIFE_S, ROLES, Kind, Principal
 from palaver.schema.base import Shown, Wire
 
 

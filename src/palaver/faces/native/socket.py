@@ -16,17 +16,17 @@ from litestar.exceptions import WebSocketDisconnect
 from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, PalaverError
-from palaver.faces.body import decode
-from palaver.faces.hanging import Hanging
-from palaver.faces.keys import Principal
+from palaver.faces.http.body import decode
+from palaver.faces.http.errors import refuse, unforeseen
+from palaver.faces.http.open_streams import StreamEnded
+from palaver.faces.http.stall import Hanging
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.native.outbox import Outbox
-from palaver.faces.refusals import refuse, unforeseen
 from palaver.faces.server import Server
-from palaver.faces.streams import StreamEnded
 from palaver.feed.feed import HEARTBEAT_S, CaughtUp, Heartbeat, Item, Snapshot
 from palaver.feed.frames import Frame
 from palaver.journal import Journal
+from palaver.people.authentication import Principal
 from palaver.schema.base import Id
 
 logger = Journal(__name__)

@@ -1,7 +1,8 @@
 """A sentence read aloud, for clients that speak what they show.
 
 The page asks for each sentence as it finishes. The sound is made from the text and kept nowhere; which engine makes it is the
-server's choice (`socket/voices.py`). Must never take more than a paragraph at once: an engine is slow, and others wait for it.
+server's choice (`faces/socket/voices.py`). Must never take more than a paragraph at once: an engine is slow, and others
+wait for it.
 """
 
 from litestar import Response, post
@@ -9,8 +10,8 @@ from litestar.params import JSONBody
 from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, NotFound
-from palaver.faces.body import JsonBody
-from palaver.faces.described import BYTES, operation
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.openapi import BYTES, operation
 from palaver.faces.server import Server
 from palaver.faces.socket.voices import SpeechFailed
 

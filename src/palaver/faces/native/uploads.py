@@ -14,7 +14,7 @@ from litestar.params import Body, PathParameter
 
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound, TooLarge
-from palaver.faces.described import BYTES, operation
+from palaver.faces.http.openapi import BYTES, operation
 from palaver.faces.server import Server, ServerParts
 from palaver.schema.base import ID_PATTERN, Shown
 

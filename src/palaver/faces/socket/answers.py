@@ -3,11 +3,11 @@
 Called by `project`. A backend that delivers whole items, and an answer that comes from elsewhere, yield the same grammar.
 """
 
-from palaver.core.blocks import of_content
+from palaver.core.fold.blocks import of_content
 from palaver.core.state import OPEN_TOOL
 from palaver.faces.socket.calls import outcome, output_delta, start
+from palaver.faces.socket.frame_types import Json, Said
 from palaver.faces.socket.memory import Call, Kind, Memory, Place, Writing
-from palaver.faces.socket.words import Json, Said
 from palaver.schema.events import MessageAdded, TextDelta, TextFinished, ThinkingDelta, ThinkingFinished
 from palaver.schema.view import Block, TextBlock, ThinkingBlock, ToolBlock, ToolError
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from palaver.clock import Clock
 from palaver.errors import LogError
 from palaver.faces.socket.memory import Memory
-from palaver.faces.socket.project import encoded, project
+from palaver.faces.socket.projection import encoded, project
 from palaver.feed.feed import Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_of

@@ -5,8 +5,8 @@ Called by `project` and `answers`.
 
 import msgspec
 
+from palaver.faces.socket.frame_types import Json, Said
 from palaver.faces.socket.memory import Call, Memory
-from palaver.faces.socket.words import Json, Said
 from palaver.schema.events import ToolCalled, ToolFinished, ToolOutputDelta
 from palaver.schema.view import ToolError
 

@@ -15,14 +15,15 @@ from litestar import WebSocket
 from litestar.exceptions import WebSocketDisconnect
 
 from palaver.errors import Busy, Gone, PalaverError
-from palaver.faces.framed import EXTENSION, payloads
-from palaver.faces.hanging import Hanging
-from palaver.faces.keys import Principal
-from palaver.faces.projected import Following
-from palaver.faces.refusals import unforeseen
-from palaver.faces.ring import Beat, Behind
+from palaver.faces.http.errors import unforeseen
+from palaver.faces.http.open_streams import OpenStream
+from palaver.faces.http.rings import Beat, Behind
+from palaver.faces.http.stall import Hanging
+from palaver.faces.http.websocket_frames import EXTENSION, payloads
+from palaver.faces.projection import Following
 from palaver.faces.server import ServerParts, origin_for
-from palaver.faces.socket.asked import (
+from palaver.faces.socket.bulletin import News
+from palaver.faces.socket.client_frames import (
     PROTOCOL_VERSION,
     Asked,
     Cursor,
@@ -34,16 +35,15 @@ from palaver.faces.socket.asked import (
     Wanted,
     read,
 )
-from palaver.faces.socket.bulletin import News
-from palaver.faces.socket.carrying_out import carry_out
+from palaver.faces.socket.execution import carry_out
 from palaver.faces.socket.live import SocketFace
 from palaver.faces.socket.pieces import but_for, look
-from palaver.faces.socket.project import FACE, encoded
+from palaver.faces.socket.projection import FACE, encoded
 from palaver.faces.socket.replay import Cursor as Place
 from palaver.faces.socket.replay import cursor_of, replayed
 from palaver.faces.socket.sequence import after_event, sequence_of
-from palaver.faces.streams import OpenStream
 from palaver.journal import Journal
+from palaver.people.authentication import Principal
 from palaver.schema.base import Origin
 
 logger = Journal(__name__)

@@ -3,11 +3,11 @@
 Made once with the application.
 """
 
-from palaver.faces.projected import Projected
+from palaver.faces.projection import Projected
 from palaver.faces.server import ServerParts
 from palaver.faces.socket.bulletin import Bulletin
 from palaver.faces.socket.memory import Memory, begins_within_turn, memory_of
-from palaver.faces.socket.project import SocketProjector
+from palaver.faces.socket.projection import SocketProjector
 from palaver.faces.socket.replay import TAILS, memory_at
 from palaver.faces.socket.speech import Speech
 from palaver.schema.view import State

@@ -5,8 +5,8 @@ Called by `project`.
 
 from palaver.core import queue
 from palaver.faces.socket.answers import posted, restored
+from palaver.faces.socket.frame_types import Json, Said
 from palaver.faces.socket.memory import Memory
-from palaver.faces.socket.words import Json, Said
 from palaver.schema.base import Origin
 from palaver.schema.content import ImagePart, plain_text
 from palaver.schema.events import MessageAdded, QueueAdded, QueueEdited, QueueRemoved

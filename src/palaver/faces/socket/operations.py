@@ -15,14 +15,14 @@ from msgspec import Meta, Struct
 from palaver.core.exchanges import answer_of
 from palaver.core.state import tools_of_turn
 from palaver.errors import Invalid
-from palaver.faces.framed import payloads
-from palaver.faces.json_post import json_post
-from palaver.faces.keys import Principal
+from palaver.faces.http.json_route import json_post
+from palaver.faces.http.websocket_frames import payloads
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, chose
 from palaver.faces.server import Server, ServerParts, origin_of
-from palaver.faces.socket.project import FACE
+from palaver.faces.socket.projection import FACE
 from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replayed
 from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
+from palaver.people.authentication import Principal
 from palaver.schema.base import Id, Origin, Shown
 from palaver.schema.commands import (
     Accepted,

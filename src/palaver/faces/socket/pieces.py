@@ -6,9 +6,9 @@ Called by the connections.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palaver.faces.projected import Told
-from palaver.faces.ring import Piece
-from palaver.faces.socket.project import GAP
+from palaver.faces.http.rings import Piece
+from palaver.faces.projection import Told
+from palaver.faces.socket.projection import GAP
 
 
 @dataclass(frozen=True, slots=True)

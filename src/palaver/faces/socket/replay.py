@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.faces.long_texts import with_whole_block, with_whole_text
-from palaver.faces.projected import Told
+from palaver.faces.projection import Told
 from palaver.faces.socket.memory import Memory, begins_within_turn, cut_outputs, memory_of
-from palaver.faces.socket.project import told
+from palaver.faces.socket.projection import told
 from palaver.faces.socket.rewrites import NOTED, REWRITING, Rewrites, Rewritten, is_rewriting, rewrites_of
 from palaver.faces.socket.sequence import Position, after_event, position_of, sequence_of
 from palaver.faces.socket.sessions import is_list_news

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from palaver.core.blocks import of_content
+from palaver.core.fold.blocks import of_content
 from palaver.schema.content import Content, plain_text
 from palaver.schema.events import (
     AnswerFinished,

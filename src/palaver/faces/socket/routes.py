@@ -5,12 +5,12 @@ import asyncio
 from litestar import websocket
 
 from palaver.errors import Busy
+from palaver.faces.http.errors import refuse
+from palaver.faces.http.open_streams import StreamEnded
 from palaver.faces.live import Live
-from palaver.faces.refusals import refuse
 from palaver.faces.server import Server
 from palaver.faces.socket import operations
 from palaver.faces.socket.connection import SEND_S, Connection, Socket
-from palaver.faces.streams import StreamEnded
 
 SIGNED_OUT = 4401
 RESTARTING = 1012

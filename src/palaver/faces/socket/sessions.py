@@ -3,9 +3,9 @@
 Called by `project` for whoever subscribed, by `bulletin` for everybody else, and by `operations`.
 """
 
-from palaver.faces.instants import iso
+from palaver.faces.http.timestamps import iso
+from palaver.faces.socket.frame_types import Json
 from palaver.faces.socket.sequence import sequence_of
-from palaver.faces.socket.words import Json
 from palaver.schema.base import Shown
 from palaver.schema.content import plain_text
 from palaver.schema.events import (

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from palaver.errors import PalaverError
-from palaver.faces.framed import payloads
-from palaver.faces.projected import Projected
-from palaver.faces.ring import Beat, Behind
-from palaver.faces.socket.project import encoded
+from palaver.faces.http.rings import Beat, Behind
+from palaver.faces.http.websocket_frames import payloads
+from palaver.faces.projection import Projected
+from palaver.faces.socket.projection import encoded
 from palaver.faces.socket.sessions import OUTPUT_MODE
 from palaver.faces.socket.voices import Speaker, SpeechFailed
 from palaver.journal import Journal

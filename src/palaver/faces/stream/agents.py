@@ -5,15 +5,15 @@ from litestar import get, put
 from litestar.params import FromQuery, JSONBody
 from msgspec import Struct
 
-from palaver.agents.book import Known
+from palaver.agents.catalog import Known
 from palaver.agents.changes import new_id
 from palaver.agents.records import Wrong
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import JsonBody
-from palaver.faces.json_post import json_post
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.json_route import json_post
 from palaver.faces.server import Server, ServerParts
-from palaver.faces.stream.answering import StreamRequest, Success
-from palaver.faces.stream.project import Json
+from palaver.faces.stream.answer import StreamRequest, Success
+from palaver.faces.stream.projection import Json
 from palaver.schema.base import Id, Shown
 from palaver.schema.records import McpServer
 

@@ -1,5 +1,5 @@
-"""All routes of this face. `POST /api/chat`, which it shares with another, is in `faces/talk.py`."""
+"""All routes of this face. `POST /api/chat`, which it shares with another, is in `faces/chat_route.py`."""
 
-from palaver.faces.stream import agents, answering, sessions, uploads
+from palaver.faces.stream import agents, answer, sessions, uploads
 
-ROUTES = [*answering.ROUTES, *sessions.ROUTES, *uploads.ROUTES, *agents.ROUTES]
+ROUTES = [*answer.ROUTES, *sessions.ROUTES, *uploads.ROUTES, *agents.ROUTES]

@@ -11,12 +11,12 @@ from typing import Any
 
 from palaver.conversation.imports import imported_id
 from palaver.errors import CallerError
-from palaver.faces.keys import Principal
 from palaver.faces.native.imports import taken_over
 from palaver.faces.server import ServerParts
 from palaver.history.programs.foreign import ForeignConversation
 from palaver.history.programs.places import claude_session, read_all
 from palaver.history.programs.scratch import Scratch
+from palaver.people.authentication import Principal
 from palaver.schema.base import ID_PATTERN, Origin
 
 RUNS_A_LOOK = 500

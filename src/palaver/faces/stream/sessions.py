@@ -10,14 +10,14 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.conversation.transcripts import with_whole_texts
+from palaver.conversation.project_files.transcripts import with_whole_texts
 from palaver.errors import Gone, Invalid, LogCorrupt, NotFound, PalaverError
-from palaver.faces.body import JsonBody
-from palaver.faces.instants import iso
-from palaver.faces.json_post import json_post
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.json_route import json_post
+from palaver.faces.http.timestamps import iso
 from palaver.faces.server import Server, ServerParts, origin_of
-from palaver.faces.stream.answering import DEFAULT_AGENT, StreamRequest, Success
-from palaver.faces.stream.project import Json, as_object
+from palaver.faces.stream.answer import DEFAULT_AGENT, StreamRequest, Success
+from palaver.faces.stream.projection import Json, as_object
 from palaver.faces.stream.session_ids import conversation_of
 from palaver.faces.stream.uploads import upload_url
 from palaver.history.programs.foreign import milliseconds

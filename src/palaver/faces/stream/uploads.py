@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound
-from palaver.faces.body import JsonBody
-from palaver.faces.described import operation
+from palaver.faces.http.body import JsonBody
+from palaver.faces.http.openapi import operation
 from palaver.faces.native.uploads import SERVED, Kept, Upload, keep, served
 from palaver.faces.server import Server
 

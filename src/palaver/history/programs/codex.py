@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.core.bounded_json import decode_json
+from palaver.core.json_bounds import decode_json
 from palaver.history.parts import as_json, integer, own, text_of
 from palaver.history.programs.drafts import Draft
 from palaver.history.programs.foreign import ForeignConversation, Telling, milliseconds, objects, text, thought

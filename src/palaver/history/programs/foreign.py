@@ -1,7 +1,7 @@
 """A conversation that another program kept, in our own words: what every reader makes, what is sent to a server.
 
-Made by the readers beside this file; taken over by `conversation/taking.py`. Pure. `session` is the program's own id of the
-conversation: with it the program can go on where it stopped, and a second import knows it again.
+Made by the readers beside this file; imported by `conversation/imported_conversation.py`. Pure. `session` is the program's own
+id of the conversation: with it the program can go on where it stopped, and a second import knows it again.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
-from palaver.core.bounded_json import BeyondBounds, check_bounds
+from palaver.core.json_bounds import BeyondBounds, check_bounds
 from palaver.history.answers import NO_RESULT
 from palaver.history.lazy_sequence import LazySequence
 from palaver.history.programs.drafts import Draft, DraftStore

@@ -18,10 +18,10 @@ import msgspec
 from palaver.errors import AgentError, CallerError
 from palaver.schema.records import McpServer
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
-from palaver.tools.command_line import command_lines
 from palaver.tools.output import Collector
 from palaver.tools.proposal import fingerprint, shortened, visible
 from palaver.tools.redact import Redactor
+from palaver.tools.shell.command_line import command_lines
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT

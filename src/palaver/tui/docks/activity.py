@@ -8,10 +8,10 @@ from textual.widgets import Static
 from palaver.clock import Clock
 from palaver.core.state import messages_of_turn, open_requests, open_tools
 from palaver.schema.view import COMPRESSING, State, TextBlock, ThinkingBlock, ToolBlock, Turn
-from palaver.tui import words, words_docks
-from palaver.tui.calls import doing
 from palaver.tui.connection import Connection
-from palaver.tui.safe import one_line, visible
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import one_line, visible
+from palaver.tui.transcript.calls import doing
 
 STALLED_MS = 30_000
 """Silence that is worth a word. Tools and people may take longer; they are shown as what they are."""
@@ -96,15 +96,15 @@ class ActivityLine(Static):
 
     def _doing(self, state: State, turn: Turn, now_ms: int, *, waits: bool) -> tuple[str, int | None]:
         if self._is_stopping is not None:
-            return words_docks.Activity.STOPPING, None
+            return docks.Activity.STOPPING, None
         if waits:
-            return words_docks.Activity.WAITING, None
+            return docks.Activity.WAITING, None
         if state.status == "waiting_ide":
-            return words_docks.Activity.WAITING_EDITOR, None
+            return docks.Activity.WAITING_EDITOR, None
         if turn.retry is not None:
             left_s = math.ceil(turn.retry.after_s - (now_ms - self._retry_since_ms) / 1000)
-            said = words_docks.Activity.retrying(left_s, turn.retry.attempt, turn.retry.of)
-            reason = words_docks.Activity.because(visible(turn.retry.reason))
+            said = docks.Activity.retrying(left_s, turn.retry.attempt, turn.retry.of)
+            reason = docks.Activity.because(visible(turn.retry.reason))
             return (f"{said}: {words.said(reason)}" if reason else said), None
         return _said_doing(state, turn)
 
@@ -113,18 +113,14 @@ class ActivityLine(Static):
         if waits or not self._is_connected or silent_ms <= STALLED_MS or turn is None or turn.retry is not None:
             return ""
         tool = running_tool(state)
-        return (
-            ""
-            if tool is not None and tool.status == "running"
-            else words_docks.Activity.stalled(words.elapsed(silent_ms))
-        )
+        return "" if tool is not None and tool.status == "running" else docks.Activity.stalled(words.elapsed(silent_ms))
 
     def _spent(self, turn: Turn) -> str:
         usage = turn.usage
         counted = usage.input_tokens + usage.output_tokens > 0
         return words.join(
             words.money(turn.cost_usd) if turn.cost_usd > 0 else None,
-            words_docks.Activity.spent(usage.input_tokens, usage.output_tokens) if counted else None,
+            docks.Activity.spent(usage.input_tokens, usage.output_tokens) if counted else None,
         )
 
 
@@ -140,23 +136,23 @@ def _said_doing(state: State, turn: Turn) -> tuple[str, int | None]:
     if tool is not None and tool.status in ("running", "called"):
         return one_line(doing(tool)), tool.started_at
     if turn.detail == COMPRESSING:
-        return words_docks.Activity.COMPACTING, None
+        return docks.Activity.COMPACTING, None
     if turn.detail:
         return one_line(turn.detail), None
     messages = messages_of_turn(state, turn.id)
     newest = messages[-1].blocks[-1] if messages and messages[-1].blocks else None
     if isinstance(newest, TextBlock) and newest.status == "streaming":
-        return words_docks.Activity.WRITING, None
+        return docks.Activity.WRITING, None
     match turn.activity:
         case "model_loading":
-            return words_docks.Activity.LOADING, None
+            return docks.Activity.LOADING, None
         case "thinking":
-            return words_docks.Activity.THINKING, None
+            return docks.Activity.THINKING, None
         case "calling_tool":
-            return words_docks.Activity.CALLING, None
+            return docks.Activity.CALLING, None
         case "working" | "idle":
             thinks = isinstance(newest, ThinkingBlock) and newest.status == "streaming"
-            return (words_docks.Activity.THINKING if thinks else words_docks.Activity.WORKING), None
+            return (docks.Activity.THINKING if thinks else docks.Activity.WORKING), None
 
 
 class ConnectionLine(Static):
@@ -200,7 +196,7 @@ class ConnectionLine(Static):
         return Content(self._words())
 
     def _words(self) -> str:
-        connection, said = self._connection, words_docks.Connection
+        connection, said = self._connection, docks.Connection
         match connection.kind:
             case "connecting":
                 return said.CONNECTING

@@ -14,18 +14,18 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from palaver.clock import Clock
-from palaver.core.approval_text import Reading, Shown, approval_lines, offer_text
+from palaver.core.text.approval_text import Reading, Shown, approval_lines, offer_text
 from palaver.schema.base import Scope
 from palaver.schema.commands import DecideTools, ResolveRequest, ToolDecision
-from palaver.tui import words_docks
-from palaver.tui.calls import kind_of
-from palaver.tui.docks.asked import Asked, as_json, line_of, wider_scopes
 from palaver.tui.docks.card import RequestCard, digit_key
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.reader import Reader
+from palaver.tui.docks.request_choice import Asked, as_json, line_of, wider_scopes
 from palaver.tui.keys import Digit
-from palaver.tui.safe import visible
+from palaver.tui.text import docks
+from palaver.tui.text.safe import visible
+from palaver.tui.transcript.calls import kind_of
 
 
 class ApprovalCard(RequestCard):
@@ -63,7 +63,7 @@ class ApprovalCard(RequestCard):
         return len(self.wider) == 1 and not self.asked.request.offers
 
     def choices(self) -> list[Key]:
-        said = words_docks.Approval
+        said = docks.Approval
         always = said.SCOPE[self.wider[0]] if self.wider and self.is_plain else said.ALWAYS
         return [
             digit_key(self, 1, said.ONCE, allows=True),
@@ -72,7 +72,7 @@ class ApprovalCard(RequestCard):
         ]
 
     def more_choices(self) -> list[Key]:
-        said, heard = words_docks.Approval, self.is_heard
+        said, heard = docks.Approval, self.is_heard
         return [
             Key("N", said.DENY_NOTE, self.action_note, heard),
             Key("S", said.DENY_STOP, self.action_stop, heard),
@@ -101,7 +101,7 @@ class ApprovalCard(RequestCard):
     # -- a lasting yes: to what, and where
 
     async def _ask_how_long(self) -> None:
-        said, offers = words_docks.Approval, self.asked.request.offers
+        said, offers = docks.Approval, self.asked.request.offers
         self._stage = "always"
         where = Choices([Choice(said.WHERE[scope]) for scope in self.wider], chosen=[0], id="where")
         asked = [Static(Content(said.ALWAYS_WHERE), classes="label"), where]
@@ -123,7 +123,7 @@ class ApprovalCard(RequestCard):
     async def action_note(self) -> None:
         if self.is_heard:
             self._stage = "note"
-            note = Input(placeholder=words_docks.Approval.NOTE_LABEL, id="note")
+            note = Input(placeholder=docks.Approval.NOTE_LABEL, id="note")
             await self.open_stage(note, focus=note)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -141,7 +141,7 @@ class ApprovalCard(RequestCard):
             return
         self._stage = "edit"
         area = TextArea(self._command() or as_json(self.asked.request.input), id="edited", soft_wrap=True, compact=True)
-        await self.open_stage(Static(Content(words_docks.Approval.EDIT_LABEL), classes="label"), area, focus=area)
+        await self.open_stage(Static(Content(docks.Approval.EDIT_LABEL), classes="label"), area, focus=area)
 
     def action_run_edited(self) -> None:
         if self._stage != "edit" or not self.has_stage:
@@ -153,12 +153,12 @@ class ApprovalCard(RequestCard):
         try:
             changed: Any = json.loads(text)
         except ValueError as broken:
-            self._complain(f"{words_docks.Approval.EDIT_BROKEN} {broken}")
+            self._complain(f"{docks.Approval.EDIT_BROKEN} {broken}")
             return
         if isinstance(changed, dict):
             self._allow("once", given=changed)
         else:
-            self._complain(words_docks.Approval.EDIT_KIND)
+            self._complain(docks.Approval.EDIT_KIND)
 
     def _complain(self, sentence: str) -> None:
         self.failed = sentence
@@ -193,7 +193,7 @@ class ApprovalCard(RequestCard):
         self.order(DecideTools(decisions=decisions, accepted=accepted))
 
     def stage_keys(self) -> list[Key]:
-        said, back = words_docks.Approval, super().stage_keys()
+        said, back = docks.Approval, super().stage_keys()
         match self._stage:
             case "always":
                 return [Key("Enter", said.ALWAYS_YES), Key("Tab", said.ALWAYS_WHERE), *back]
@@ -231,8 +231,8 @@ class MoneyCard(RequestCard):
 
     def choices(self) -> list[Key]:
         return [
-            digit_key(self, 1, words_docks.Approval.SPEND_YES, allows=True),
-            digit_key(self, 3, words_docks.Approval.SPEND_NO),
+            digit_key(self, 1, docks.Approval.SPEND_YES, allows=True),
+            digit_key(self, 3, docks.Approval.SPEND_NO),
         ]
 
     def more_choices(self) -> list[Key]:

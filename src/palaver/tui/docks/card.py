@@ -17,15 +17,15 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from palaver.clock import Clock
-from palaver.core.approval_text import Reading, Shown
+from palaver.core.text.approval_text import Reading, Shown
 from palaver.schema.commands import Command, DecideTools, ResolveRequest
-from palaver.tui import words, words_docks
-from palaver.tui.docks.asked import Asked, heading_of, meta_of
 from palaver.tui.docks.keyline import Key, KeyLine
 from palaver.tui.docks.reader import Reader
+from palaver.tui.docks.request_choice import Asked, heading_of, meta_of
 from palaver.tui.intents import Order, Send
 from palaver.tui.keys import ALTERNATIVES, Digit
-from palaver.tui.safe import visible
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import visible
 
 DEAF_S = 0.4
 """Longer than the last keystroke of somebody who did not see it come."""
@@ -174,10 +174,10 @@ class RequestCard(Vertical, can_focus=True):
         meta.display = bool(said)
         self.query_one(".bar", KeyLine).show(self._keys())
         note = self.query_one(".note", Static)
-        waits = "" if self.may_answer else words_docks.Approval.NOT_YOURS
+        waits = "" if self.may_answer else docks.Approval.NOT_YOURS
         left = self.reading.left if self.asks_to_allow and self.may_answer else 0
-        unread = words_docks.Approval.unread(left) if left else ""
-        told = words_docks.Approval.RESOLVING if self._is_sending else self.failed or waits or unread
+        unread = docks.Approval.unread(left) if left else ""
+        told = docks.Approval.RESOLVING if self._is_sending else self.failed or waits or unread
         note.update(Content(visible(told)))
         note.set_class(bool(self.failed) and not self._is_sending, "is-bad")
         note.display = bool(told)
@@ -186,15 +186,15 @@ class RequestCard(Vertical, can_focus=True):
         if not self.query_one(".form").display:
             more = self.more_choices() if self.may_answer else self.turning()
             if not self.has_focus_within and (more or self.query_one(".body", Reader).max_scroll_y > 0):
-                more = [Key("F6", words_docks.Approval.MORE, self.focus)]
+                more = [Key("F6", docks.Approval.MORE, self.focus)]
             return [*(self.choices() if self.may_answer else ()), *more]
         return self.stage_keys()
 
     def turning(self) -> list[Key]:
-        return [Key("→", words_docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
+        return [Key("→", docks.Approval.NEXT, lambda: self.action_turn(1))] if self.place else []
 
     def stage_keys(self) -> list[Key]:
-        return [Key("Esc", words_docks.Approval.BACK, self.action_back)]
+        return [Key("Esc", docks.Approval.BACK, self.action_back)]
 
     def on_descendant_focus(self) -> None:
         self.retell()
@@ -224,7 +224,7 @@ class RequestCard(Vertical, can_focus=True):
     def order(self, command: Command) -> None:
         """Every answer goes through here: none allows what was not there to be read."""
         if allows(command) and self.is_heard and not self.reading.may_allow:
-            self.failed = words_docks.Approval.unread(self.reading.left)
+            self.failed = docks.Approval.unread(self.reading.left)
             self.retell()
             return
         self.post(Order(self.asked.conversation, command, refused=self.refused))
@@ -240,7 +240,7 @@ class RequestCard(Vertical, can_focus=True):
 
     def refused(self, sentence: str) -> None:
         self._is_sending = False
-        self.failed = words.said(sentence) or words_docks.Approval.FAILED
+        self.failed = words.said(sentence) or docks.Approval.FAILED
         self.retell()
 
     # -- stages: a form in place of the choices
@@ -293,7 +293,7 @@ class RequestCard(Vertical, can_focus=True):
 
     def on_reader_moved(self, event: Reader.Moved) -> None:
         event.stop()
-        if not self._is_sending and self.failed.startswith(words_docks.Approval.UNREAD):
+        if not self._is_sending and self.failed.startswith(docks.Approval.UNREAD):
             self.failed = ""
         self.call_after_refresh(self.retell)
 

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Static
 
-from palaver.tui.safe import visible
+from palaver.tui.text.safe import visible
 
 BELOW_COLUMNS = 66
 """What stands below a choice keeps its indent on the narrowest screen."""

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from palaver.tui.intents import ActionName
-from palaver.tui.safe import one_line
+from palaver.tui.text.safe import one_line
 
 SHOWN = 6
 """Rows; more would hide what is being answered."""

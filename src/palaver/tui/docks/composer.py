@@ -20,19 +20,19 @@ from palaver.clock import Clock
 from palaver.schema.base import Delivery
 from palaver.schema.commands import ClearDraft, EditQueued, SetDraft
 from palaver.schema.view import QueueItem, State
-from palaver.tui import words, words_docks
 from palaver.tui.background import begin, defect_in
 from palaver.tui.connection import Connection
-from palaver.tui.docks.attached import Attached, Attachment, images_in
-from palaver.tui.docks.completing import Completing
+from palaver.tui.docks.attachments import Attached, Attachment, images_in
 from palaver.tui.docks.completion import CommandSource, FileSource
+from palaver.tui.docks.completion_list import Completing
 from palaver.tui.docks.draft import Draft
-from palaver.tui.docks.editing import Edited, OfQueue
+from palaver.tui.docks.edits import Edited, OfQueue
 from palaver.tui.docks.keyline import Key, KeyLine
-from palaver.tui.docks.paused import is_paused
 from palaver.tui.docks.prompt import Prompt
+from palaver.tui.docks.queue_pause import is_paused
 from palaver.tui.intents import Act, ActionName, Order, Send
-from palaver.tui.safe import prose, visible
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import prose, visible
 
 MESSAGE_BYTES = 1024 * 1024
 """The server's bound on a message."""
@@ -85,7 +85,7 @@ class Composer(Vertical):
         super().__init__()
         self._clock = clock
         self.prompt = Prompt(
-            placeholder=words_docks.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
+            placeholder=docks.Composer.PLACEHOLDER, compact=True, highlight_cursor_line=False, classes="region"
         )
         self._completing = Completing(self.prompt, commands, files)
         self._attached = Attached()
@@ -189,10 +189,8 @@ class Composer(Vertical):
         if not self.query(KeyLine):
             return
         busy = self._state.turn is not None
-        at_rest = (
-            words_docks.Composer.PLACEHOLDER if self._state.conversation else words_docks.Composer.PLACEHOLDER_FRESH
-        )
-        self.prompt.placeholder = words_docks.Composer.PLACEHOLDER_BUSY if busy else at_rest
+        at_rest = docks.Composer.PLACEHOLDER if self._state.conversation else docks.Composer.PLACEHOLDER_FRESH
+        self.prompt.placeholder = docks.Composer.PLACEHOLDER_BUSY if busy else at_rest
         self._tell_mode()
         notice = self.query_one(".notice", Static)
         told, is_bad = self._told()
@@ -218,22 +216,22 @@ class Composer(Vertical):
         if self._read_only:
             return self._read_only, False
         if (size := _size(self.prompt.text)) > MESSAGE_BYTES:
-            return words_docks.Composer.too_long(words.size(size)), True
+            return docks.Composer.too_long(words.size(size)), True
         if self._refusal:
             return self._refusal, True
         if self._editing is not None:
             return self._editing.hint, False
         if not self._connection.is_open and self._connection.kind != "connecting":
-            return words_docks.Composer.OFFLINE, False
+            return docks.Composer.OFFLINE, False
         return self._notice, False
 
     def _hints(self) -> list[Key]:
-        said, busy = words_docks.Composer, self._state.turn is not None
+        said, busy = docks.Composer, self._state.turn is not None
         if self.elsewhere is not None:
             return self._hints_of(self.elsewhere)
         if self._editing is not None:
             save = Key("Enter", self._editing.save_label, self._submit)
-            return [save, Key("Esc", words_docks.Queue.CANCEL, self._cancel_edit)]
+            return [save, Key("Esc", docks.Queue.CANCEL, self._cancel_edit)]
         if self._read_only:
             return [Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette"))]
         waits = any(not item.held for item in self._state.queue)
@@ -254,7 +252,7 @@ class Composer(Vertical):
         ]
 
     def _hints_of(self, elsewhere: Elsewhere) -> list[Key]:
-        said, keys = words_docks.Composer, elsewhere.keys
+        said, keys = docks.Composer, elsewhere.keys
         if elsewhere.is_written:
             return [Key("Ctrl+K", said.COMMANDS, partial(self._act, "palette"))]
         stops = self._state.turn is not None and not elsewhere.leaves and not self._read_only
@@ -282,7 +280,7 @@ class Composer(Vertical):
 
     def _pasted(self, pasted: str) -> None:
         if (size := _size(pasted)) > MESSAGE_BYTES:
-            self._tell(refusal=words_docks.Composer.too_long(words.size(size)))
+            self._tell(refusal=docks.Composer.too_long(words.size(size)))
         elif self._editing is None and (images := images_in(pasted)):
             self._tell(refusal=self._attached.add(images))
         else:
@@ -291,7 +289,7 @@ class Composer(Vertical):
             self.prompt.replace(text, *self.prompt.selection)
             lines = text.count("\n") + 1
             if lines > LONG_PASTE_LINES:
-                self._tell(words_docks.Composer.pasted(lines, words.size(size)))
+                self._tell(docks.Composer.pasted(lines, words.size(size)))
         self.retell()
 
     def _tell(self, notice: str = "", refusal: str = "") -> None:

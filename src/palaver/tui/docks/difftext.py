@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from palaver.tui.diffs import DiffLine
-from palaver.tui.safe import bounded, visible
+from palaver.tui.text.safe import bounded, visible
+from palaver.tui.transcript.diffs import DiffLine
 
 _STYLES = {"+": "$good on $good-soft", "-": "$bad on $bad-soft", "@": "$ink-faint", " ": "$ink-soft"}
 LINE_CHARACTERS = 500

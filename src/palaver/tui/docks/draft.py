@@ -4,7 +4,7 @@ Held by the composer. A draft that was told to the server comes back from it; un
 """
 
 from palaver.schema.commands import ClearDraft, SetDraft
-from palaver.tui.safe import prose
+from palaver.tui.text.safe import prose
 
 OWN_DRAFTS = 8
 """More than can be on their way at once."""

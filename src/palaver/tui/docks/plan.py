@@ -11,12 +11,12 @@ from textual.widgets import Input, Static
 from palaver.clock import Clock
 from palaver.schema.commands import ResolveRequest
 from palaver.schema.view import Plan, PlanItem, State
-from palaver.tui import words, words_docks
-from palaver.tui.docks.asked import Asked
 from palaver.tui.docks.card import RequestCard, digit_key
 from palaver.tui.docks.keyline import Key
+from palaver.tui.docks.request_choice import Asked
 from palaver.tui.keys import Digit
-from palaver.tui.safe import prose, visible
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import prose, visible
 
 GOING_ON: Final = ("ask", "accept_edits")
 """How a plan may be carried out. Wider modes are chosen for the conversation, not in passing."""
@@ -47,8 +47,8 @@ def items_content(items: Sequence[PlanItem], *, is_stopped: bool = False) -> Con
 def _step(item: PlanItem, *, is_stopped: bool) -> Content:
     state = "stopped" if is_stopped and item.status == "in_progress" else item.status
     return Content.assemble(
-        (f"{words_docks.Plan.SIGNS[state]} {visible(item.title)}", _TONES[state]),
-        (f"  {words_docks.Plan.STOPPED_HERE}" if state == "stopped" else "", "$wait"),
+        (f"{docks.Plan.SIGNS[state]} {visible(item.title)}", _TONES[state]),
+        (f"  {docks.Plan.STOPPED_HERE}" if state == "stopped" else "", "$wait"),
         (f"  {visible(item.description)}" if item.description else "", "$ink-faint"),
     )
 
@@ -76,7 +76,7 @@ class PlanCard(RequestCard):
             yield Static(Content(prose(plan.text)))
 
     def choices(self) -> list[Key]:
-        said = words_docks.PlanRequest
+        said = docks.PlanRequest
         return [
             digit_key(self, 1, said.APPROVE, allows=True),
             digit_key(self, 2, said.REVISE),
@@ -84,7 +84,7 @@ class PlanCard(RequestCard):
         ]
 
     def more_choices(self) -> list[Key]:
-        mode = f"{words_docks.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
+        mode = f"{docks.PlanRequest.MODE}: {words.Modes.NAMES[GOING_ON[self.mode]]}"
         return [
             *([Key("M", mode, self.action_mode)] if self.asked.is_resting else []),
             *self.turning(),
@@ -102,7 +102,7 @@ class PlanCard(RequestCard):
             self.call_next(self._ask_what)
 
     async def _ask_what(self) -> None:
-        note = Input(placeholder=words_docks.PlanRequest.REVISE_LABEL)
+        note = Input(placeholder=docks.PlanRequest.REVISE_LABEL)
         await self.open_stage(note, focus=note)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -111,7 +111,7 @@ class PlanCard(RequestCard):
             self.reply(ResolveRequest(request=self.asked.request.id, verdict="deny", text=said))
 
     def stage_keys(self) -> list[Key]:
-        return [Key("Enter", words_docks.PlanRequest.REVISE_SEND), *super().stage_keys()]
+        return [Key("Enter", docks.PlanRequest.REVISE_SEND), *super().stage_keys()]
 
     def action_mode(self) -> None:
         self.mode = (self.mode + 1) % len(GOING_ON)
@@ -128,7 +128,7 @@ class PlanLine(Static, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,o,space", "open_or_close", show=False)]
-    KEYS: ClassVar = (Key("O", words_docks.Regions.OPEN),)
+    KEYS: ClassVar = (Key("O", docks.Regions.OPEN),)
 
     def __init__(self) -> None:
         super().__init__(classes="region")
@@ -158,11 +158,11 @@ class PlanLine(Static, can_focus=True):
         done, skipped = (sum(item.status == status for item in items) for status in ("done", "skipped"))
         current = next((item.title for item in items if item.status == "in_progress"), self.plan.summary)
         progress = words.join(
-            words_docks.Plan.STOPPED if self.is_stopped else None,
-            words_docks.Plan.progress(done, len(items), skipped),
+            docks.Plan.STOPPED if self.is_stopped else None,
+            docks.Plan.progress(done, len(items), skipped),
         )
         line = Content.assemble(
-            (f"{'▾' if self.is_open else '▸'} {words_docks.Plan.HEADING}", "bold $ink"),
+            (f"{'▾' if self.is_open else '▸'} {docks.Plan.HEADING}", "bold $ink"),
             (f"  {visible(current)}", ""),
             (f"  {progress}", "$wait" if self.is_stopped else "$ink-faint"),
         )

@@ -12,11 +12,11 @@ from textual.content import Content
 from palaver.clock import Clock
 from palaver.schema.commands import StopProcess
 from palaver.schema.view import Process, State
-from palaver.tui import words, words_docks
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.strip import Strip
 from palaver.tui.intents import Order, Say
-from palaver.tui.safe import one_line
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import one_line
 
 
 class ProcessStrip(Strip[Process]):
@@ -47,7 +47,7 @@ class ProcessStrip(Strip[Process]):
 
     def line(self, item: Process, at: int, *, here: bool) -> Content:
         began = item.started_at
-        state = words_docks.Processes.STOPPING if item.id in self._stopping else words_docks.Processes.RUNNING
+        state = docks.Processes.STOPPING if item.id in self._stopping else docks.Processes.RUNNING
         since = words.elapsed(self._clock.now_ms() - began) if began is not None else None
         return Content.assemble(
             (one_line(" ".join(item.command.split())), "bold $ink" if here else "$ink"),
@@ -55,7 +55,7 @@ class ProcessStrip(Strip[Process]):
         )
 
     def keys(self) -> list[Key]:
-        return [Key("X", words_docks.Processes.STOP, self.action_stop)] if self._can_stop() else []
+        return [Key("X", docks.Processes.STOP, self.action_stop)] if self._can_stop() else []
 
     def _can_stop(self) -> bool:
         return self.has_focus and self.item is not None and self.item.id not in self._stopping

@@ -13,16 +13,16 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from palaver.core.special_blocks import answer_text
+from palaver.core.text.special_blocks import answer_text
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Question
-from palaver.tui import words_docks
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Send
 from palaver.tui.keys import Digit
-from palaver.tui.safe import visible
+from palaver.tui.text import docks
+from palaver.tui.text.safe import visible
 
 
 class OneQuestion(Vertical):
@@ -44,15 +44,15 @@ class OneQuestion(Vertical):
     def compose(self) -> ComposeResult:
         question = self.question
         header = f"{visible(question.header)}: " if question.header else ""
-        many = f"  {words_docks.Question.MANY}" if question.multi_select else ""
+        many = f"  {docks.Question.MANY}" if question.multi_select else ""
         parts = [(header, "$ink-soft"), (visible(question.question), "bold"), (many, "$ink-faint")]
         yield Static(Content.assemble(*parts), classes="asked")
         if question.options:
             options = [
                 Choice(option.label, option.description or "", option.preview or "") for option in question.options
             ]
-            yield Choices([*options, Choice(words_docks.Question.OTHER)], many=question.multi_select)
-        own = Input(placeholder=words_docks.Question.OTHER_LABEL, classes="own")
+            yield Choices([*options, Choice(docks.Question.OTHER)], many=question.multi_select)
+        own = Input(placeholder=docks.Question.OTHER_LABEL, classes="own")
         own.display = not question.options
         yield own
 
@@ -104,7 +104,7 @@ class QuestionCard(RequestCard):
             yield OneQuestion(question, at)
 
     def choices(self) -> list[Key]:
-        inside, said = self.has_focus_within, words_docks.Question
+        inside, said = self.has_focus_within, docks.Question
         return [
             Key("Enter" if inside else "Alt+1", said.SEND, self.action_send, self.is_heard),
             Key("Alt+3", said.SKIP, self.action_skip, self.is_heard),
@@ -152,7 +152,7 @@ class QuestionCard(RequestCard):
         given = tuple(answer for answer in answers if answer is not None)
         if len(given) < len(answers):
             # The next one that is still open is what remains to be done.
-            self.failed = words_docks.Question.MISSING if len(answers) == 1 else ""
+            self.failed = docks.Question.MISSING if len(answers) == 1 else ""
             self._focus_question()
             self.retell()
             return

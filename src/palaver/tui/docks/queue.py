@@ -17,13 +17,13 @@ from palaver.core.queue import words_of
 from palaver.schema.commands import Accepted, EditQueued, RemoveQueued
 from palaver.schema.content import ImagePart
 from palaver.schema.view import QueueItem, State
-from palaver.tui import words, words_docks
 from palaver.tui.docks.keyline import Key
-from palaver.tui.docks.paused import is_paused, say_paused
+from palaver.tui.docks.queue_pause import is_paused, say_paused
 from palaver.tui.docks.strip import Strip
 from palaver.tui.intents import Order, Send
 from palaver.tui.people import People, face_of
-from palaver.tui.safe import one_line, visible
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import one_line, visible
 
 UNDO_S = 5.0
 """Time to change one's mind."""
@@ -32,13 +32,13 @@ UNDO_S = 5.0
 def whose(item: QueueItem) -> str | None:
     """Who put a message into the queue, when it was no person; what comes before a command, which is no message."""
     if item.command is not None:
-        return words_docks.Queue.THEN
+        return docks.Queue.THEN
     agent = visible(item.origin.agent) if item.origin and item.origin.agent else None
     if item.trigger == "idle":
-        return words_docks.Queue.IDLE
+        return docks.Queue.IDLE
     if item.trigger == "callback":
-        return words_docks.Queue.answer_of(agent or "")
-    return words_docks.Queue.message_of(agent) if agent else None
+        return docks.Queue.answer_of(agent or "")
+    return docks.Queue.message_of(agent) if agent else None
 
 
 class QueueStrip(Strip[QueueItem]):
@@ -111,14 +111,14 @@ class QueueStrip(Strip[QueueItem]):
         face = face_of(item.origin)
         steers = item.delivery == "boundary"
         state = words.join(
-            words_docks.Queue.HELD
+            docks.Queue.HELD
             if item.held
-            else words_docks.Queue.STEERS
+            else docks.Queue.STEERS
             if steers
-            else words_docks.Queue.NEXT_UP
+            else docks.Queue.NEXT_UP
             if at == 0
             else None,
-            words_docks.Queue.images(images) if images else None,
+            docks.Queue.images(images) if images else None,
             words.via(face) if face else None,
         )
         by = whose(item)
@@ -130,7 +130,7 @@ class QueueStrip(Strip[QueueItem]):
         )
 
     def keys(self) -> list[Key]:
-        said, item = words_docks.Queue, self.item
+        said, item = docks.Queue, self.item
         # Away from the strip a letter belongs to the message that is written.
         self._steps = self._steps_to(self)
         way = "F6 " * self._steps

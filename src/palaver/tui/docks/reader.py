@@ -1,7 +1,7 @@
 """Scrolling part of a card that knows whether its end has been in sight: what a person allows was there to be read.
 
 Mounted by the request cards. Long texts are laid out piece by piece, as the person comes to them. `reading` says how far that
-was; whether that suffices is `core/approval_text.py`'s to say.
+was; whether that suffices is `core/text/approval_text.py`'s to say.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from palaver.core.approval_text import Kind, Reading, Shown
+from palaver.core.text.approval_text import Kind, Reading, Shown
 
 PIECE_LINES = 300
 """Laid out within a moment, and more than a few screens."""

@@ -16,12 +16,12 @@ from palaver.client.client import WaitingRequest
 from palaver.clock import Clock
 from palaver.core.state import find_request
 from palaver.schema.view import Request, State
-from palaver.tui import words_docks
-from palaver.tui.answers import say_resolution
-from palaver.tui.docks.asked import Asked, asked_of, decided_together, place_of, question_in_answer
 from palaver.tui.docks.card import RequestCard
+from palaver.tui.docks.request_choice import Asked, asked_of, decided_together, place_of, question_in_answer
 from palaver.tui.keys import Digit, tell_alt_from_letters
 from palaver.tui.people import People
+from palaver.tui.text import docks
+from palaver.tui.text.answers import say_resolution
 
 if TYPE_CHECKING:
     from palaver.tui.docks.question import WrittenQuestionCard
@@ -113,7 +113,7 @@ class RequestDock(Vertical):
 
     def _show_card(self, asked: Asked, at: int) -> None:
         request = asked.request.id
-        place = words_docks.Approval.place(at + 1, len(self._asked)) if len(self._asked) > 1 else ""
+        place = docks.Approval.place(at + 1, len(self._asked)) if len(self._asked) > 1 else ""
         card = self._cards.get(request)
         if card is None:
             card = self._cards[request] = card_for(asked, self._clock)
@@ -136,7 +136,7 @@ class RequestDock(Vertical):
             if ended is not None and ended.status != "open":
                 self._say_end(say_resolution(ended, self.people))
             elif card.asked.conversation != state.conversation:
-                self._say_end(words_docks.Answered.QUESTION)
+                self._say_end(docks.Answered.QUESTION)
 
     def _say_end(self, said: str) -> None:
         over = self.query_one(".over", Static)

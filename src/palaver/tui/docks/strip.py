@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Static
 
-from palaver.tui import words_docks
 from palaver.tui.docks.keyline import Key, KeyLine
+from palaver.tui.text import docks
 
 
 class Listed(Protocol):
@@ -119,7 +119,7 @@ class Strip(Vertical, Generic[ItemT], can_focus=True):
         shown = list(enumerate(self.items))[first : first + self.SHOWN]
         lines = [self._marked(item, at) for at, item in shown]
         if (left := len(self.items) - first - len(shown)) > 0:
-            lines.append(Content.styled(f"  {words_docks.more(left)}", "$ink-faint"))
+            lines.append(Content.styled(f"  {docks.more(left)}", "$ink-faint"))
         return Content("\n").join(lines)
 
     def _marked(self, item: ItemT, at: int) -> Content:

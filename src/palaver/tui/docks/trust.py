@@ -1,6 +1,6 @@
 """Line above the composer that says which settings of the project's folder are off for the program of this agent.
 
-Mounted once; told with `show` after the server was asked. Reviewing and trusting is `screens/trust.py`.
+Mounted once; told with `show` after the server was asked. Reviewing and trusting is `tui/screens/trust.py`.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from palaver.client.projects import ProgramFolderInfo
-from palaver.tui import words, words_docks
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.strip import Strip
 from palaver.tui.intents import Act
-from palaver.tui.safe import one_line
+from palaver.tui.text import docks, words
+from palaver.tui.text.safe import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class TrustStrip(Strip[SettingsOff]):
 
     def line(self, item: SettingsOff, at: int, *, here: bool) -> Content:
         summary = item.settings.summary or words.count(len(item.settings.paths), "file")
-        way = words_docks.Trust.REVIEW if not here else ""
+        way = docks.Trust.REVIEW if not here else ""
         return Content.assemble(
-            (f"{words_docks.Trust.OFF}: {one_line(summary)}", "$ink" if here else "$ink-soft"),
+            (f"{docks.Trust.OFF}: {one_line(summary)}", "$ink" if here else "$ink-soft"),
             (f" · {way}" if way else "", "$ink-faint"),
         )
 
     def keys(self) -> list[Key]:
-        return [Key("R", words_docks.Trust.REVIEW_KEY, self.action_review)] if self.has_focus and self.items else []
+        return [Key("R", docks.Trust.REVIEW_KEY, self.action_review)] if self.has_focus and self.items else []
 
     def action_review(self) -> None:
         self.post_message(Act("trust"))

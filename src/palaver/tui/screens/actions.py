@@ -10,7 +10,7 @@ from typing import Final
 from palaver.schema.view import State
 from palaver.tui.docks.completion import SlashCommand
 from palaver.tui.intents import ActionName
-from palaver.tui.words_screens import Actions
+from palaver.tui.text.screens import Actions
 
 KEYS: Final[Mapping[ActionName, str]] = {
     "new": "Ctrl+N",

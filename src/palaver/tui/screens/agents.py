@@ -17,12 +17,12 @@ from palaver.client.agents import AgentInfo
 from palaver.client.client import BackendInfo, Client, Tried
 from palaver.clock import Clock
 from palaver.schema.commands import UpdateConversation
-from palaver.tui import words
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Act, Order
-from palaver.tui.safe import one_line, visible
 from palaver.tui.screens.frame import Sheet, chosen_id, fill
-from palaver.tui.words_screens import Agents, Backends
+from palaver.tui.text import words
+from palaver.tui.text.safe import one_line, visible
+from palaver.tui.text.screens import Agents, Backends
 
 _WRONG_VERSION = re.compile(r"\b(?:too (?:old|new)|version .*(?:needed|required)|wrong version)\b", re.IGNORECASE)
 

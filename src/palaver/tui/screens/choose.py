@@ -10,13 +10,13 @@ from textual.widgets import Input, Static
 
 from palaver.schema.commands import Command, DeleteConversation, SetParams, UpdateConversation
 from palaver.schema.view import State
-from palaver.tui import words
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Order
-from palaver.tui.safe import one_line, prose
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.words_screens import Choose, Listed
+from palaver.tui.text import words
+from palaver.tui.text.safe import one_line, prose
+from palaver.tui.text.screens import Choose, Listed
 
 MODES: Final = ("plan", "ask", "accept_edits", "auto", "full")
 

@@ -20,10 +20,10 @@ from palaver.schema.commands import Branch, CreateConversation, DeleteConversati
 from palaver.schema.view import Listing
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Act, Begin, OpenConversation, Order
-from palaver.tui.safe import prose
 from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
 from palaver.tui.screens.listing import grouped, row_of, title_of
-from palaver.tui.words_screens import OPEN, Listed
+from palaver.tui.text.safe import prose
+from palaver.tui.text.screens import OPEN, Listed
 
 AGAIN_S = 2.0
 """How old a list may be that somebody looks at."""

@@ -15,12 +15,12 @@ from textual.widgets import Input, Static
 from palaver.client.client import Client
 from palaver.errors import PalaverError
 from palaver.schema.view import State
-from palaver.tui import words
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
-from palaver.tui.saving import Format, name_for, save
+from palaver.tui.save_file import Format, name_for, save
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.words_screens import Export
+from palaver.tui.text import words
+from palaver.tui.text.screens import Export
 
 FORMATS: Final[tuple[Format, ...]] = ("html", "markdown", "jsonl", "trajectory")
 

@@ -12,14 +12,14 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from palaver.schema.view import FileChange, State, ToolBlock
-from palaver.tui import row_words, words
-from palaver.tui.diffs import ChangedFile, DiffLine, by_file, parse_unified
 from palaver.tui.docks.difftext import diff_content
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Copy
-from palaver.tui.safe import visible
 from palaver.tui.screens.frame import Sheet, chosen_id, fill
-from palaver.tui.words_screens import Files
+from palaver.tui.text import rows, words
+from palaver.tui.text.safe import visible
+from palaver.tui.text.screens import Files
+from palaver.tui.transcript.diffs import ChangedFile, DiffLine, by_file, parse_unified
 
 SHOWN_LINES = 3_000
 """More of one change than anybody scrolls through; the patch holds all of it."""
@@ -49,7 +49,7 @@ def patch_of(file: ChangedFile) -> str:
 def file_row(file: ChangedFile) -> Content:
     return Content.assemble(
         (visible(file.path), "bold"),
-        (f"  {kind}" if (kind := row_words.CHANGE_KINDS[file.kind]) else "", "$ink-faint"),
+        (f"  {kind}" if (kind := rows.CHANGE_KINDS[file.kind]) else "", "$ink-faint"),
         (f"  {words.Tool.stat(file.additions, 0)}" if file.additions else "", "$good"),
         (f"  {words.Tool.stat(0, file.deletions)}" if file.deletions else "", "$bad"),
     )

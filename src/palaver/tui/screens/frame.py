@@ -17,10 +17,10 @@ from textual.widgets.option_list import Option
 from textual.worker import Worker
 
 from palaver.errors import PalaverError
-from palaver.tui import words, words_screens
 from palaver.tui.background import Work, begin, defect_in
 from palaver.tui.docks.keyline import Key, KeyLine, offered
-from palaver.tui.safe import visible
+from palaver.tui.text import screens, words
+from palaver.tui.text.safe import visible
 
 
 class Sheet(ModalScreen[None]):
@@ -89,7 +89,7 @@ class Sheet(ModalScreen[None]):
         return []
 
     def retell(self) -> None:
-        closing = Key("Esc", words_screens.CLOSE, self.action_close)
+        closing = Key("Esc", screens.CLOSE, self.action_close)
         self.query_one(".keys", KeyLine).show([*offered(self.keys(), may_write=self.may_write), closing])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:

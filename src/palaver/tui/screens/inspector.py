@@ -17,16 +17,16 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from palaver.client.client import Client
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.core.state import message_count, open_requests
 from palaver.schema.events import Event, UnknownEvent
 from palaver.schema.view import State
-from palaver.tui import words
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Copy, ViewAt
-from palaver.tui.safe import bounded, one_line, visible
 from palaver.tui.screens.frame import Sheet, chosen_id, fill
-from palaver.tui.words_screens import COPY, Inspector
+from palaver.tui.text import words
+from palaver.tui.text.safe import bounded, one_line, visible
+from palaver.tui.text.screens import COPY, Inspector
 
 CHECKPOINT = 200
 """A view is kept every so many events, so that any moment is a short fold away."""

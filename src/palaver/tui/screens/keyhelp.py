@@ -11,7 +11,7 @@ from textual.widgets import Static
 from palaver.tui.keys import ALTERNATIVES
 from palaver.tui.screens.actions import KEYS
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.words_screens import Actions, Keys
+from palaver.tui.text.screens import Actions, Keys
 
 GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     (

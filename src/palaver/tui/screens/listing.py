@@ -10,9 +10,9 @@ from typing import Final, Literal
 from textual.content import Content
 
 from palaver.schema.view import Listing
-from palaver.tui import words
-from palaver.tui.safe import one_line
-from palaver.tui.words_screens import Listed
+from palaver.tui.text import words
+from palaver.tui.text.safe import one_line
+from palaver.tui.text.screens import Listed
 
 GroupName = Literal["waiting", "active", "today", "older", "archived"]
 _ORDER: Final[tuple[GroupName, ...]] = ("waiting", "active", "today", "older", "archived")

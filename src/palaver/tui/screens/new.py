@@ -17,15 +17,15 @@ from palaver.client.agents import AgentInfo
 from palaver.client.client import Client
 from palaver.errors import PalaverError
 from palaver.schema.commands import CreateConversation
-from palaver.tui import words
 from palaver.tui.docks.choices import Choice, Choices
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.prompt import STEER, Prompt
-from palaver.tui.fresh import first_agent
 from palaver.tui.intents import Begin
-from palaver.tui.safe import prose
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.words_screens import Fresh
+from palaver.tui.text import words
+from palaver.tui.text.safe import prose
+from palaver.tui.text.screens import Fresh
+from palaver.tui.welcome import first_agent
 
 MODES = ("ask", "plan", "accept_edits", "auto")
 """Full access is given to a conversation that is looked at, with a confirmation."""

@@ -16,7 +16,7 @@ from palaver.tui.screens.actions import Action, actions_for
 from palaver.tui.screens.field import FieldSheet
 from palaver.tui.screens.frame import fill, heading
 from palaver.tui.screens.listing import title_of
-from palaver.tui.words_screens import OPEN, Palette
+from palaver.tui.text.screens import OPEN, Palette
 
 CONVERSATIONS = 100
 SHOWN_CONVERSATIONS = 8

@@ -19,10 +19,10 @@ from palaver.clock import Clock
 from palaver.schema.view import Message, State, TextBlock, ThinkingBlock, ToolBlock
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import JumpTo, OpenConversation
-from palaver.tui.safe import visible
 from palaver.tui.screens.field import FieldSheet
 from palaver.tui.screens.frame import fill
-from palaver.tui.words_screens import OPEN, Listed, Search
+from palaver.tui.text.safe import visible
+from palaver.tui.text.screens import OPEN, Listed, Search
 
 TYPING_S = 0.2
 """The hands rest: now it is worth asking."""

@@ -15,14 +15,14 @@ from textual.widgets import Static
 
 from palaver.client.client import Client
 from palaver.client.projects import ProgramReview, ReviewFile
-from palaver.core.approval_text import Shown, approval_lines
+from palaver.core.text.approval_text import Shown, approval_lines
 from palaver.schema.view import State
-from palaver.tui import words
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.reader import Reader
 from palaver.tui.intents import KeepSettingsOff, TrustSettings
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.words_screens import Trust, WholeText
+from palaver.tui.text import words
+from palaver.tui.text.screens import Trust, WholeText
 
 
 class TrustScreen(Sheet):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from palaver.clock import ManualClock
 from palaver.errors import LogUnavailable
-from palaver.faces import event_stream
 from palaver.faces.bus import pump
+from palaver.faces.http import sse
 from palaver.log.memory import MemoryLog
 from tests.flows.engine import engine
 from tests.flows.faces.bus.listening import Event, chat, free_session, is_a, listening, of, post, statuses
@@ -227,7 +227,7 @@ async def test_message_that_was_taken_back_is_gone_from_the_replay(tmp_path: Pat
 async def test_slow_reader_is_let_go_and_the_others_do_not_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEND_S", PATIENCE_S)
+    monkeypatch.setattr(sse, "SEND_S", PATIENCE_S)
     async with serving(tmp_path, [Say("x" * 1_500_000, chunk=60_000)] * 8) as server:
         request = f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", int(server.host.rpartition(":")[2]))) as deaf:

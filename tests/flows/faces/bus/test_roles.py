@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.faces.keys import KeyRecord, Kind, token_hash
+from palaver.people.authentication import KeyRecord, Kind, token_hash
 from tests.flows.faces.bus.listening import chat
 from tests.flows.served import Served, serving
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.at_work import Work
 from tests.flows.engine import engine
 from tests.flows.faces.chats.chat import command, did, following, fresh

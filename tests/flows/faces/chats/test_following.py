@@ -7,8 +7,8 @@ import httpx
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Wait
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.backends.script.script import Say, Wait
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.faces.chats.chat import Chat, command, following, fresh
 from tests.flows.served import WAIT_S, Served, serving
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.faces.chats.project import joined
+from palaver.faces.chats.projection import joined
 from tests.flows.at_work import Work
 from tests.flows.engine import WIRES, bodies, engine, held
 from tests.flows.faces.chats.chat import Chat, following

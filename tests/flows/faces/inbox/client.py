@@ -12,7 +12,7 @@ import msgspec
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from palaver.faces.keys import KeyRecord, Kind, token_hash
+from palaver.people.authentication import KeyRecord, Kind, token_hash
 from tests.flows.served import WAIT_S, Served
 
 INBOX = "ui://chat/inbox"

@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from palaver.backends.script import Say, Wait, turns
+from palaver.backends.script.script import Say, Wait, turns
 from tests.flows.faces.inbox.client import Inbox, inbox
 from tests.flows.served import WAIT_S, Served, serving
 

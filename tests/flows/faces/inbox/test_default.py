@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from tests.flows.faces.inbox.client import ERAS, INBOX, TOKENS, Era, inbox, with_tokens
 from tests.flows.faces.inbox.test_streams import bridged
 from tests.flows.served import serving

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from palaver.faces.inbox.tools import TOOLS
 from tests.flows.faces.documented import DOCS, examples
 from tests.flows.served import WAIT_S, serving

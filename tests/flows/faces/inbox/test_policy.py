@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-import palaver.tools.policy
-from palaver.backends.script import Tool
+import palaver.approval.policy
+from palaver.backends.script.script import Tool
 from palaver.clock import ManualClock
 from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
@@ -79,7 +79,7 @@ async def test_policy_that_cannot_be_evaluated_denies(tmp_path: Path, monkeypatc
         raise RuntimeError("no rule can be read")
 
     async with serving(with_tokens(tmp_path)) as served:
-        monkeypatch.setattr(palaver.tools.policy, "_judge", broken)
+        monkeypatch.setattr(palaver.approval.policy, "_judge", broken)
         assert (await denial(served, {})).code == -32953
 
 

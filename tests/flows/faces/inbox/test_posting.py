@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from palaver.backends.script import Boundary, Say, Tool, Wait, turns
+from palaver.backends.script.script import Boundary, Say, Tool, Wait, turns
 from tests.flows.faces.inbox.client import TOKENS, inbox, with_tokens
 from tests.flows.served import Served, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Boundary, Emit, Pause, Say, Step, Think, Tool, Wait, turns
+from palaver.backends.script.script import Boundary, Emit, Pause, Say, Step, Think, Tool, Wait, turns
 from palaver.clock import ManualClock
 from palaver.schema.events import AnswerStarted, TextDelta
 from tests.flows.faces.inbox.client import ERAS, INBOX, Era, inbox

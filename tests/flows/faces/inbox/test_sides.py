@@ -8,8 +8,8 @@ import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from palaver.faces.keys import KeyRecord, token_hash
-from palaver.faces.token_files import rotate_token, write_key_records
+from palaver.people.authentication import KeyRecord, token_hash
+from palaver.people.token_files import rotate_token, write_key_records
 from tests.flows.faces.inbox.client import ERAS, TOKENS, Era, inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
 

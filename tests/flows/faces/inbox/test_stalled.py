@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from palaver.backends.script import Wait
+from palaver.backends.script.script import Wait
 from palaver.log.memory import MemoryLog
 from tests.flows.faces.inbox.client import ERAS, INBOX, Era, inbox
 from tests.flows.faces.stalled import Stalled, stalled

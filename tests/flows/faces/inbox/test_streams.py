@@ -12,7 +12,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from tests.flows.faces.inbox.client import ERAS, INBOX, TOKENS, Era, Inbox, with_tokens
 from tests.flows.served import WAIT_S, Served, serving
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import mcp_types as types
 import pytest
 
-from palaver.backends.script import Say, Wait
+from palaver.backends.script.script import Say, Wait
 from tests.flows.faces.inbox.client import ERAS, INBOX, Era, inbox
 from tests.flows.served import serving
 

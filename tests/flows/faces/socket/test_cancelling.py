@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script import Emit, Say, Step, Wait, turns
+from palaver.backends.script.script import Emit, Say, Step, Wait, turns
 from palaver.schema.events import (
     AnswerStarted,
     RequestOpened,

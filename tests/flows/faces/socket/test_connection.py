@@ -10,8 +10,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from palaver.backends.script import Say
-from palaver.faces import projected
+from palaver.backends.script.script import Say
+from palaver.faces import projection
 from palaver.faces.socket import connection as face_connection
 from palaver.faces.socket.replay import replayed
 from palaver.faces.socket.sequence import Position, sequence_of
@@ -208,7 +208,7 @@ async def test_client_that_stops_reading_is_let_go_and_the_others_read_on(
 async def test_client_that_was_too_slow_gets_what_it_missed_from_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projected, "RING_BYTES", 100_000)
+    monkeypatch.setattr(projection, "RING_BYTES", 100_000)
     missed: list[int] = []
 
     def counted(log: Any, session: str, after: Position, until: int, **more: Any) -> Any:

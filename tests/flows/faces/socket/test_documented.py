@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.faces.socket.asked import KINDS
 from palaver.faces.socket.calls import ERROR_CODES
+from palaver.faces.socket.client_frames import KINDS
 from tests.flows.engine import engine
 from tests.flows.faces.documented import DOCS, examples
 from tests.flows.served import WAIT_S

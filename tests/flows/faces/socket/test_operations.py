@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script import Fail, Say, Tool, Wait, turns
+from palaver.backends.script.script import Fail, Say, Tool, Wait, turns
 from palaver.errors import ProviderRefused
 from tests.flows.faces.socket.client import OPERATIONS, events, operation, rendered, subscribed
 from tests.flows.served import Served, serving

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palaver.backends.script import Emit, Say, Step, Think, Tool, Tools, Wait, turns
+from palaver.backends.script.script import Emit, Say, Step, Think, Tool, Tools, Wait, turns
 from palaver.faces.socket.sequence import sequence_of
 from palaver.schema.events import AnswerFinished, AnswerStarted, TextFinished
 from tests.flows.engine import FREE, engine

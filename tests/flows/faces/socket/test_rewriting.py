@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Say, turns
+from palaver.backends.script.script import Say, turns
 from tests.flows.faces.socket.client import Frame, events, of, operation, subscribed, types
 from tests.flows.served import Served, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.faces.keys import KeyRecord, token_hash
+from palaver.people.authentication import KeyRecord, token_hash
 from tests.flows.engine import FREE, bodies, engine
 from tests.flows.faces.socket.client import Client, Frame, client, events, of, operation, subscribed, types
 

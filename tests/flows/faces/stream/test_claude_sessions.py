@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Emit, Say, Step
+from palaver.backends.script.script import Emit, Say, Step
 from palaver.context.handover import mark
 from palaver.history.programs.places import Places
 from palaver.schema.events import AnswerFinished, AnswerStarted, TextFinished

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from tests.flows.faces.stream.client import session_of, text_of, whole
 from tests.flows.served import serving
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.script import Emit, Step, Wait
+from palaver.backends.script.script import Emit, Step, Wait
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,

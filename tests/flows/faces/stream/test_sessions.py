@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from palaver.backends.script import Say
+from palaver.backends.script.script import Say
 from tests.flows.at_work import Work
 from tests.flows.engine import FREE, engine
 from tests.flows.faces.stream.client import history, rejoined, session_of, text_of, whole

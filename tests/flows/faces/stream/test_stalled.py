@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.backends.script import Say, Step, Tool, Wait
+from palaver.backends.script.script import Say, Step, Tool, Wait
 from tests.flows.faces.stalled import BUFFER_BYTES, ROUND_CHARS, ROUNDS, held, small_rings, stalled, waits
 from tests.flows.faces.stream.client import rejoined, text_of, until
 from tests.flows.served import serving

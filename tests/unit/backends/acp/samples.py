@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.backends.acp.translate import Translation, usage_of
+from palaver.backends.acp.events import Translation, usage_of
 from palaver.schema.events import KnownEvent
 from tests.provider.turn import MemoryTurn
 

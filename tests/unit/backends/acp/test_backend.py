@@ -21,8 +21,8 @@ from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, RequestResolved, TextDelta, ToolOutputDelta, ToolStarted
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.schema.view import Request, TextBlock, ToolBlock
-from palaver.tools.ask_user import AskUser
-from palaver.tools.task import TaskTool
+from palaver.tools.agents.ask_user import AskUser
+from palaver.tools.agents.task import TaskTool
 from palaver.tools.toolbox import Toolbox
 from tests.provider.turn import MemoryTurn, allow, allow_always, deny, drive, leave_open
 

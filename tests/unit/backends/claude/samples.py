@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.backends.claude.translate import Reading
+from palaver.backends.claude.events import Reading
 from palaver.schema.events import KnownEvent
 
 SAMPLES = Path(__file__).parents[3] / "cli" / "samples" / "claude.jsonl"

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from palaver.clock import ManualClock
-from palaver.conversation.loading import snapshot_of
-from palaver.core.evolve import fold
+from palaver.conversation.recovery.load import snapshot_of
+from palaver.core.fold.evolve import fold
 from palaver.faces.bus import pump
 from palaver.faces.bus.frames import number_of, position_of
-from palaver.faces.bus.project import project
+from palaver.faces.bus.projection import project
 from palaver.faces.bus.pump import Bus, Choice
 from palaver.faces.bus.views import TAIL, view_at
-from palaver.faces.event_stream import BEHIND_COMMENT
+from palaver.faces.http.sse import BEHIND_COMMENT
 from palaver.feed.feed import Feed
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog

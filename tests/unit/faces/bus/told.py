@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from palaver.core.evolve import evolve
+from palaver.core.fold.evolve import evolve
 from palaver.faces.bus.frames import Told
-from palaver.faces.bus.project import project
+from palaver.faces.bus.projection import project
 from palaver.schema.events import Event, LogCompacted, decode_event
 from palaver.schema.view import State
 

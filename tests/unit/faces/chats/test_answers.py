@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.evolve import evolve
+from palaver.core.fold.evolve import evolve
 from palaver.core.settle import fail, settle
-from palaver.faces.chats.project import ChatsProjector
+from palaver.faces.chats.projection import ChatsProjector
 from palaver.faces.chats.snapshot import snapshot_frame
 from palaver.schema.base import Strength, Usage
 from palaver.schema.content import as_content

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from palaver.core.evolve import evolve
-from palaver.faces.chats.project import ChatsProjector
+from palaver.core.fold.evolve import evolve
+from palaver.faces.chats.projection import ChatsProjector
 from palaver.faces.chats.snapshot import CHATS_STRIDE, snapshot_frame
 from palaver.schema.view import State
 from tests.rigs.core.machine import CoreMachine

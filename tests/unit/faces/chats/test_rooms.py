@@ -6,10 +6,10 @@ from contextlib import aclosing
 import pytest
 
 from palaver.clock import ManualClock
-from palaver.core.evolve import evolve
+from palaver.core.fold.evolve import evolve
 from palaver.faces.chats.rooms import Rooms
-from palaver.faces.event_stream import BEHIND_COMMENT, HEARTBEAT_COMMENT
-from palaver.faces.projected import RING_BYTES
+from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT
+from palaver.faces.projection import RING_BYTES
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.log.base import Append
 from palaver.log.memory import MemoryLog

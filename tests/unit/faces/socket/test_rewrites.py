@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.evolve import fold
+from palaver.core.fold.evolve import fold
 from palaver.faces.socket.memory import Memory
-from palaver.faces.socket.project import project
+from palaver.faces.socket.projection import project
 from palaver.faces.socket.rewrites import NOTED, Rewritten, rewrites_of
 from palaver.faces.socket.sessions import is_list_news
 from palaver.schema.content import as_content, plain_text

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from palaver.core.evolve import evolve
+from palaver.core.fold.evolve import evolve
 from palaver.faces.stream.partial import stream_events
 from palaver.schema.events import decode_event
 from palaver.schema.view import State, TextBlock

@@ -1,0 +1,1 @@
+"""The small local model: the backend, its server process, and its prompt."""

@@ -1,1 +1,0 @@
-"""What each family of commands comes to. Pure; `core/decide.py` asks the one a command belongs to."""

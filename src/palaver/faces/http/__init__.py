@@ -1,0 +1,1 @@
+"""HTTP parts that all faces share: the listener, the gate, bodies, errors, event streams, WebSocket frames."""

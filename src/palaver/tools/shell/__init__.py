@@ -1,0 +1,1 @@
+"""The tools that run commands, background processes, and the sandbox that confines them."""

@@ -1,0 +1,1 @@
+"""Text of the terminal: UI words, Markdown, code, and text made safe for a terminal."""
