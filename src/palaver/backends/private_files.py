@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from palaver.tools.shell.locked_folder import held_folder
+from palaver.tools.shell.locked_folder import locked_folder
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def private_files(contents: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]
     if not contents:
         yield {}
         return
-    with held_folder() as folder:
+    with locked_folder() as folder:
         paths = {name: folder / name for name in contents}
         for name, path in paths.items():
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -34,7 +34,7 @@ from palaver.core import exchanges
 from palaver.core.decide.decide import Already, Refusal, accepted, clears_context, decide
 from palaver.core.decide.facts import Facts, Runner
 from palaver.core.decide.history import NeedsAll
-from palaver.core.decide.next_step import going_on
+from palaver.core.decide.next_step import continue_queue
 from palaver.core.fold.evolve import fold
 from palaver.core.next import boundary_messages, next_items, process_ended
 from palaver.core.settle import expire, fail, finish, reap, settle, yielded
@@ -193,7 +193,7 @@ class Deciding:
             if items[0].command is not None:
                 await self._load_whole(batch)
             facts = self._facts_for(batch.state, items[0].agent or batch.state.agent, items[0].origin)
-            self.number(batch, going_on(batch.state, facts))
+            self.number(batch, continue_queue(batch.state, facts))
 
     def number(self, batch: Batch, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         now, new_id, seq = self._now(), self._around.ids.new, batch.state.seq

@@ -15,7 +15,7 @@ from palaver.core import settle as settling
 from palaver.core.decide import decide as deciding
 from palaver.core.decide.facts import Facts, Runner
 from palaver.core.decide.history import NeedsAll
-from palaver.core.decide.next_step import going_on
+from palaver.core.decide.next_step import continue_queue
 from palaver.core.exchanges import stamped
 from palaver.core.fold import evolve as folding
 from palaver.core.state import find_request, shortened
@@ -117,7 +117,7 @@ class Owner:
         while items := coming.next_items(self.state):
             if items[0].command is not None:
                 self.state = self.whole()
-            self.commit(going_on(self.state, self.facts(items[0].agent, items[0].origin)))
+            self.commit(continue_queue(self.state, self.facts(items[0].agent, items[0].origin)))
 
     def commit(self, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         """Numbered, stored as bytes, read back: the state is what a reader of the log would see."""

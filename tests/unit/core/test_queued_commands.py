@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from palaver.core.decide.decide import accepted, body_hash, decide
 from palaver.core.decide.decision import Refusal
 from palaver.core.decide.facts import Facts
-from palaver.core.decide.next_step import going_on
+from palaver.core.decide.next_step import continue_queue
 from palaver.core.next import boundary_items, next_items
 from palaver.core.queue import words_of
 from palaver.core.settle import settle
@@ -55,7 +55,7 @@ def waiting(state: State, *commands: Rewriting | SendMessage) -> State:
 
 
 def next_events(state: State) -> list[KnownEvent]:
-    return going_on(state, told())
+    return continue_queue(state, told())
 
 
 def drained(state: State) -> State:

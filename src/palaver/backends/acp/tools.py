@@ -24,7 +24,7 @@ from palaver.backends.acp import relay
 from palaver.backends.own_tools import OVER
 from palaver.journal import Journal
 from palaver.tools.base import ToolResult, ToolSpec
-from palaver.tools.shell.locked_folder import held_folder, tidy
+from palaver.tools.shell.locked_folder import locked_folder, tidy
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -201,7 +201,7 @@ async def opened(offered: Sequence[ToolSpec]) -> AsyncGenerator[Door | None, Non
         yield None
         return
     await asyncio.to_thread(tidy)
-    with held_folder() as folder:
+    with locked_folder() as folder:
         place = folder / "tools"
         if len(str(place)) > PATH_CHARS:
             where = str(folder)

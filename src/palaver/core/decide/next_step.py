@@ -21,14 +21,14 @@ from palaver.schema.events import KnownEvent, MessageAdded, QueueRemoved
 from palaver.schema.view import QueueItem, State
 
 
-def going_on(state: State, facts: Facts) -> list[KnownEvent]:
+def continue_queue(state: State, facts: Facts) -> list[KnownEvent]:
     items = next_items(state)
     if items and items[0].command is not None:
-        return _carried_out(state, items[0], facts)
+        return _carry_out(state, items[0], facts)
     return next_turn(state, facts)
 
 
-def _carried_out(state: State, item: QueueItem, facts: Facts) -> list[KnownEvent]:
+def _carry_out(state: State, item: QueueItem, facts: Facts) -> list[KnownEvent]:
     try:
         command = msgspec.convert(item.command, Rewriting)
     except msgspec.ValidationError:

@@ -20,7 +20,7 @@ TRIES = 100
 
 
 @contextmanager
-def held_folder(parent: Path | None = None) -> Iterator[Path]:
+def locked_folder(parent: Path | None = None) -> Iterator[Path]:
     """Nobody else may look into it. Without a `parent` it lies in the system's temporary folder."""
     folder, lock = _made(parent)
     try:

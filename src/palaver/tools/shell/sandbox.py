@@ -23,7 +23,7 @@ from typing import assert_never
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
 from palaver.backends.program_lookup import find_program
 from palaver.errors import AgentError
-from palaver.tools.shell.locked_folder import held_folder, tidy
+from palaver.tools.shell.locked_folder import locked_folder, tidy
 from palaver.tools.shell.sandbox_level import Level, levels_from
 
 SOCKET_FOLDER_CHARS = 60
@@ -362,7 +362,7 @@ def _trial_folder() -> Iterator[tuple[Path, str]]:
     with ExitStack() as stack:
         # The name of a socket has at most a hundred characters or so.
         parent = _SHORT_FOLDER if len(tempfile.gettempdir()) > SOCKET_FOLDER_CHARS else None
-        folder = stack.enter_context(held_folder(parent)).resolve()
+        folder = stack.enter_context(locked_folder(parent)).resolve()
         for within in ("root", "root/hidden", "root/work", "outside"):
             (folder / within).mkdir()
         (folder / "root" / "hidden" / "secret").write_text("secret")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from palaver.tools.shell.locked_folder import held_folder
+from palaver.tools.shell.locked_folder import locked_folder
 
 KEPT_LIMIT = 64
 """Conversations whose files are kept while none of their commands runs; of more, those unused for longest are removed."""
@@ -58,7 +58,7 @@ class TemporaryFolders:
         # Removed behind our back (a cleaner of temporary folders), it is made anew under another name: whoever makes the old
         # name in a shared folder could look into it.
         if self._base is None or not self._base.is_dir():
-            self._base = self._stack.enter_context(held_folder()).resolve()
+            self._base = self._stack.enter_context(locked_folder()).resolve()
             self._folders.clear()
         return self._base
 

@@ -63,7 +63,7 @@ def talk(turns: int, answer_words: int = 40, output_chars: int = 900) -> list[Me
     return found
 
 
-def going_on(history: list[Message], *, params: dict[str, Any] | None = None, **fields: Any) -> MemoryTurn:
+def continue_queue(history: list[Message], *, params: dict[str, Any] | None = None, **fields: Any) -> MemoryTurn:
     """A turn that a message begins, after all that."""
     seq = history[-1].seq + 5 if history else 1
     state = State(conversation="conversation", seq=seq, messages=tuple(history))
@@ -171,7 +171,7 @@ async def test_little_is_recalled_into_a_small_window(tmp_path: Path) -> None:
 
 
 async def test_a_history_that_outgrows_its_window_is_compressed_on_record(tmp_path: Path) -> None:
-    turn = going_on(talk(40, answer_words=2, output_chars=6_000), project=tmp_path)
+    turn = continue_queue(talk(40, answer_words=2, output_chars=6_000), project=tmp_path)
     preparing = preparing_for(turn)
     async with service() as (scripted, provider):
         events = await prepare(preparing, turn, Wanted(provider, "m", 60_000, (TOOL,)))
@@ -190,7 +190,7 @@ async def test_a_history_that_outgrows_its_window_is_compressed_on_record(tmp_pa
 
 
 async def test_a_summary_by_the_model_takes_the_place_of_older_steps(tmp_path: Path) -> None:
-    turn = going_on(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
+    turn = continue_queue(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
     preparing = preparing_for(turn)
     async with service(Answer.of("Sixty files were looked at.")) as (scripted, provider):
         events = await prepare(preparing, turn, Wanted(provider, "m", 200_000))
@@ -216,7 +216,7 @@ async def test_a_summary_by_the_model_takes_the_place_of_older_steps(tmp_path: P
     "broken", [Answer.of(fault=Status(status=500)), Answer.of(""), Answer.of("No.", stop="refusal")]
 )
 async def test_a_summary_that_fails_leaves_older_steps_out(broken: Answer, tmp_path: Path) -> None:
-    turn = going_on(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
+    turn = continue_queue(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
     preparing = preparing_for(turn)
     async with service(broken) as (scripted, provider):
         events = await prepare(preparing, turn, Wanted(provider, "m", 200_000))
@@ -231,7 +231,7 @@ async def test_a_summary_that_fails_leaves_older_steps_out(broken: Answer, tmp_p
 
 
 async def test_a_stop_during_the_summary_closes_the_connection(tmp_path: Path) -> None:
-    turn = going_on(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
+    turn = continue_queue(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
     preparing = preparing_for(turn)
     async with service(Answer.of("Sixty", Gate(name="held"), "files")) as (scripted, provider):
         task = asyncio.create_task(prepare(preparing, turn, Wanted(provider, "m", 200_000)))
@@ -259,7 +259,7 @@ async def test_what_a_person_said_alone_is_too_large_and_that_is_said(tmp_path: 
 
 
 async def test_a_window_nobody_knows_is_never_outgrown_until_the_service_says_so(tmp_path: Path) -> None:
-    turn = going_on(talk(40, answer_words=2, output_chars=6_000), project=tmp_path)
+    turn = continue_queue(talk(40, answer_words=2, output_chars=6_000), project=tmp_path)
     preparing = preparing_for(turn)
     async with service() as (_, provider):
         wanted = Wanted(provider, "m", None)
@@ -275,7 +275,7 @@ async def test_a_window_nobody_knows_is_never_outgrown_until_the_service_says_so
 
 
 async def test_the_prompt_is_the_same_after_a_restart(tmp_path: Path) -> None:
-    turn = going_on(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
+    turn = continue_queue(talk(60), params={"context_tokens_cap": 12_000}, project=tmp_path)
     preparing = preparing_for(turn)
     async with service(Answer.of("Sixty files.")) as (scripted, provider):
         await prepare(preparing, turn, Wanted(provider, "m", 200_000))
@@ -290,7 +290,7 @@ async def test_the_prompt_is_the_same_after_a_restart(tmp_path: Path) -> None:
 async def test_secrets_are_struck_from_what_is_summarized_and_from_the_summary(tmp_path: Path) -> None:
     history = talk(60)
     history[1] = replace(history[1], blocks=(used("c0", "y" * 500 + "hunter2-hunter2" + "y" * 500, path="f0.py"),))
-    turn = going_on(history, params={"context_tokens_cap": 12_000}, project=tmp_path)
+    turn = continue_queue(history, params={"context_tokens_cap": 12_000}, project=tmp_path)
     preparation = Preparation(system="Linux", redact=lambda text: text.replace("hunter2-hunter2", "[redacted]"))
     preparing = Preparing(turn, preparation)
     async with service(Answer.of("It was hunter2-hunter2.")) as (scripted, provider):
@@ -332,7 +332,7 @@ async def test_the_meter_tells_what_fills_the_window(tmp_path: Path) -> None:
 
 
 async def test_the_meter_and_the_limit_use_what_the_provider_counted(tmp_path: Path) -> None:
-    turn = going_on(talk(10, answer_words=2, output_chars=6_000), project=tmp_path)
+    turn = continue_queue(talk(10, answer_words=2, output_chars=6_000), project=tmp_path)
     preparing = preparing_for(turn)
     async with service() as (_, provider):
         wanted = Wanted(provider, "m", 30_000)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.tools.shell.locked_folder import PREFIX, held_folder, tidy
+from palaver.tools.shell.locked_folder import PREFIX, locked_folder, tidy
 
 MAKER = """
 import sys
@@ -31,7 +31,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_folder_is_for_nobody_else_and_gone_afterwards() -> None:
-    with held_folder() as folder:
+    with locked_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "tools").write_text("")
     assert not folder.exists()
@@ -64,7 +64,7 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     kept.mkdir()
     link = tmp_path / f"{PREFIX}link"
     link.symlink_to(kept)
-    with held_folder() as folder:
+    with locked_folder() as folder:
         tidy()
         assert folder.exists()
     assert other.exists()
@@ -80,7 +80,7 @@ def test_folder_that_cannot_be_opened_is_an_error_that_says_why_and_leaves_nothi
     os.close(lowest)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"), held_folder():
+        with pytest.raises(OSError, match="Too many open files"), locked_folder():
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -95,7 +95,7 @@ def test_folder_where_nothing_can_be_locked_is_made_and_nobody_tidies_it_up(
 
     # As a temporary folder on NFS answers.
     monkeypatch.setattr(fcntl, "flock", refused)
-    with held_folder() as folder:
+    with locked_folder() as folder:
         tidy()
         assert list(tmp_path.iterdir()) == [folder]
     assert list(tmp_path.iterdir()) == []
@@ -115,6 +115,6 @@ def test_folder_that_somebody_tidies_up_before_it_is_locked_is_made_anew(
         return folder
 
     monkeypatch.setattr(tempfile, "mkdtemp", overtaken)
-    with held_folder() as folder:
+    with locked_folder() as folder:
         assert made == [made[0], folder]
         assert list(tmp_path.iterdir()) == [folder]
