@@ -9,6 +9,7 @@ import typer
 
 from palaver.cli.support import options
 from palaver.cli.support.connection import data_directory, failed
+from palaver.cli.support.exits import Exit
 from palaver.client.safe_text import one_line
 from palaver.errors import PalaverError
 
@@ -26,6 +27,7 @@ def salvage(
     """Write what is readable of a damaged data directory into a new one. Stop the server first; the old one is not changed.
 
     Conversations are saved whole where their hash chain holds, else up to the damage. Tokens and permissions are given anew.
+    Exits 1 when something is lost, or when no conversation was found.
     """
     from palaver.cli.support.output import print_json, progress
     from palaver.conversation.recovery.salvage import salvage as save
@@ -41,7 +43,19 @@ def salvage(
     else:
         for line in _lines(found):
             print(line)
-        print(f"Saved to {to}. Look at it with: palaver serve --data {to}", file=sys.stderr)
+        print(_verdict(found, to), file=sys.stderr)
+    raise typer.Exit(Exit.FAILED if _is_lossy(found) else Exit.OK)
+
+
+def _is_lossy(found: "Salvaged") -> bool:
+    return not found.events or bool(found.damaged or found.damaged_blobs or found.unreadable_settings)
+
+
+def _verdict(found: "Salvaged", to: Path) -> str:
+    if not found.events:
+        return f"No conversation was found in what is readable. What else could be saved is in {to}; keep the damaged directory."
+    look = f"Saved to {to}. Look at it with: palaver serve --data {to}"
+    return f"{look}\nNot everything could be saved; keep the damaged directory." if _is_lossy(found) else look
 
 
 def _lines(found: "Salvaged") -> list[str]:

@@ -9,6 +9,7 @@ from palaver.errors import (
     Conflict,
     Forbidden,
     Gone,
+    LogCorrupt,
     NotFound,
     PalaverError,
     TimedOut,
@@ -55,5 +56,7 @@ def exit_of(error: PalaverError) -> Exit:
             return Exit.CONFLICT
         case TimedOut():
             return Exit.TIMED_OUT
+        case LogCorrupt():
+            return Exit.FAILED
         case _:
             return Exit.UNREACHABLE if error.code == "unavailable" else Exit.FAILED

@@ -16,6 +16,7 @@ import msgspec
 from palaver.errors import ConfigurationError, LogCorrupt, LogError, LogUnavailable, StorageFull
 from palaver.log.sqlite.migrations import migrate
 from palaver.log.sqlite.reserve import Reserve
+from palaver.log.sqlite.wal_damage import find_wal_damage
 
 Repairing = Callable[[apsw.Connection], None]
 
@@ -42,6 +43,7 @@ def open_writing(path: Path, reserve: Reserve, repair: Repairing | None = None) 
 
     `repair` is called when what a start needs is on a damaged page.
     """
+    _check_wal(path)
     try:
         return _open_writing(path, repair)
     except apsw.NotADBError:
@@ -57,6 +59,19 @@ def open_writing(path: Path, reserve: Reserve, repair: Repairing | None = None) 
         raise ConfigurationError(
             f"{path} cannot be opened: {error}. Look after the disk; `palaver salvage` saves what is readable."
         ) from error
+
+
+def _check_wal(path: Path) -> None:
+    """Before SQLite sees it: what it cannot read of a write-ahead log it writes over."""
+    try:
+        damage = find_wal_damage(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path}-wal cannot be read: {error.strerror}. Look after the disk.") from error
+    if damage is not None:
+        raise ConfigurationError(
+            f"{path} was not opened, because messages would be lost. {damage} Nothing was changed. Save all that is readable "
+            "with `palaver salvage --to NEW_FOLDER`, and serve that folder."
+        )
 
 
 def _open_writing(path: Path, repair: Repairing | None) -> apsw.Connection:
@@ -95,7 +110,10 @@ def _start(connection: apsw.Connection) -> None:
 
 
 def open_reading(path: Path) -> apsw.Connection:
+    """A connection that reads, and leaves the file and its write-ahead log as they are, also when it is the last to close."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    # The last connection would copy the write-ahead log into the file and delete it. That is the writer's.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _set_up(connection, READER_CACHE_KIB)
     connection.pragma("query_only", 1)
     return connection

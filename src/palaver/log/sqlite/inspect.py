@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import apsw
 
-from palaver.errors import ConfigurationError, LogUnavailable
+from palaver.errors import ConfigurationError, LogCorrupt, LogUnavailable
 from palaver.log.base import Damage, Verified
 from palaver.log.blobs import BlobCheck
-from palaver.log.refusals import occupied
+from palaver.log.refusals import refuse_occupied
 from palaver.log.sqlite.database import log_error, open_reading
 from palaver.log.sqlite.maintenance import audit_after, backup
 from palaver.log.sqlite.migrations import APPLICATION_ID
 from palaver.log.sqlite.salvage import open_remnants
+from palaver.log.sqlite.wal_damage import find_wal_damage
 
 FAULTS = 100
 """Of the file, that are told: more say nothing new."""
@@ -41,6 +42,12 @@ def verify_directory(directory: Path, progress: Progress) -> Verified:
     """
     database = _database(directory)
     blobs = BlobCheck(directory / "blobs")
+    try:
+        if damage := find_wal_damage(database):
+            # SQLite would show the store as it was before what it cannot read.
+            return _carved(database, progress, Damage("", 0, damage))
+    except OSError as error:
+        return _carved(database, progress, Damage("", 0, f"The write-ahead log cannot be read: {error.strerror}."))
     try:
         with closing(open_reading(database)) as connection:
             damages = _file_faults(connection)
@@ -136,9 +143,14 @@ def _carved(database: Path, progress: Progress, why: Damage) -> Verified:
 def backup_directory(directory: Path, target: Path) -> None:
     """A consistent copy of the log and its blobs, which is a data directory of its own."""
     database = _database(directory)
-    if refusal := occupied(target):
+    if refusal := refuse_occupied(target):
         raise refusal
     try:
+        if damage := find_wal_damage(database):
+            raise LogCorrupt(
+                f"{damage} A backup would lack it without saying so, so none was made. Save all that is readable with `palaver "
+                "salvage --to NEW_FOLDER`."
+            )
         backup(database, directory / "blobs", target)
     except apsw.Error as error:
         raise log_error(error, target / database.name) from error

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from palaver.log.sqlite.wal_damage import open_file, wal_of
+
 PAGE_BYTES = 4096
 """What `database.py` makes a store with."""
 FILE_HEADER_BYTES = 100
@@ -156,11 +158,11 @@ class StoreFile:
 def open_store_file(database: Path) -> Iterator[StoreFile]:
     """Raises OSError. Works on a copy of nothing: whoever writes meanwhile must be kept out by the caller."""
     with ExitStack() as stack:
-        handle = os.open(database, os.O_RDONLY)
+        handle = open_file(database)
         stack.callback(os.close, handle)
         file = StoreFile(handle, None, os.fstat(handle).st_size)
         try:
-            file.wal = os.open(database.with_name(f"{database.name}-wal"), os.O_RDONLY)
+            file.wal = open_file(wal_of(database))
         except FileNotFoundError:
             pass
         else:
