@@ -15,7 +15,7 @@ from palaver.core.text.line_diff import unified_diff
 from palaver.core.text.visible import visible
 from palaver.schema.view import FileChange
 
-__all__ = ["Change", "fingerprint", "first_line", "shortened", "visible"]
+__all__ = ["Change", "fingerprint", "first_line", "name_in_diff", "shortened", "visible"]
 
 PREVIEW_BYTES = 64 * 1024
 """A person reads no more before deciding, and it must fit its event several times."""
@@ -70,14 +70,21 @@ class Change:
     def _diff(self) -> list[str]:
         before, after = _lines(self.before or b""), _lines(self.after or b"")
         if self.before == self.after and self.moved_from is not None:
-            return [f"rename from {self.moved_from}\n", f"rename to {self.path}\n"]
+            return [f"rename from {name_in_diff(self.moved_from)}\n", f"rename to {name_in_diff(self.path)}\n"]
         if len(before) + len(after) > DIFF_LINES:
-            return [f"{self.path}: {len(before):,} lines become {len(after):,} (too many to compare)\n"]
-        source = "/dev/null" if self.before is None else f"a/{self.moved_from or self.path}"
-        target = "/dev/null" if self.after is None else f"b/{self.path}"
+            name = name_in_diff(self.path)
+            return [f"{name}: {len(before):,} lines become {len(after):,} (too many to compare)\n"]
+        source = "/dev/null" if self.before is None else name_in_diff(self.moved_from or self.path, "a")
+        target = "/dev/null" if self.after is None else name_in_diff(self.path, "b")
         # A file without a line has no difference to show, and yet it comes or goes.
         lines = list(unified_diff(before, after, source, target)) or [f"--- {source}\n", f"+++ {target}\n"]
         return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+
+
+def name_in_diff(path: str, side: Literal["a", "b", ""] = "") -> str:
+    """A file's name for a line of a diff's frame: it stays in its line, and one that leads out of the project says so."""
+    name = visible(path).replace("\n", "␊")
+    return f"{side}/{name}" if side and not name.startswith("/") else name
 
 
 def _lines(content: bytes) -> list[str]:

@@ -5,6 +5,7 @@
  * it. Hidden characters are signs, and padding is folded and counted. No argument and no line of the preview is left out.
  */
 
+import { changeLines, isLikeChange, namesFiles, PATCHES, shows, split, type Line } from "./changetext";
 import type { CommandBody } from "./store";
 import { visible } from "./visible";
 
@@ -21,15 +22,9 @@ const SAME_LINES = 5;
 const SPACES = 32;
 const REPEATS = 80;
 const UNIT_CHARACTERS = 8;
-const CHANGE = /^(?:(--- .*\n\+\+\+ |diff --git |rename from )|@@ |\*\*\* Begin Patch)/;
-const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 const CUT = /\[… [\d,]+ more bytes …\]|\(too many to compare\)/;
-const IN_CHANGE: ReadonlySet<string> = new Set(
-  "path file_path old new old_string new_string old_str new_str content file_text patch diff edits input".split(" "),
-);
 const MAIN = ["command", "cmd", "url"];
 const HOST = /\b[a-z][a-z0-9+.-]*:\/\/(?:[^\s/?#@]*@)?([^\s/?#@:"'<>⟨⟩]+)/giu;
-const KINDS: Readonly<Record<string, ShownKind>> = { "+": "add", "-": "cut", " ": "same" };
 
 /** How many rows on the screen have not been in sight yet; all of them while they are not laid out (null). */
 export function rowsLeft(rows: number | null, reached: number): number {
@@ -42,8 +37,9 @@ export function mayAllow(rows: number | null, reached: number): boolean {
 
 export function approvalLines(preview: string | null, given: unknown): Shown[] {
   const shown = visible(preview ?? mainOf(given) ?? "");
-  const lines = shown === "" ? [] : isChange(shown, given) ? change(shown) : plain(shown);
-  for (const [name, value] of leftOut(given, shown)) lines.push(...argument(name, value));
+  const change = isChange(shown, given) ? changeLines(shown) : null;
+  const lines: Shown[] = shown === "" ? [] : (change?.map(([kind, text]) => ({ kind, pieces: [text] })) ?? plain(shown));
+  for (const [name, value] of leftOut(given, shown, change ?? [])) lines.push(...argument(name, value));
   return [...fold(lines), ...hosts(lines)];
 }
 
@@ -75,23 +71,22 @@ function mainOf(given: unknown): string | null {
   return name === undefined ? null : (given[name] as string);
 }
 
-function leftOut(given: unknown, shown: string): (readonly [string, unknown])[] {
+function leftOut(given: unknown, shown: string, change: readonly Line[]): (readonly [string, unknown])[] {
   if (given === null || given === undefined || isJsonOf(shown, given)) return [];
   if (!isRecord(given)) return isTextOf(shown, given) ? [] : [["", given]];
-  const whole = CHANGE.exec(shown)?.[1] !== undefined && !CUT.test(shown);
-  return Object.entries(given).filter(
-    ([name, value]) => value !== null && value !== undefined && !(whole && IN_CHANGE.has(name)) && !isTextOf(shown, value),
-  );
+  // A change that is itself an argument was compared with no file: it vouches for no other.
+  const vouches = namesFiles(shown) && !CUT.test(shown) && !Object.values(given).some((value) => isTextOf(shown, value));
+  return Object.entries(given).filter(([name, value]) => !isTextOf(shown, value) && !(vouches && shows(change, name, value)));
 }
 
-/** A command that begins like a change is a command. */
+/** A command, or the content of a file, that begins like a change is none. */
 function isChange(shown: string, given: unknown): boolean {
-  const others = isRecord(given) ? Object.entries(given).filter(([name]) => !IN_CHANGE.has(name)) : [];
-  return CHANGE.test(shown) && !others.some(([, value]) => isTextOf(shown, value));
+  const others = isRecord(given) ? Object.entries(given).filter(([name]) => !PATCHES.has(name)) : [];
+  return isLikeChange(shown) && !others.some(([, value]) => isTextOf(shown, value));
 }
 
 function isTextOf(shown: string, value: unknown): boolean {
-  return typeof value === "string" && visible(value).trim() === shown.trim();
+  return typeof value === "string" && shown.trim() !== "" && visible(value).trim() === shown.trim();
 }
 
 function isJsonOf(shown: string, given: unknown): boolean {
@@ -108,41 +103,14 @@ function canonical(value: unknown): string {
 }
 
 function argument(name: string, value: unknown): Shown[] {
-  const text = visible(typeof value === "string" ? value : JSON.stringify(value, null, 2));
+  const text = visible(typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "null");
   const label = visible(name).replaceAll("\n", "␊");
   if (!text.includes("\n")) return [{ kind: "label", pieces: [label ? `${label}: ${text}` : text] }];
   return [...(label ? [{ kind: "label", pieces: [`${label}:`] } as const] : []), ...plain(text)];
 }
 
-function split(text: string): string[] {
-  return (text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
-}
-
 function plain(text: string): Shown[] {
   return split(text).map((line) => ({ kind: "plain", pieces: [line] }));
-}
-
-/** Every line of a unified diff; inside a hunk each is content, whatever it looks like. */
-function change(text: string): Shown[] {
-  let before = 0;
-  let after = 0;
-  return split(text).map((line): Shown => {
-    const sign = line.slice(0, 1);
-    const kind = KINDS[sign];
-    if ((before > 0 || after > 0) && (kind || sign === "")) {
-      if (sign !== "+") before -= 1;
-      if (sign !== "-") after -= 1;
-      return { kind: kind ?? "same", pieces: [line.slice(1)] };
-    }
-    const found = HUNK.exec(line);
-    if (found) {
-      before = Number(found[1] ?? 1);
-      after = Number(found[2] ?? 1);
-      return { kind: "head", pieces: [line] };
-    }
-    if (/^(?:---|\+\+\+) /.test(line) || !kind) return { kind: "head", pieces: [line] };
-    return { kind, pieces: [line.slice(1)] };
-  });
 }
 
 function hosts(lines: readonly Shown[]): Shown[] {

@@ -84,7 +84,7 @@ def _diffs(content: list[Any]) -> Iterator[Change]:
         match part:
             case {"type": "diff", "path": str(path), "newText": str(new)}:
                 old = part.get("oldText")
-                yield Change(path.lstrip("/") or path, old.encode() if isinstance(old, str) else None, new.encode())
+                yield Change(path, old.encode() if isinstance(old, str) else None, new.encode())
             case _:
                 pass
 

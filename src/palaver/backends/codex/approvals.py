@@ -16,7 +16,7 @@ from palaver.backends.codex.items import COMMAND, PATCH, file_changes, tool_of
 from palaver.core.text.approval_text import is_cut
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer, Question, QuestionOption
-from palaver.tools.proposal import fingerprint, shortened, visible
+from palaver.tools.proposal import fingerprint, name_in_diff, shortened, visible
 
 TITLE_CHARS = 120
 
@@ -104,7 +104,7 @@ def _command(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOp
 def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpened, project: Path) -> Asked:
     changes = file_changes(call.item, project) if call else ()
     paths = [change.path for change in changes]
-    diff = "\n".join(change.diff or change.path for change in changes)
+    diff = "\n".join(change.diff or name_in_diff(change.path) for change in changes)
     preview = shortened(visible(diff))
     # The calls of this program have no change among their arguments.
     whole = {"changes": call.item.get("changes")} if call and is_cut(preview) else {}

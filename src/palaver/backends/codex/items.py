@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.schema.view import FileChange
-from palaver.tools.proposal import Change, shortened
+from palaver.tools.proposal import Change, name_in_diff, shortened
 from palaver.tools.shell.command_line import command_lines
 
 Item = Mapping[str, Any]
@@ -137,7 +137,8 @@ def _file_change(change: Item, project: Path) -> FileChange:
 
 def _updated(path: str, source: str, diff: str, kind: Literal["modified", "renamed"]) -> FileChange:
     lines = diff.splitlines()
-    whole = f"--- a/{source}\n+++ b/{path}\n{diff}" if not diff.startswith("--- ") else diff
+    head = f"--- {name_in_diff(source, 'a')}\n+++ {name_in_diff(path, 'b')}\n"
+    whole = f"{head}{diff}" if not diff.startswith("--- ") else diff
     counted = lines if not diff.startswith("--- ") else lines[_DIFF_HEADER_LINES:]
     return FileChange(
         path=path,

@@ -16,6 +16,7 @@ from itertools import groupby
 from operator import eq
 from typing import Any, Literal
 
+from palaver.core.text.change_text import PATCHES, Line, change_lines, is_like_change, names_files, shows
 from palaver.core.text.visible import visible
 
 Kind = Literal["plain", "same", "add", "cut", "head", "label", "note", "fold"]
@@ -33,16 +34,8 @@ UNIT_CHARACTERS = 8
 """A sign for a hidden character has up to eight."""
 _MATCHES = re.compile(b"\x01+")
 
-_CHANGE = re.compile(r"(--- .*\n\+\+\+ |diff --git |rename from )|@@ |\*\*\* Begin Patch")
-"""How a change begins; in the group, one that names its files."""
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _CUT = re.compile(r"\[… [\d,]+ more bytes …\]|\(too many to compare\)")
 """What `tools/proposal.py` puts in the place of what it leaves out."""
-_IN_CHANGE = frozenset(
-    {"path", "file_path", "old", "new", "old_string", "new_string", "old_str", "new_str", "content", "file_text"}
-    | {"patch", "diff", "edits", "input"}
-)
-"""Arguments that a whole change shows."""
 _MAIN = ("command", "cmd", "url")
 
 _HOST = re.compile(r"\b[a-z][a-z0-9+.-]*://(?:[^\s/?#@]*@)?([^\s/?#@:\"'<>⟨⟩]+)", re.IGNORECASE)
@@ -81,9 +74,11 @@ def approval_lines(preview: str | None, given: Any) -> list[Shown]:
     """All of it, in order: the preview, the arguments it does not show, the hosts whose names could be taken for others."""
     main = preview if preview is not None else _main(given)
     shown = "" if main is None else visible(main)
-    left_out, is_change = _left_out(given, shown), _is_change(shown, given)
-    lines = list(_change(shown) if is_change else _plain(shown)) if shown else []
-    for name, value in left_out.items():
+    change = tuple(change_lines(shown)) if _is_change(shown, given) else None
+    lines = (
+        [] if not shown else list(_plain(shown)) if change is None else [Shown(kind, (text,)) for kind, text in change]
+    )
+    for name, value in _left_out(given, shown, change or ()).items():
         lines += _argument(name, value)
     return [*_fold(lines), *_hosts(lines)]
 
@@ -125,40 +120,45 @@ def _main(given: Any) -> str | None:
     return next((given[name] for name in _MAIN if isinstance(given.get(name), str) and given[name]), None)
 
 
-def _left_out(given: Any, shown: str) -> dict[str, Any]:
+def _left_out(given: Any, shown: str, change: Sequence[Line]) -> dict[str, Any]:
     """The arguments that are not to be seen in the preview."""
     if given is None or _is_json_of(shown, given):
         return {}
     if not isinstance(given, Mapping):
         return {} if _is_text_of(shown, given) else {"": given}
-    begins = _CHANGE.match(shown)
-    in_change = _IN_CHANGE if begins and begins[1] and not is_cut(shown) else frozenset[str]()
+    # A change that is itself an argument was compared with no file: it vouches for no other.
+    vouches = names_files(shown) and not is_cut(shown) and not any(_is_text_of(shown, one) for one in given.values())
     return {
         str(name): value
         for name, value in given.items()
-        if value is not None and name not in in_change and not _is_text_of(shown, value)
+        if not _is_text_of(shown, value) and not (vouches and shows(change, str(name), value))
     }
 
 
 def _is_change(shown: str, given: Any) -> bool:
-    """A command that begins like a change is a command."""
+    """A command, or the content of a file, that begins like a change is none."""
     arguments = given.items() if isinstance(given, Mapping) else ()
-    return bool(_CHANGE.match(shown)) and not any(
-        name not in _IN_CHANGE and _is_text_of(shown, value) for name, value in arguments
+    return is_like_change(shown) and not any(
+        name not in PATCHES and _is_text_of(shown, value) for name, value in arguments
     )
 
 
 def _is_text_of(shown: str, value: Any) -> bool:
-    return isinstance(value, str) and visible(value).strip() == shown.strip()
+    return isinstance(value, str) and shown.strip() != "" and visible(value).strip() == shown.strip()
 
 
 def _is_json_of(shown: str, given: Any) -> bool:
     if not shown.startswith(("{", "[")):
         return False
     try:
-        return bool(json.loads(shown) == given)
-    except (ValueError, RecursionError):
+        # Compared as text: to Python 1, 1.0 and true are the same.
+        return _canonical(json.loads(shown)) == _canonical(given)
+    except (TypeError, ValueError, RecursionError):
         return False
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _argument(name: str, value: Any) -> Iterator[Shown]:
@@ -176,25 +176,7 @@ def _plain(text: str) -> Iterator[Shown]:
     return (Shown("plain", (line,)) for line in text.removesuffix("\n").split("\n"))
 
 
-def _change(text: str) -> Iterator[Shown]:
-    """Every line of a unified diff; inside a hunk each is content, whatever it looks like."""
-    before = after = 0
-    for line in text.removesuffix("\n").split("\n"):
-        if (before > 0 or after > 0) and line[:1] in ("+", "-", " ", ""):
-            before -= line[:1] != "+"
-            after -= line[:1] != "-"
-            yield Shown(_KINDS.get(line[:1], "same"), (line[1:],))
-        elif found := _HUNK.match(line):
-            before, after = int(found[1] or 1), int(found[2] or 1)
-            yield Shown("head", (line,))
-        elif line.startswith(("--- ", "+++ ")) or line[:1] not in _KINDS:
-            yield Shown("head", (line,))
-        else:
-            yield Shown(_KINDS[line[:1]], (line[1:],))
-
-
-_KINDS: dict[str, Kind] = {"+": "add", "-": "cut", " ": "same"}
-_SIGNS: dict[Kind, str] = {kind: sign for sign, kind in _KINDS.items()}
+_SIGNS: dict[Kind, str] = {"add": "+", "cut": "-", "same": " "}
 
 
 def _hosts(lines: Sequence[Shown]) -> Iterator[Shown]:
