@@ -18,6 +18,7 @@ from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.mcp.servers import McpServers
 from palaver.tools.toolbox import Toolbox
 from tests.provider import Answer, Call, scripted_provider
+from tests.provider.programs import programs_outside
 from tests.provider.turn import Decide, MemoryTurn, allow, deny, drive, leave_open
 
 LIMIT_S = 30.0
@@ -58,7 +59,7 @@ async def talk(
 ) -> MemoryTurn:
     """One turn of an agent whose model makes these calls."""
     async with asyncio.timeout(LIMIT_S):
-        tools = await servers.tools_of(record, project)
+        tools = await servers.tools_of(record, project, programs_outside(project))
     assert servers.problems(record, project) == ()
     box = Toolbox(tools={}, policy=policy or Policy(), sandbox="none: a test").with_tools(tools)
     async with scripted_provider(Answer.of(*calls), Answer.of("done")) as service:

@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from palaver.agents.delegation import Agents, known_agents
+from palaver.agents.delegation import Agents, describe_agents
 from palaver.approval.policy import Rule
 from palaver.clock import Ids
 from palaver.core.exchanges import HOPS, is_open
-from palaver.core.params import MODES, restrictions
+from palaver.core.params import MODES
+from palaver.core.restraints import find_missing, restraints_of
 from palaver.log.base import EventLog
+from palaver.schema.records import AgentRecord
 from palaver.schema.view import Listing, State
 from palaver.tools.base import Letter
 
@@ -44,15 +46,19 @@ def cautious(mode: str, other: str) -> str:
     return min((word if word in MODES else "ask" for word in (mode, other)), key=MODES.index)
 
 
-def escapes(caller: State, target: State, rules: Iterable[Rule]) -> bool:
+AtWork = tuple[State, AgentRecord | None]
+"""A conversation, and the record of the agent that works there."""
+
+
+def escapes(caller: AtWork, target: AtWork, rules: Iterable[Rule]) -> bool:
     """Whether something is forbidden or asked for in one conversation that is neither in another. `rules`: the server's."""
-    there = restrictions(target.params)
-    if any(rule not in there for rule in restrictions(caller.params)):
+    (here, whose), (there, others) = caller, target
+    if find_missing(restraints_of(here.params, whose), restraints_of(there.params, others)):
         return True
-    if caller.project == target.project:
+    if here.project == there.project:
         return False
     return any(
-        rule.decision != "allow" and _counts_in(rule, caller.project) and not _counts_in(rule, target.project)
+        rule.decision != "allow" and _counts_in(rule, here.project) and not _counts_in(rule, there.project)
         for rule in rules
     )
 
@@ -63,14 +69,14 @@ def _counts_in(rule: Rule, folder: str | None) -> bool:
     return folder is not None and Path(folder).resolve().is_relative_to(rule.project.resolve())
 
 
-def told_off(caller: State, letter: Letter, agents: Agents) -> str:
+def refusal_of(caller: State, letter: Letter, agents: Agents) -> str:
     """Why nothing is sent, whatever conversation it would go to; empty when it may be."""
     if not letter.content.strip():
         return "The message is empty. Say in `content` what you want from the other agent."
     if len(letter.content) > CONTENT_CHARS:
         return f"A message may hold {CONTENT_CHARS:,} characters. Write the rest to a file and name it in the message."
     if agents.agent(letter.agent, caller.project) is None:
-        known = ", ".join(name for name, _ in known_agents(agents, caller.project))
+        known = ", ".join(name for name, _ in describe_agents(agents, caller.project))
         return f"There is no agent “{letter.agent}”. There are: {known or 'none'}."
     if hops_so_far(caller) >= HOPS:
         return (
@@ -93,12 +99,12 @@ def too_many(caller: State, sending: Iterable[str]) -> str:
 def hops_so_far(caller: State) -> int:
     """Words between agents that led here, and those that were sent from here since: two agents that answer each other
     count up with every message, also where one message has two consequences, an answer and a message of its own."""
-    since = _spoken_to_anew(caller)
+    since = _last_new_word(caller)
     sent = (known.hops for known in caller.exchanges if known.direction == "out" and (known.started_at or 0) >= since)
     return max(caller.turn.trigger.hops if caller.turn else 0, *sent, 0)
 
 
-def _spoken_to_anew(caller: State) -> int:
+def _last_new_word(caller: State) -> int:
     """When something began here that is no consequence of what agents had said to each other before."""
     since = max(
         (message.ts for message in caller.messages if message.role == "user" and not message.exchange), default=0
@@ -130,7 +136,7 @@ class Addresses:
                 latest = await self._latest(caller, letter.agent)
                 return Address(latest) if latest else self.new()
             case conversation:
-                return await self._named(caller, letter.agent, conversation)
+                return await self._find_named(caller, letter.agent, conversation)
 
     def new(self) -> Address:
         return Address(self._ids.new(), is_new=True)
@@ -146,7 +152,7 @@ class Addresses:
             if cursor is None:
                 return None
 
-    async def _named(self, caller: State, agent: str, conversation: str) -> Address:
+    async def _find_named(self, caller: State, agent: str, conversation: str) -> Address:
         row = await self._log.listing(conversation)
         if row is None or row.deleted:
             return Address(

@@ -141,7 +141,7 @@ class Backends:
             name=f"{ACP}:{about.id}" if is_one_of_many else backend,
             title=about.name if is_one_of_many else TITLES.get(backend, backend),
             ready=readiness.ready,
-            installed=_installed(backend, readiness),
+            installed=_is_installed(backend, readiness),
             version=await self._version(readiness, about.environment),
             summary=readiness.summary,
             fix=readiness.fix,
@@ -185,12 +185,12 @@ class Backends:
             if asked_s is None or now_s - asked_s >= VERSION_KEPT_S:
                 environment = allowed_environment(self._environment, more)
                 environment["PATH"] = await asyncio.to_thread(trusted_path, environment, folders)
-                version = await _said_version(program, environment)
+                version = await _read_version(program, environment)
                 self._versions[program] = (now_s, version)
             return version
 
 
-async def _said_version(program: str, environment: Mapping[str, str]) -> str | None:
+async def _read_version(program: str, environment: Mapping[str, str]) -> str | None:
     try:
         async with (
             asyncio.timeout(VERSION_S),
@@ -204,7 +204,7 @@ async def _said_version(program: str, environment: Mapping[str, str]) -> str | N
     return None
 
 
-def _installed(backend: str, readiness: Readiness) -> bool:
+def _is_installed(backend: str, readiness: Readiness) -> bool:
     """What says nothing of it is part of Palaver, or not ready because it is not there."""
     known = readiness.details.get("installed")
     return bool(known) if known is not None else readiness.ready or backend == "api"

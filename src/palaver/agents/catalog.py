@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from palaver.agents.changes import allowed_id, changed_fields, copied_fields, new_id
+from palaver.agents.changes import changes_of, check_id, fields_of_copy, new_id
 from palaver.agents.records import BEST, RECORD_BYTES, Wrong, as_id, fields_of, impossible, record_of
 from palaver.agents.trust import Trust
 from palaver.approval.policy import OUR_TOOLS
@@ -134,7 +134,7 @@ class Book:
         return [*built_in, *others, *(self._all_in_project(project, trusted_only) if project is not None else ())]
 
     def _ours(self, agent: str) -> Known:
-        return Known(agent, "built-in", self._resolved(self.built_in[agent]))
+        return Known(agent, "built-in", self._resolve(self.built_in[agent]))
 
     # -- the data directory
 
@@ -161,12 +161,12 @@ class Book:
         except Wrong as wrong:
             found = Known(path.stem, "data", None, path, problem=f"{path} cannot be used: {wrong}.")
         else:
-            found = self._parsed(path.stem, data, path, str(path), self.built_in.get(path.stem))
+            found = self._parse(path.stem, data, path, str(path), self.built_in.get(path.stem))
         if found.problem:
             logger.warning("an agent's file cannot be used", reason=found.problem)
         return found
 
-    def _parsed(self, agent: str, data: bytes, path: Path, shown: str, base: AgentRecord | None) -> Known:
+    def _parse(self, agent: str, data: bytes, path: Path, shown: str, base: AgentRecord | None) -> Known:
         digest = sha256(data).hexdigest()
         source: Source = "built-in" if base else "data"
         try:
@@ -174,12 +174,12 @@ class Book:
             fields, prompt = fields_of(text := data.decode())
         except (Wrong, UnicodeDecodeError) as wrong:
             return Known(agent, source, None, path, hash=digest, problem=f"{shown} cannot be used: {wrong}.")
-        record = self._resolved(record_of(base, fields, prompt))
+        record = self._resolve(record_of(base, fields, prompt))
         wrong_for_it = impossible(record)
         problem = f"{shown} cannot be used: {wrong_for_it}." if wrong_for_it else None
         return Known(agent, source, record, path, hash=digest, problem=problem, given=fields, text=text)
 
-    def _resolved(self, record: AgentRecord) -> AgentRecord:
+    def _resolve(self, record: AgentRecord) -> AgentRecord:
         """On the backend that runs it. Our own knows tools by our names only."""
         backend = self._best if record.backend == BEST else record.backend
         tools = tuple(OUR_TOOLS.get(tool, tool) for tool in record.tools) if backend == "api" else record.tools
@@ -202,25 +202,25 @@ class Book:
         shown = f"{PROJECT_FOLDER}/{agent}.md"
         try:
             # Read at every use, never remembered by its times: it lies where agents work, and what counts are its bytes.
-            data = Root(project).read(shown, RECORD_BYTES)
+            data = Root(project.resolve()).read(shown, RECORD_BYTES)
         except CallerError:
             # Nothing there, a link to somewhere else, or the data directory itself, whose agents are no project's.
             return None
         real = project.resolve()
         if trusted_only and not self._trust.covers(real, agent, sha256(data).hexdigest()):
             return None
-        return self._judged(self._parsed_once(agent, data, project / shown, shown), real)
+        return self._judge(self._parse_once(agent, data, project / shown, shown), real)
 
-    def _parsed_once(self, agent: str, data: bytes, path: Path, shown: str) -> Known:
+    def _parse_once(self, agent: str, data: bytes, path: Path, shown: str) -> Known:
         """Of the same bytes the same agent comes, so they are parsed once and not at every use."""
         key = (path, sha256(data).digest())
-        found = self._projects.pop(key, None) or self._parsed(agent, data, path, shown, None)
+        found = self._projects.pop(key, None) or self._parse(agent, data, path, shown, None)
         self._projects[key] = found
         if len(self._projects) > PARSED_RECORDS:
             self._projects.pop(next(iter(self._projects)), None)
         return found
 
-    def _judged(self, found: Known, project: Path) -> Known:
+    def _judge(self, found: Known, project: Path) -> Known:
         problem, trusted = found.problem, False
         if found.id in self.built_in or self._in_data(found.id):
             whose = "built in" if found.id in self.built_in else "in the data directory"
@@ -255,15 +255,15 @@ class Book:
         async with self._writing:
             if self.known(agent) is not None:
                 raise Conflict(f"An agent “{agent}” exists already. Choose another name, or give an `id`.", agent=agent)
-            await self._rewrite(agent, lambda _, record: changed_fields(body, record))
-        return self._kept(agent)
+            await self._rewrite(agent, lambda _, record: changes_of(body, record))
+        return self._keep_last(agent)
 
     async def update(self, agent: str, body: Mapping[str, Any]) -> Known:
         """Only what is given; null clears. Of a built-in one a file is made that holds what differs."""
         async with self._writing:
             self._editable(agent)
-            await self._rewrite(agent, lambda _, record: changed_fields(body, record))
-        return self._kept(agent)
+            await self._rewrite(agent, lambda _, record: changes_of(body, record))
+        return self._keep_last(agent)
 
     async def allow_tool(self, agent: str, tool: str) -> bool:
         """From its next call on, also in turns that run, this agent uses the tool without asking. False: it did before."""
@@ -300,10 +300,10 @@ class Book:
             if self._is_taken(copy):
                 raise Conflict(f"An agent “{copy}” exists already. Choose another `id`.", agent=copy)
             name = (wishes or {}).get("name") or f"{record.name} (copy)"
-            base = copied_fields(self.built_in[agent]) if agent in self.built_in else {}
+            base = fields_of_copy(self.built_in[agent]) if agent in self.built_in else {}
             fields = {"name": name, **{field: base[field] for field in base if field not in known.given}}
             await self._rewrite(copy, lambda _, __: (fields, None), known.text)
-        return self._kept(copy)
+        return self._keep_last(copy)
 
     async def delete(self, agent: str) -> None:
         async with self._writing:
@@ -327,7 +327,7 @@ class Book:
     def _is_taken(self, agent: str) -> bool:
         return self.known(agent) is not None
 
-    def _kept(self, agent: str) -> Known:
+    def _keep_last(self, agent: str) -> Known:
         known = self.known(agent)
         if known is None:
             raise NotFound(self.why_not(agent), agent=agent)
@@ -347,7 +347,7 @@ class Book:
             ) from failure
 
     def _rewritten(self, path: Path, change: "Change", first: str) -> None:
-        from palaver.agents.record_editor import edited
+        from palaver.agents.record_editor import edit_text
 
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A person may keep the file elsewhere and only link to it.
@@ -356,7 +356,7 @@ class Book:
             stamp = stamp_of(path)
             before = first if stamp is None else path.read_text(encoding="utf-8")
             base = self.built_in.get(path.stem) or AgentRecord(id=path.stem, name=path.stem, backend=BEST)
-            after = edited(before, *change(before, _as_it_is(base, before)))
+            after = edit_text(before, *change(before, _as_it_is(base, before)))
             self._check(base, after)
             if stamp == stamp_of(path):
                 if stamp is None or after != before:
@@ -370,7 +370,7 @@ class Book:
             raise TooLarge(f"An agent's file holds at most {RECORD_BYTES >> 10} KiB.", limit=RECORD_BYTES)
         if self._backends and record.backend not in (BEST, *self._backends):
             raise Wrong("backend", f"`backend` is one of {', '.join((BEST, *self._backends))}, not “{record.backend}”")
-        if problem := impossible(self._resolved(record)):
+        if problem := impossible(self._resolve(record)):
             raise Wrong("strict_inbox", problem)
 
 
@@ -390,8 +390,8 @@ def _usable_id(body: Mapping[str, Any]) -> str:
     try:
         given = body.get("id")
         if given is not None:
-            return allowed_id(str(given))
-        return allowed_id(new_id(str(body.get("name") or ""), lambda _: False))
+            return check_id(str(given))
+        return check_id(new_id(str(body.get("name") or ""), lambda _: False))
     except Wrong as wrong:
         raise Invalid(f"{wrong}.", field=wrong.field) from wrong
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.agents.records import MERGED, RIGHT, FrontMatter, Wrong, as_id, canonical, checked
+from palaver.agents.records import MERGED, RIGHT, FrontMatter, Wrong, as_id, canonical, check_fields
 from palaver.schema.records import AgentRecord, McpServer
 
 ID_CHARS = 60
@@ -25,7 +25,7 @@ _UNFIT = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-
 """What no YAML file may hold as it is, and nobody types."""
 
 
-def changed_fields(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[str, Any], str | None]:
+def changes_of(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[str, Any], str | None]:
     """Fields as the front matter holds them (null: take it out), and the prompt if it changes. Raises Wrong."""
     fields: dict[str, Any] = {}
     prompt: str | None = None
@@ -41,12 +41,12 @@ def changed_fields(body: Mapping[str, Any], record: AgentRecord) -> tuple[dict[s
             raise Wrong(key, f"`{key}` is kept in an agent's file but cannot be set here")
         fields[field] = _front(field, value, record)
     # As it would be read: what is taken out needs no check.
-    checked({field: _without_nulls(field, value) for field, value in fields.items()})
+    check_fields({field: _without_nulls(field, value) for field, value in fields.items()})
     places = {field: place for place, field in enumerate(FrontMatter.__struct_fields__)}
     return dict(sorted(fields.items(), key=lambda pair: places[pair[0]])), prompt
 
 
-def copied_fields(record: AgentRecord) -> dict[str, Any]:
+def fields_of_copy(record: AgentRecord) -> dict[str, Any]:
     """What a copy of a built-in agent must say itself. The copy of `default` takes what is best here, as it does."""
     said = msgspec.to_builtins(record)
     best = ("backend", "model") if record.id == "default" else ()
@@ -64,7 +64,7 @@ def new_id(name: str, is_taken: Callable[[str], bool]) -> str:
     return next(agent for at in count(1) if not is_taken(agent := stem if at == 1 else f"{stem}-{at}"))
 
 
-def allowed_id(text: str) -> str:
+def check_id(text: str) -> str:
     """Raises Wrong."""
     if text in RESERVED:
         raise Wrong("id", f"“{text}” cannot be an agent's id: it stands for something else in addresses")

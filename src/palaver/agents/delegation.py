@@ -9,7 +9,7 @@ Must never leave a child at work that nobody waits for, or let a child do what i
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never
 
@@ -20,7 +20,8 @@ from palaver.clock import Ids
 from palaver.conversation.directory import Directory
 from palaver.conversation.peers import Caller, Task
 from palaver.core.exchanges import answer_of
-from palaver.core.params import MODES, restrictions
+from palaver.core.params import MODES
+from palaver.core.restraints import inherit_params
 from palaver.core.state import open_requests
 from palaver.errors import PalaverError
 from palaver.journal import Journal
@@ -55,7 +56,7 @@ class Agents(Protocol):
     def able(self, project: str | None = None) -> Sequence[AgentRecord]: ...
 
 
-def known_agents(agents: Agents, folder: str | None) -> list[tuple[str, str]]:
+def describe_agents(agents: Agents, folder: str | None) -> list[tuple[str, str]]:
     """What an agent is told of the others: those that can work, and what each is for. The demo only plays a part."""
     return [(agent.id, agent.description) for agent in agents.able(folder) if agent.backend != DEMO.backend]
 
@@ -93,18 +94,18 @@ class Delegation:
             return Report(ok=False, text=f"{WIDTH} subagents work for you already, which is the limit. {LATER}")
         self._at_work[here] += 1
         try:
-            return await self._carried_out(caller, task, record)
+            return await self._carry_out(caller, task, record)
         finally:
             self._at_work[here] -= 1
             self._at_work += Counter()  # Drops those that are at zero.
 
     def _unknown(self, wanted: str, folder: str | None) -> str:
-        known = ", ".join(name for name, _ in known_agents(self._agents, folder))
+        known = ", ".join(name for name, _ in describe_agents(self._agents, folder))
         return f"There is no agent “{wanted}”. There are: {known}. Without `agent` one like you does it."
 
     # -- from the beginning to the report
 
-    async def _carried_out(self, caller: Caller, task: Task, record: AgentRecord) -> Report:
+    async def _carry_out(self, caller: Caller, task: Task, record: AgentRecord) -> Report:
         above = caller.state.conversation
         origin = Origin(face="agents", agent=caller.agent_id, conversation=above)
         child = _Child(self._ids.new(), record.id, origin)
@@ -114,20 +115,20 @@ class Delegation:
             await self._put_away(child, state)
         except PalaverError as failure:
             await to_the_end(self._stop(child, caller))
-            return await self._told(caller, child, "failed", failure.message, None)
+            return await self._report(caller, child, "failed", failure.message, None)
         except BaseException:
             # A stop: the parent's own settling has recorded the end, and waits for nothing but this.
             await to_the_end(self._stop(child, caller))
             raise
         ending, text = _outcome(state)
-        return await self._told(caller, child, ending, text, _cost_of(state))
+        return await self._report(caller, child, ending, text, _cost_of(state))
 
     async def _begin(self, child: _Child, caller: Caller, task: Task, record: AgentRecord) -> None:
         state = caller.state
         created = ConversationCreated(
             agent=record.id,
             project=state.project,
-            params=_params(caller, record),
+            params=_params(caller, record_of(caller, self._agents), record),
             parent=Parent(
                 kind="subagent",
                 conversation=state.conversation,
@@ -171,7 +172,7 @@ class Delegation:
                 state = await self._directory.turn_over(child.conversation, child.turn)
         return state
 
-    async def _told(self, caller: Caller, child: _Child, ending: Ending, text: str, cost_usd: float | None) -> Report:
+    async def _report(self, caller: Caller, child: _Child, ending: Ending, text: str, cost_usd: float | None) -> Report:
         await caller.tell(
             SubagentFinished(
                 subagent=child.conversation, outcome=ending, result=text, run=child.run, cost_usd=cost_usd or None
@@ -215,8 +216,6 @@ class Delegation:
             logger.warning("a subagent did not end in time", conversation=child.conversation, waited_s=STOP_S)
 
 
-INHERITED_LIMITS = ("request_timeout_s", "tool_calls_per_minute")
-"""What a conversation hands on to those that its agent begins."""
 ALONE = "Do this yourself with your own tools, or report to whoever gave you the task that it should be split up."
 LATER = "Wait for one of them to report, then give this task again; or do it yourself."
 
@@ -226,20 +225,18 @@ def root_of(state: State) -> str:
     return state.parent.root if state.parent and state.parent.kind == "subagent" else state.conversation
 
 
-def _params(caller: Caller, record: AgentRecord) -> dict[str, Any]:
+def record_of(caller: Caller, agents: Agents) -> AgentRecord:
+    """The record of a caller's agent, without the limits that the server adds for a turn; those hold everywhere anyway."""
+    return agents.agent(caller.agent_id, caller.state.project) or caller.agent
+
+
+def _params(caller: Caller, own: AgentRecord, record: AgentRecord) -> dict[str, Any]:
     """What the parent is kept from, its child is kept from too; what the parent was allowed, it was allowed alone."""
     given = caller.state.params
-    params: dict[str, Any] = {"mode": _mode(caller.mode, record), **handed_on(given)}
+    params: dict[str, Any] = {"mode": _mode(caller.mode, record), **inherit_params(given, own, record)}
     if record.id == caller.agent_id and "model" in given:
         params["model"] = given["model"]
     return params
-
-
-def handed_on(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a conversation's parameters those that hold for every other one that its agent begins: limits, and what forbids."""
-    limits = {name: given[name] for name in INHERITED_LIMITS if name in given}
-    kept = restrictions(given)
-    return {**limits, "policy": kept} if kept else limits
 
 
 def _mode(callers: str, record: AgentRecord) -> Mode:
@@ -269,25 +266,25 @@ def _outcome(state: State) -> tuple[Ending, str]:
     said = answer_of(state, last.id)
     match last.outcome:
         case "completed" | "yielded":
-            return "completed", _bounded(said or "It is done, and said nothing.")
+            return "completed", _truncate(said or "It is done, and said nothing.")
         case "task":
-            return "completed", _bounded(last.summary or said or "It is done, and said nothing.")
+            return "completed", _truncate(last.summary or said or "It is done, and said nothing.")
         case "plan":
             asked = next((request.plan for request in open_requests(state) if request.plan), state.plan)
-            return "completed", _bounded(said or _planned(asked))
+            return "completed", _truncate(said or _plan_words(asked))
         case "limited":
             why = last.error.message if last.error else "It reached a limit before it was done."
-            return "failed", _bounded(_with(why, said))
+            return "failed", _truncate(_with(why, said))
         case "failed":
             why = last.error.message if last.error else "It failed, and did not say why."
-            return "failed", _bounded(_with(why, said))
+            return "failed", _truncate(_with(why, said))
         case "interrupted":
-            return "cancelled", _bounded(_with(_stopped(last), said))
+            return "cancelled", _truncate(_with(_stop_words(last), said))
         case _:
             assert_never(last.outcome)
 
 
-def _stopped(last: TurnSummary) -> str:
+def _stop_words(last: TurnSummary) -> str:
     match last.stopped:
         case "user":
             return "A person stopped it. Do not give the task again without being asked to."
@@ -305,13 +302,13 @@ def _with(why: str, said: str) -> str:
     return f"{why}\n\nIt had said:\n\n{said}" if said else why
 
 
-def _planned(plan: Plan | None) -> str:
+def _plan_words(plan: Plan | None) -> str:
     if plan is None:
         return "It proposed a plan without words."
     return "\n".join([plan.summary, *(f"- {item.title}" for item in plan.items)])
 
 
-def _bounded(text: str) -> str:
+def _truncate(text: str) -> str:
     if len(text) <= REPORT_CHARS:
         return text
     return f"{text[:REPORT_CHARS]}\n[… {len(text) - REPORT_CHARS:,} more characters in its own conversation]"

@@ -20,15 +20,16 @@ from palaver.agents.addressing import (
     cautious,
     escapes,
     hops_so_far,
-    told_off,
+    refusal_of,
     too_many,
     works_for_another,
 )
-from palaver.agents.delegation import Agents, handed_on
+from palaver.agents.delegation import Agents, record_of
 from palaver.approval.policy import Rule
 from palaver.clock import Clock, Ids
 from palaver.conversation.peers import Caller
 from palaver.core.exchanges import ENDS, End, find, is_open
+from palaver.core.restraints import inherit_params
 from palaver.errors import CallerError, Conflict, Gone, LogError, NotFound
 from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_after
@@ -103,20 +104,20 @@ class Exchanges:
         state = caller.state
         here = state.conversation
         sending = (exchange for conversation, exchange in self._waiting if conversation == here)
-        if words := told_off(state, letter, self._roster) or too_many(state, sending):
+        if words := refusal_of(state, letter, self._roster) or too_many(state, sending):
             return Reply(status="failed", response=words)
         waiting = self._waiting[here, call] = asyncio.get_running_loop().create_future()
         try:
-            return await self._sent(caller, letter, call, waiting)
+            return await self._send(caller, letter, call, waiting)
         finally:
             unread = self._waiting.pop((here, call), None)
             if unread is not None and unread.done():
                 target, answer = unread.result()
                 self._return(here, target, answer)
 
-    async def _sent(self, caller: Caller, letter: Letter, call: str, waiting: Waiter) -> Reply:
+    async def _send(self, caller: Caller, letter: Letter, call: str, waiting: Waiter) -> Reply:
         state = caller.state
-        address = await self._bound(state, letter, await self._addresses.of(state, letter))
+        address = await self._bound(caller, letter, await self._addresses.of(state, letter))
         if address.conversation is None:
             return Reply(status="failed", response=address.words)
         origin = Origin(face="agents", agent=caller.agent_id, conversation=state.conversation)
@@ -135,9 +136,9 @@ class Exchanges:
             call=call,
             hops=hops_so_far(state) + 1,
         )
-        return await self._exchanged(caller, letter, sent, waiting)
+        return await self._await_reply(caller, letter, sent, waiting)
 
-    async def _bound(self, caller: State, letter: Letter, address: Address) -> Address:
+    async def _bound(self, caller: Caller, letter: Letter, address: Address) -> Address:
         """The address, if whoever answers there is held to all that the caller is held to; else another, or why there is none.
 
         Asking another agent is no way around a rule.
@@ -145,7 +146,8 @@ class Exchanges:
         if address.conversation is None or address.is_new:
             return address
         target = await self._directory.state(address.conversation)
-        if not escapes(caller, target, self._rules):
+        record = self._roster.agent(target.agent, target.project)
+        if not escapes((caller.state, record_of(caller, self._roster)), (target, record), self._rules):
             return address
         if letter.conversation == "latest-or-create":
             return self._addresses.new()
@@ -154,7 +156,7 @@ class Exchanges:
             f"`create` to reach {letter.agent} in one that has them."
         )
 
-    async def _exchanged(self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: Waiter) -> Reply:
+    async def _await_reply(self, caller: Caller, letter: Letter, sent: ExchangeSent, waiting: Waiter) -> Reply:
         call, to, agent = sent.exchange, sent.to, sent.agent
         await caller.tell(sent)
         if find(caller.state, call, "out") is None:
@@ -178,7 +180,7 @@ class Exchanges:
             )
             return Reply(status="timeout", response=words, conversation=to)
         del self._waiting[caller.state.conversation, call]
-        await caller.tell(_passed_on(answer))
+        await caller.tell(_returned_event(answer))
         return Reply(
             status=_end(answer),
             response=answer.response or "",
@@ -224,7 +226,12 @@ class Exchanges:
         created = ConversationCreated(
             agent=agent,
             project=state.project,
-            params={"mode": cautious(self._own_mode(agent, state.project), caller.mode), **handed_on(state.params)},
+            params={
+                "mode": cautious(self._own_mode(agent, state.project), caller.mode),
+                **inherit_params(
+                    state.params, record_of(caller, self._roster), self._roster.agent(agent, state.project)
+                ),
+            },
             parent=Parent(
                 conversation=state.conversation,
                 kind="exchange",
@@ -304,10 +311,10 @@ class Exchanges:
 
     async def _resume(self, caller: State, known: Exchange, target: str) -> None:
         """It was answered meanwhile, or it still will be, or it never arrived, or it cannot any more."""
-        if answer := await self._recorded_answer(target, known.id):
+        if answer := await self._find_recorded_answer(target, known.id):
             self._return(caller.conversation, target, answer)
             return
-        sent = await self._recorded_message(caller, known.id)
+        sent = await self._find_recorded_message(caller, known.id)
         try:
             if sent is None:
                 raise NotFound("The message itself is no longer in the log.")
@@ -317,11 +324,11 @@ class Exchanges:
             pass  # It has the message, from a moment when the caller was in another mode.
         except (NotFound, Gone):
             words = f"The conversation with {known.agent} is gone; the message was not read."
-            self._return(caller.conversation, target, _called_off(known.id, "cancelled", words))
+            self._return(caller.conversation, target, _cancel_event(known.id, "cancelled", words))
         except CallerError as refusal:
-            self._return(caller.conversation, target, _called_off(known.id, "failed", refusal.message))
+            self._return(caller.conversation, target, _cancel_event(known.id, "failed", refusal.message))
 
-    async def _recorded_answer(self, target: str, exchange: str) -> ExchangeReturned | None:
+    async def _find_recorded_answer(self, target: str, exchange: str) -> ExchangeReturned | None:
         delivered = await self._log.used(target, f"exchange-{exchange}")
         if delivered is None:
             return None
@@ -330,7 +337,7 @@ class Exchanges:
                 return event
         return None
 
-    async def _recorded_message(self, caller: State, exchange: str) -> ExchangeSent | None:
+    async def _find_recorded_message(self, caller: State, exchange: str) -> ExchangeSent | None:
         async for event in self._read(caller.conversation, 0, b'"exchange.sent"'):
             if isinstance(event, ExchangeSent) and event.exchange == exchange:
                 return event
@@ -354,15 +361,15 @@ class Exchanges:
             return
         task = asyncio.create_task(work, name=name)
         self._work.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget_task)
 
-    def _done(self, task: "asyncio.Task[None]") -> None:
+    def _forget_task(self, task: "asyncio.Task[None]") -> None:
         self._work.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             logger.error("an exchange was not gone on with", task=task.get_name(), exc_info=failure)
 
 
-def _passed_on(answer: ExchangeReturned) -> ExchangeReturned:
+def _returned_event(answer: ExchangeReturned) -> ExchangeReturned:
     """The answer as the caller's log has it."""
     return ExchangeReturned(
         exchange=answer.exchange,
@@ -374,7 +381,7 @@ def _passed_on(answer: ExchangeReturned) -> ExchangeReturned:
     )
 
 
-def _called_off(exchange: str, status: Literal["failed", "cancelled"], words: str) -> ExchangeReturned:
+def _cancel_event(exchange: str, status: Literal["failed", "cancelled"], words: str) -> ExchangeReturned:
     return ExchangeReturned(exchange=exchange, status=status, response=words)
 
 

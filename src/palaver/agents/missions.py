@@ -106,7 +106,7 @@ class Missions:
     async def _watch(self) -> None:
         while True:
             # Listening before looking: what changes in between wakes us again.
-            moved = asyncio.ensure_future(self._projects.moved())
+            moved = asyncio.ensure_future(self._projects.wait_for_change())
             try:
                 wait_s = await self.look()
             except LogError as failure:
@@ -144,21 +144,21 @@ class Missions:
                 wait_s = await self._look_at(state) if is_there else LOOK_AGAIN_S
                 if wait_s is not None:
                     waits.append(wait_s)
-            self._time.looked()
+            self._time.forget_unseen()
             return min(waits, default=None)
 
     async def _look_at(self, state: ProjectState) -> float | None:
         mission = state.mission
         if mission is None:
             return None
-        known = await self._known_of(state)
+        known = await self._entry_of(state)
         for one in project.due(known.state, self._time.now(), known.agents, known.spent_usd):
             try:
                 state = await self._wake(Path(state.folder), mission.id, one, known.spent_usd)
             except CallerError as failure:
                 logger.warning("an agent was not woken", mission=mission.id, agent=one.agent, reason=failure.message)
-        known = await self._known_of(state)
-        if known.state.mission is None or project.stopped(known.state.mission, known.spent_usd):
+        known = await self._entry_of(state)
+        if known.state.mission is None or project.stop_reason(known.state.mission, known.spent_usd):
             return None
         moment = project.next_due(known.state, known.agents, known.spent_usd)
         return LOOK_AGAIN_S if moment is None else max(0.0, (moment - self._time.now()) / 1000)
@@ -210,7 +210,7 @@ class Missions:
 
     # -- what is known of a mission's agents
 
-    async def _known_of(self, state: ProjectState) -> "_Known":
+    async def _entry_of(self, state: ProjectState) -> "_Known":
         mission = state.mission
         assert mission is not None
         state = self._in_our_time(state)
@@ -310,7 +310,7 @@ class Missions:
         mission = state.mission
         if mission is None:
             return MissionView(active=False, project=str(folder), stream=stream_of(folder))
-        known = await self._known_of(state)
+        known = await self._entry_of(state)
         return MissionView(
             active=True,
             project=str(folder),
@@ -322,7 +322,7 @@ class Missions:
             budget_usd=mission.budget_usd,
             spent_usd=known.spent_usd,
             triggered=mission.triggered,
-            status=project.stopped(mission, known.spent_usd) or "active",
+            status=project.stop_reason(mission, known.spent_usd) or "active",
         )
 
     def _agent_view(self, known: "_Known", one: MissionAgent) -> MissionAgentView:
@@ -381,7 +381,7 @@ class _Time:
         self._touched[what] = moment
         return moment
 
-    def looked(self) -> None:
+    def forget_unseen(self) -> None:
         """Everything was looked at: what was not asked for is forgotten."""
         self._seen, self._touched = self._touched, {}
         self._looked_at = self.now()

@@ -77,7 +77,7 @@ class ProgramTrust:
             ReviewFile(path=file.path, size_bytes=file.size_bytes, sha256=file.sha256, text=file.text, link=file.link)
             for file in found.files
         )
-        return ProgramReview(settings=self._shown(folder, known, found), files=files)
+        return ProgramReview(settings=self._folder_info(folder, known, found), files=files)
 
     async def trusted(self) -> tuple[TrustedFolder, ...]:
         """Every folder that was trusted for a program, whether or not that still counts."""
@@ -113,9 +113,9 @@ class ProgramTrust:
 
     async def _row(self, folder: Path, program: ProgramSettings) -> ProgramFolder:
         found = await asyncio.to_thread(find_settings, program, folder, self._home, hashed=True)
-        return self._shown(folder, program, found)
+        return self._folder_info(folder, program, found)
 
-    def _shown(self, folder: Path, program: ProgramSettings, found: Found) -> ProgramFolder:
+    def _folder_info(self, folder: Path, program: ProgramSettings, found: Found) -> ProgramFolder:
         given = self._trust.program_hash(folder, program.id) if self._trust is not None else None
         return ProgramFolder(
             program=program.id,

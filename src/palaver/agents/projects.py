@@ -65,7 +65,7 @@ class Projects:
 
         What the log says of a project can be read, and a mission cleared, also when its folder is gone.
         """
-        real = await asyncio.to_thread(_resolved, name)
+        real = await asyncio.to_thread(_resolve, name)
         if real is not None and await self._log.head(stream_of(real)) is not None:
             return real
         return await self._folders.open(name, person=person)
@@ -92,7 +92,7 @@ class Projects:
                 found.append(state)
         return found
 
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         """Returns after the next change of any project."""
         await self._moved.wait()
 
@@ -222,7 +222,7 @@ class Projects:
         return lock
 
 
-def _resolved(name: str) -> Path | None:
+def _resolve(name: str) -> Path | None:
     try:
         return Path(name).resolve() if Path(name).is_absolute() else None
     except (OSError, RuntimeError, ValueError):

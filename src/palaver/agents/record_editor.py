@@ -22,12 +22,12 @@ _PLAIN = re.compile(r"[A-Za-z][\w ./,()+-]*(?<! )")
 _LITERAL = re.compile(r"[^\s](?:[^\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]*[^\s])?\n?")
 
 
-def edited(text: str, changes: Mapping[str, Any], prompt: str | None = None) -> str:
+def edit_text(text: str, changes: Mapping[str, Any], prompt: str | None = None) -> str:
     """`changes` by field as the front matter holds them; null takes a field out. Raises Wrong when it cannot be read."""
     parts = split(text)
     front = parts.front or ""
     if changes:
-        front = _edited_front(front, changes)
+        front = _edit_front(front, changes)
     body = parts.prompt if prompt is None else (f"{prompt.strip()}\n" if prompt.strip() else "")
     if parts.front is None and not front.strip():
         return body
@@ -37,7 +37,7 @@ def edited(text: str, changes: Mapping[str, Any], prompt: str | None = None) -> 
     return f"{bom}{FENCE}{end}{front}{FENCE}{end}{body}"
 
 
-def _edited_front(front: str, changes: Mapping[str, Any]) -> str:
+def _edit_front(front: str, changes: Mapping[str, Any]) -> str:
     front = front.replace("\r\n", "\n")
     for field, value in changes.items():
         front = _with(front, field, value)
@@ -46,20 +46,20 @@ def _edited_front(front: str, changes: Mapping[str, Any]) -> str:
 
 def _with(front: str, field: str, value: Any) -> str:
     """Only the lines of this one field change: a writer of whole documents would touch the look of the others."""
-    data = _loaded(front)
+    data = _load(front)
     key = next((key for key in data if OTHER_NAMES.get(str(key), str(key)) == field), None)
     if key is None:
         start = end = len(lines := _lines(front))
         part = CommentedMap()
     elif data.fa.flow_style():
         # All in one pair of braces.
-        return _dumped(_set(data, key, value, merged=field in MERGED), front)
+        return _dump(_set(data, key, value, merged=field in MERGED), front)
     else:
         lines = _lines(front)
         start, end = _place(data, key, lines)
-        part = _loaded("".join(lines[start:end]))
+        part = _load("".join(lines[start:end]))
     _set(part, key or field, value, merged=field in MERGED)
-    return "".join((*lines[:start], _dumped(part, "".join(lines[start:end])), *lines[end:]))
+    return "".join((*lines[:start], _dump(part, "".join(lines[start:end])), *lines[end:]))
 
 
 def _lines(front: str) -> list[str]:
@@ -78,7 +78,7 @@ def _place(data: CommentedMap, key: Any, lines: list[str]) -> tuple[int, int]:
     return start, end
 
 
-def _loaded(text: str) -> CommentedMap:
+def _load(text: str) -> CommentedMap:
     try:
         check_front_matter(text)
         data = _yaml().load(text)
@@ -98,7 +98,7 @@ def _yaml() -> YAML:
     return yaml
 
 
-def _dumped(data: CommentedMap, like: str) -> str:
+def _dump(data: CommentedMap, like: str) -> str:
     if not data:
         return ""
     yaml = _yaml()
@@ -126,7 +126,7 @@ def _set(data: CommentedMap, key: Any, value: Any, *, merged: bool) -> Commented
         # A line of names stays one.
         data[key] = (", " if "," in known or len(value) > 1 else " ").join(value)
     elif _plain(known) != value:
-        data[key] = _written(value)
+        data[key] = _styled_value(value)
     return data
 
 
@@ -137,9 +137,9 @@ def _set_items(known: CommentedSeq, value: "list[Any] | tuple[Any, ...]") -> Non
         for place in reversed(range(len(known))):
             if _plain(known[place]) not in value:
                 del known[place]
-        known.extend(_written(item) for item in list(value)[len(kept) :])
+        known.extend(_styled_value(item) for item in list(value)[len(kept) :])
         return
-    known[:] = [_written(item) for item in value]
+    known[:] = [_styled_value(item) for item in value]
 
 
 def _is_word(value: Any) -> bool:
@@ -165,15 +165,17 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _written(value: Any) -> Any:
+def _styled_value(value: Any) -> Any:
     """A value in the look a person would give it: short lists on one line, long texts as they read."""
     match value:
         case str():
             return _text(value)
         case Mapping():
-            return CommentedMap((_text(str(key)), _written(item)) for key, item in value.items() if item is not None)
+            return CommentedMap(
+                (_text(str(key)), _styled_value(item)) for key, item in value.items() if item is not None
+            )
         case list() | tuple():
-            items = CommentedSeq(_written(item) for item in value)
+            items = CommentedSeq(_styled_value(item) for item in value)
             if all(isinstance(item, str) and "\n" not in item for item in value):
                 items.fa.set_flow_style()
             return items

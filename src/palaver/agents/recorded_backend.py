@@ -54,20 +54,20 @@ class Watched:
             async with aclosing(running) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished) and event.outcome == "failed":
-                        self._failed(turn, event.error.message if event.error else CRASHED)
+                        self._record_failure(turn, event.error.message if event.error else CRASHED)
                     yield event
         except LogError:
             raise  # The disk's failure, not the agent's.
         except PalaverError as failure:
-            self._failed(turn, failure.message)
+            self._record_failure(turn, failure.message)
             raise
         except Exception:
-            self._failed(turn, CRASHED)
+            self._record_failure(turn, CRASHED)
             raise
 
     async def close(self) -> None:
         if self._made is not None:
             await self._made.close()
 
-    def _failed(self, turn: Turn, message: str) -> None:
+    def _record_failure(self, turn: Turn, message: str) -> None:
         self.errors[turn.agent.id] = LastError(message=message, ts=turn.now_ms())

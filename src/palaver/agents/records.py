@@ -21,7 +21,7 @@ from palaver.agents.front_matter import FrontMatterError, load_front_matter
 from palaver.approval.policy import OUR_TOOLS
 from palaver.core.decide.decision import Refusal
 from palaver.core.params import MODE_WORDS, MODES
-from palaver.core.params import checked as checked_params
+from palaver.core.params import check_patch as checked_params
 from palaver.schema.base import Id
 from palaver.schema.records import AgentRecord, McpServer, PolicyRule
 
@@ -142,7 +142,7 @@ def fields_of(text: str) -> tuple[dict[str, Any], str]:
         raise Wrong(None, f"the front matter {problem}") from problem
     if found is not None and not isinstance(found, dict):
         raise Wrong(None, "the front matter must hold fields, one a line, such as `name: Reviewer`")
-    return checked(found or {}), parts.prompt.strip()
+    return check_fields(found or {}), parts.prompt.strip()
 
 
 def record_of(base: AgentRecord, fields: Mapping[str, Any], prompt: str) -> AgentRecord:
@@ -183,13 +183,13 @@ def split(text: str) -> AgentText:
 # -- fields
 
 
-def checked(given: Mapping[Any, Any]) -> dict[str, Any]:
+def check_fields(given: Mapping[Any, Any]) -> dict[str, Any]:
     """Under our names, each as the record holds it; what is null was not given. Raises Wrong."""
     named = _under_our_names(given)
     try:
         front = msgspec.convert(named, FrontMatter)
     except msgspec.ValidationError as problem:
-        raise _explained(str(problem)) from problem
+        raise _explain(str(problem)) from problem
     return {field: _value(front, field) for field in named}
 
 
@@ -309,7 +309,7 @@ def _server(name: str, table: McpTable) -> McpServer:
 # -- what is wrong, in words
 
 
-def _explained(problem: str) -> Wrong:
+def _explain(problem: str) -> Wrong:
     """msgspec says “Expected `float`, got `str` - at `$.spend_limit_usd`”; a person wants to know what to write."""
     what, _, where = problem.partition(" - at ")
     path = where.strip("`").removeprefix("$").removeprefix(".")

@@ -88,8 +88,8 @@ class Runs:
                 if message.turn == run.run:
                     found.append(message)
                 elif found and message.role in ("user", "assistant"):
-                    return _shown(found)
-        return _shown(found)
+                    return _visible_messages(found)
+        return _visible_messages(found)
 
     async def cancel(self, run: str, origin: Origin | None) -> Sequence[str]:
         """Stops a run and whatever works for it, parents first; answers which were stopped. Queues stay as they are."""
@@ -125,5 +125,5 @@ class Runs:
             return  # Its conversation was deleted meanwhile, and the run ended with it.
 
 
-def _shown(newest_first: Sequence[Message]) -> list[Message]:
+def _visible_messages(newest_first: Sequence[Message]) -> list[Message]:
     return [message for message in reversed(newest_first) if message.status != "superseded"]

@@ -93,7 +93,7 @@ async def ollama_here(environment: Mapping[str, str]) -> ProviderSettings | None
             _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             writer.close()
         async with asyncio.timeout(LIST_S):
-            listed = await _listed(address)
+            listed = await _list_models(address)
     except (OSError, ValueError):
         return None
     return ProviderSettings(name=OLLAMA, kind="openai", base_url=address, models=listed) if listed else None
@@ -106,7 +106,7 @@ def _ollama_address(environment: Mapping[str, str]) -> str:
     return address if urlsplit(address).port else f"{address}:11434"
 
 
-async def _listed(address: str) -> tuple[str, ...]:
+async def _list_models(address: str) -> tuple[str, ...]:
     from palaver.backends.api.endpoint import Endpoint
 
     endpoint = Endpoint(address, {}, key="")
@@ -130,7 +130,7 @@ def secrets_of(services: Sequence[ProviderSettings]) -> dict[str, str]:
     return found
 
 
-def described(service: ProviderSettings) -> str:
+def describe(service: ProviderSettings) -> str:
     spoken, usual = SPOKEN.get(service.kind, (service.kind, "its usual address"))
     return f"{spoken} at {urlsplit(service.base_url).netloc if service.base_url else usual}"
 
@@ -167,7 +167,7 @@ def choice(services: Sequence[ProviderSettings]) -> "Choose":
         service, called = service_for(services, model)
         if service.name not in made:
             try:
-                made[service.name] = connected(service)
+                made[service.name] = connect(service)
             except AgentError as missing:
                 # Said when it is asked: then another model may take over.
                 made[service.name] = Absent(service.name, missing)
@@ -176,7 +176,7 @@ def choice(services: Sequence[ProviderSettings]) -> "Choose":
     return choose
 
 
-def connected(service: ProviderSettings) -> "Provider":
+def connect(service: ProviderSettings) -> "Provider":
     """Nothing is sent yet. Raises an AgentError when it cannot be used."""
     if lacks_key(service):
         raise NotLoggedIn(

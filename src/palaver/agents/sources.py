@@ -9,15 +9,16 @@ from contextlib import asynccontextmanager
 
 from palaver.agents.catalog import Book
 from palaver.agents.default_agents import DEMO, PROGRAMS
-from palaver.agents.delegation import known_agents
+from palaver.agents.delegation import describe_agents
 from palaver.agents.last_used import LastUsed
 from palaver.agents.program_settings import ProgramTrust
 from palaver.agents.programs import program_sources
 from palaver.agents.roster import Roster, Source
-from palaver.agents.services import OLLAMA, choice, described, found_services, lacks_key, secrets_of
+from palaver.agents.services import OLLAMA, choice, describe, found_services, lacks_key, secrets_of
 from palaver.agents.trust import Trust
 from palaver.approval.standing_grants import StandingGrants
 from palaver.backends.base import Backend, Readiness
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.clock import Clock
 from palaver.config import Config, ProviderSettings
 from palaver.errors import NotLoggedIn
@@ -38,6 +39,7 @@ API_MODULES = ("palaver.backends.api.loop", "palaver.backends.api.formats", "pal
 async def open_roster(
     config: Config,
     clock: Clock,
+    programs: ProgramLookup,
     standing: StandingGrants | None = None,
     processes: Processes | None = None,
     new_id: Callable[[], str] | None = None,
@@ -48,7 +50,7 @@ async def open_roster(
 
     def agents(folder: str | None) -> Sequence[tuple[str, str]]:
         # The agents have tools, and one of the tools tells of the agents: one must come first.
-        return known_agents(roster, folder) if roster is not None else ()
+        return describe_agents(roster, folder) if roster is not None else ()
 
     toolbox = await open_toolbox(
         {**config.environment, **secrets_of(services)},
@@ -56,7 +58,7 @@ async def open_roster(
         full_enabled=config.full_enabled,
         hidden=(config.data,),
         strongest=config.sandbox,
-        home=config.home,
+        programs=programs,
         standing=standing,
         processes=processes,
         new_id=new_id,
@@ -141,7 +143,7 @@ def _readiness(services: Sequence[ProviderSettings]) -> Readiness:
             False, f"The provider “{preferred.name}” has no key.", f"Set {preferred.api_key_env} and start again."
         )
     also = ", ".join(service.name for service in others if not lacks_key(service))
-    return Readiness(True, f"{described(preferred)}. Also: {also}." if also else described(preferred))
+    return Readiness(True, f"{describe(preferred)}. Also: {also}." if also else describe(preferred))
 
 
 def _demo() -> Backend:

@@ -56,7 +56,7 @@ class Trials:
         made = await self._directory.create(body, origin)
         try:
             end = await self._in_time(made.conversation)
-            text = await self._said_in(made.conversation)
+            text = await self._answer_in(made.conversation)
         finally:
             await to_the_end(self._clear(made.conversation, origin))
         error = _error(end, text)
@@ -84,9 +84,9 @@ class Trials:
                         return event
         raise AssertionError("a feed has no end")
 
-    async def _said_in(self, conversation: str) -> str:
+    async def _answer_in(self, conversation: str) -> str:
         try:
-            return _said(await self._directory.state(conversation))
+            return _answer_of(await self._directory.state(conversation))
         except Gone:
             return ""  # Somebody else deleted it meanwhile.
 
@@ -96,7 +96,7 @@ class Trials:
         await self._backends.forget(conversation)
 
 
-def _said(state: State) -> str:
+def _answer_of(state: State) -> str:
     texts = (
         block.text
         for message in state.messages

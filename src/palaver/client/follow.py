@@ -83,7 +83,7 @@ class Following(Connection):
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                async for sent in self._sent(conversation, after):
+                async for sent in self._read_events(conversation, after):
                     seq = msgspec.json.decode(sent.data, type=_Numbered).seq
                     if seq > after or sent.event == "snapshot":
                         after, pause_s = seq, FIRST_PAUSE_S
@@ -100,7 +100,7 @@ class Following(Connection):
         from palaver.core.fold.evolve import fold
         from palaver.schema.events import decode_event
 
-        async for sent in self._sent(conversation, view.seq, heard):
+        async for sent in self._read_events(conversation, view.seq, heard):
             if sent.event == "snapshot":
                 view = msgspec.json.decode(sent.data, type=_SnapshotFrame).state
                 yield Followed(view)
@@ -110,7 +110,7 @@ class Following(Connection):
                 view = fold(view, (event,))
                 yield Followed(view, (event,))
 
-    async def _sent(
+    async def _read_events(
         self, conversation: str, after: int, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[ServerSent, None]:
         url = f"{self._base_url}/api/conversations/{conversation}/events"

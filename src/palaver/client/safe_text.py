@@ -64,13 +64,13 @@ class Scrubber:
         text = self._held + piece
         # Whether a carriage return ends a line is known only with the next character.
         self._held = "\r" if text.endswith("\r") else ""
-        return self._scrubbed(text.removesuffix("\r") if self._held else text)
+        return self._scrub(text.removesuffix("\r") if self._held else text)
 
     def finish(self) -> str:
         rest, self._held = self._held, ""
-        return self._scrubbed(rest)
+        return self._scrub(rest)
 
-    def _scrubbed(self, text: str) -> str:
+    def _scrub(self, text: str) -> str:
         if not HIDDEN.search(text):
             self._before = text[-1:] or self._before
             return text

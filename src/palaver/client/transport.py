@@ -97,7 +97,7 @@ class Transport:
         address = _address(url, params)
         for _ in range(REDIRECTS):
             async with asyncio.timeout(silence_s):
-                wire = await self._answered(method, address, headers, body)
+                wire = await self._exchange(method, address, headers, body)
             try:
                 place = wire.headers.get("location")
                 if place is None or wire.status not in (301, 302, 303, 307, 308):
@@ -105,26 +105,26 @@ class Transport:
                     return
             finally:
                 self._leave(address, wire)
-            method, headers, body = _redirected(wire.status, method, headers, body)
+            method, headers, body = _redirect(wire.status, method, headers, body)
             before, address = address, urlsplit(urljoin(address.geturl(), place))
             if not _is_same_host(before, address):
                 headers = {name: value for name, value in headers.items() if name != "Authorization"}
         raise ConnectionError("it sends from one address to the next, without an end")
 
-    async def _answered(
+    async def _exchange(
         self, method: str, address: SplitResult, headers: Mapping[str, str], body: Body | None
     ) -> "_Wire":
         head = _head(method, address, headers, body)
-        while wire := self._kept(address):
+        while wire := self._take_idle(address):
             try:
-                return await self._asked(wire, head, body)
+                return await self._send_request(wire, head, body)
             except ConnectionError:
                 # The server closed it while we wrote. Whether it read what it was sent nobody knows.
                 if wire.status or method not in REPEATABLE:
                     raise
-        return await self._asked(await _connected(address), head, body)
+        return await self._send_request(await _connect(address), head, body)
 
-    async def _asked(self, wire: "_Wire", head: bytes, body: Body | None) -> "_Wire":
+    async def _send_request(self, wire: "_Wire", head: bytes, body: Body | None) -> "_Wire":
         try:
             await wire.ask(head, body)
         except BaseException:
@@ -132,7 +132,7 @@ class Transport:
             raise
         return wire
 
-    def _kept(self, address: SplitResult) -> "_Wire | None":
+    def _take_idle(self, address: SplitResult) -> "_Wire | None":
         wires = self._free.get((address.scheme, address.netloc), [])
         while wires:
             wire = wires.pop()
@@ -290,7 +290,7 @@ class _Wire(asyncio.Protocol):
             self.status, self.headers = 0, {}
 
 
-async def _connected(address: SplitResult) -> _Wire:
+async def _connect(address: SplitResult) -> _Wire:
     is_https = address.scheme == "https"
     host, port = address.hostname or "", address.port or (443 if is_https else 80)
     # A number is one address. To race it would gain nothing, and a race that is cancelled at its end leaves the socket open.
@@ -348,7 +348,7 @@ def size_of(body: Body | None) -> int:
     return body.seek(0, os.SEEK_END) if isinstance(body, BufferedIOBase) else len(body or b"")
 
 
-def _redirected(
+def _redirect(
     status: int, method: str, headers: Mapping[str, str], body: Body | None
 ) -> tuple[str, Mapping[str, str], Body | None]:
     """What is asked at the new address, as browsers do it."""

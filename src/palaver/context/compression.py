@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from palaver.context.reduce import Horizons, Redact, horizons_of, reduced, unchanged
+from palaver.context.reduce import Horizons, Redact, horizons_of, reduce_history, unchanged_text
 from palaver.context.tokens import message_tokens, text_tokens
 from palaver.schema.base import Strength
 from palaver.schema.view import Compression, CompressionStage, Message, Plan
@@ -85,7 +85,7 @@ class Compressing:
         fixed_tokens: int = 0,
         factor: float = 1.0,
         plan: Plan | None = None,
-        redact: Redact = unchanged,
+        redact: Redact = unchanged_text,
     ) -> None:
         """`seq` is where the log stands; `factor` corrects estimates; `fixed_tokens` are corrected already."""
         self._history = history
@@ -143,11 +143,11 @@ class Compressing:
         known = horizons_of(self._compressions)
         if horizon <= known.gone:
             return None
-        before = [message for message in self._shown() if message.seq < horizon]
+        before = [message for message in self._messages_to_show() if message.seq < horizon]
         going = sum(message_tokens(message) for message in before if message.role in ("assistant", "event"))
         return Material(horizon, before, known.summary) if going >= LEAST_MATERIAL_TOKENS else None
 
-    def summarized(self, material: Material, summary: str) -> None:
+    def add_summary(self, material: Material, summary: str) -> None:
         self._try("summarize", "high", material.horizon, summary)
 
     def by_force(self) -> None:
@@ -196,14 +196,14 @@ class Compressing:
             summary=summary,
         )
 
-    def _shown(self) -> Sequence[Message]:
-        return self._reduced(horizons_of(self._compressions))
+    def _messages_to_show(self) -> Sequence[Message]:
+        return self._reduce(horizons_of(self._compressions))
 
-    def _reduced(self, horizons: Horizons) -> Sequence[Message]:
-        return reduced(self._history, horizons, plan=self._plan, redact=self._redact)
+    def _reduce(self, horizons: Horizons) -> Sequence[Message]:
+        return reduce_history(self._history, horizons, plan=self._plan, redact=self._redact)
 
     def _weigh(self, compressions: Sequence[Compression]) -> int:
-        messages = self._reduced(horizons_of(compressions))
+        messages = self._reduce(horizons_of(compressions))
         estimated = sum(message_tokens(message) for message in messages if message.status != "superseded")
         return self._fixed_tokens + int(estimated * self._factor)
 
@@ -213,7 +213,7 @@ class Compressing:
             return self._seq + 1
         room = (self._budget.limit_tokens - self._fixed_tokens) * keep_share / self._factor
         horizon = self._history[-1].seq
-        for message in reversed(self._shown()):
+        for message in reversed(self._messages_to_show()):
             room -= message_tokens(message) if message.status != "superseded" else 0
             if room < 0:
                 break

@@ -14,7 +14,7 @@ from typing import Any
 from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.context.quotes import RECALLED, Part, Quoting, block_source
-from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
+from palaver.context.reduce import Redact, horizons_of, reduce_history, unchanged_text
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
 POSTED = "posted"
@@ -47,7 +47,7 @@ async def linearize(
     quoting: Quoting,
     compressions: Sequence[Compression] = (),
     plan: Plan | None = None,
-    redact: Redact = unchanged,
+    redact: Redact = unchanged_text,
     arranged: "Arranged | None" = None,
 ) -> tuple[PromptMessage, ...]:
     """`provider` is whose opaque data may go back; what another provider attached is left out.
@@ -55,10 +55,10 @@ async def linearize(
     `compressions` and `plan` are the view's own. `redact` strikes secrets from whatever is cut. `arranged` is what this
     conversation came to the last time: where the history only grew, the work goes on from there.
     """
-    shown = reduced(history, horizons_of(compressions), plan=plan, redact=redact)
+    shown = reduce_history(history, horizons_of(compressions), plan=plan, redact=redact)
     arranging = arranged.begun(shown, provider, quoting) if arranged else _Arranging(provider, quoting)
     more = shown[len(arranging.taken) :]
-    blobs = await loaded(more, load)
+    blobs = await load_blobs(more, load)
     arranging.take(more, blobs)
     if arranged:
         # Pictures are not worth their memory.
@@ -66,7 +66,7 @@ async def linearize(
     return arranging.finished()
 
 
-async def loaded(history: Sequence[Message], load: LoadBlob) -> Mapping[str, bytes | None]:
+async def load_blobs(history: Sequence[Message], load: LoadBlob) -> Mapping[str, bytes | None]:
     """Every blob that these messages are shown with."""
     blobs: dict[str, bytes | None] = {}
     for message in history:
@@ -119,7 +119,7 @@ class _Arranging:
             if message.role == "assistant":
                 _answer(message, self._ids, self.provider, blobs, self._draft)
             elif message.event_kind not in FOR_PEOPLE_ONLY:
-                _said(message, blobs, self._quoting, self._draft)
+                _add_person_message(message, blobs, self._quoting, self._draft)
 
     def finished(self) -> tuple[PromptMessage, ...]:
         return self._draft.finished()
@@ -130,23 +130,23 @@ class _Draft:
 
     def __init__(self) -> None:
         self._messages: list[PromptMessage] = []
-        self._said: list[Said] = []
+        self._person_parts: list[Said] = []
         self._answered: list[Answered] = []
 
     def said(self, parts: Sequence[Said]) -> None:
         if self._answered:
             self._close()
-        self._said += parts
+        self._person_parts += parts
 
     def answered(self, parts: Sequence[Answered]) -> None:
-        if self._said:
+        if self._person_parts:
             self._close()
         self._answered += parts
 
     def _close(self) -> None:
-        if self._said:
-            self._messages.append(UserMessage(tuple(self._said)))
-            self._said.clear()
+        if self._person_parts:
+            self._messages.append(UserMessage(tuple(self._person_parts)))
+            self._person_parts.clear()
         if self._answered:
             self._messages.append(AssistantMessage(tuple(self._answered)))
             self._answered.clear()
@@ -154,8 +154,8 @@ class _Draft:
     def finished(self) -> tuple[PromptMessage, ...]:
         """As it stands; more may still be said."""
         messages = list(self._messages)
-        if self._said:
-            messages.append(UserMessage(tuple(self._said)))
+        if self._person_parts:
+            messages.append(UserMessage(tuple(self._person_parts)))
         if self._answered:
             messages.append(AssistantMessage(tuple(self._answered)))
         if messages and isinstance(messages[0], AssistantMessage):
@@ -206,7 +206,7 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
             if text and not text.isspace():
                 parts.append(Text(text if block.status == "done" else f"{text}\n\n{INTERRUPTED_MARK}"))
         elif isinstance(block, ThinkingBlock):
-            if thought := _thought(block, provider):
+            if thought := _thought_of(block, provider):
                 parts.append(thought)
         else:
             parts.append(Text("[An image that was shown to the person.]"))
@@ -219,7 +219,7 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
         draft.said(outcomes)
 
 
-def _thought(block: ThinkingBlock, provider: str) -> Thought | None:
+def _thought_of(block: ThinkingBlock, provider: str) -> Thought | None:
     """Only whole thoughts go back, and only to the provider that thought them."""
     kept = own_data(block.provider, provider)
     if block.status != "done" or not kept:
@@ -264,7 +264,7 @@ def _says_something(text: str) -> bool:
 # -- everyone else's side
 
 
-def _said(message: Message, blobs: Mapping[str, bytes | None], quoting: Quoting, draft: _Draft) -> None:
+def _add_person_message(message: Message, blobs: Mapping[str, bytes | None], quoting: Quoting, draft: _Draft) -> None:
     parts: list[Said] = []
     if message.knowledge is not None and message.knowledge.text.strip():
         parts.append(Text(quoting.quote(Part(RECALLED, message.knowledge.text))))

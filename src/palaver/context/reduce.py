@@ -44,7 +44,7 @@ POINTER = "[The same was read again later in this conversation; see that result.
 REPEATED = "[The same result came again later in this conversation; see there.]"
 
 
-def unchanged(text: str) -> str:
+def unchanged_text(text: str) -> str:
     return text
 
 
@@ -102,8 +102,8 @@ def horizons_of(compressions: Sequence[Compression]) -> Horizons:
     return Horizons(**found)
 
 
-def reduced(
-    history: Sequence[Message], horizons: Horizons, *, plan: Plan | None = None, redact: Redact = unchanged
+def reduce_history(
+    history: Sequence[Message], horizons: Horizons, *, plan: Plan | None = None, redact: Redact = unchanged_text
 ) -> Sequence[Message]:
     """The messages that are left, each as it is shown."""
     if not horizons.furthest:
@@ -160,7 +160,7 @@ class _Reducing:
         if message.role == "event":
             return self._event(message)
         if seq < max(horizons.limit, horizons.gone):
-            return self._limited(message)
+            return self._limit(message)
         return self._smaller(message)
 
     def _event(self, message: Message) -> Message | None:
@@ -170,7 +170,7 @@ class _Reducing:
         self._left_out += 1
         return None
 
-    def _limited(self, message: Message) -> Message | None:
+    def _limit(self, message: Message) -> Message | None:
         """Plans and people's answers stay; of the rest the last words of each turn, until those go too."""
         blocks: list[Block] = []
         for block in message.blocks:

@@ -56,7 +56,7 @@ async def _block_with_blob(block: Block, blobs: Blobs) -> Block:
             return replace(block, text=block.text[:HEAD_CHARS], blob=await blobs.put(data, PLAIN))
         case ImageBlock():
             try:
-                return ImageBlock(index=block.index, url=await _stored(block.url, blobs))
+                return ImageBlock(index=block.index, url=await _store(block.url, blobs))
             except CallerError:
                 return TextBlock(index=block.index, text="(an image that was not brought along)")
         case ToolBlock():
@@ -84,10 +84,10 @@ async def _part_with_blob(part: Part, blobs: Blobs) -> Part:
             blob = await blobs.put(data, PLAIN)
             return replace(part, text=part.text[:HEAD_CHARS], blob=blob)
         case ImagePart():
-            return ImagePart(image_url=ImageUrl(url=await _stored(part.image_url.url, blobs)))
+            return ImagePart(image_url=ImageUrl(url=await _store(part.image_url.url, blobs)))
 
 
-async def _stored(url: str, blobs: Blobs) -> str:
+async def _store(url: str, blobs: Blobs) -> str:
     if own := _OWN_URL.fullmatch(url):
         if await blobs.get(own[1]) is None:
             raise NotFound("The image was never uploaded here. Upload it first, then send it.", url=url)

@@ -32,12 +32,12 @@ from palaver.conversation.mailbox import (
 from palaver.conversation.services import Surroundings
 from palaver.core import exchanges
 from palaver.core.decide.decide import Already, Refusal, accepted, clears_context, decide
-from palaver.core.decide.facts import Facts, Runner
+from palaver.core.decide.facts import Facts, Runner, Terms
 from palaver.core.decide.history import NeedsAll
 from palaver.core.decide.next_step import continue_queue
 from palaver.core.fold.evolve import fold
 from palaver.core.next import boundary_messages, next_items, process_ended
-from palaver.core.settle import expire, fail, finish, reap, settle, yielded
+from palaver.core.settle import end_yielding_turn, expire, fail, finish, reap, settle
 from palaver.core.state import find_request
 from palaver.errors import REFUSALS, LogUnavailable, NotFound, PalaverError
 from palaver.journal import Journal
@@ -46,6 +46,7 @@ from palaver.schema.commands import (
     Accepted,
     DeleteConversation,
     Deliver,
+    Fill,
     Interrupt,
     Order,
     SendMessage,
@@ -183,7 +184,7 @@ class Deciding:
             self.number(batch, finish(batch.state, post.event, now=self._now()))
         else:
             self.number(batch, [post.event])
-            self.number(batch, yielded(batch.state, now=self._now()))
+            self.number(batch, end_yielding_turn(batch.state, now=self._now()))
 
     async def go_on(self, batch: Batch) -> None:
         """Carry out what waits until a turn runs or nothing is ready."""
@@ -198,7 +199,7 @@ class Deciding:
     def number(self, batch: Batch, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         now, new_id, seq = self._now(), self._around.ids.new, batch.state.seq
         numbered: list[KnownEvent] = []
-        for event in exchanges.stamped(batch.state, events):
+        for event in exchanges.stamp(batch.state, events):
             seq += 1
             numbered.append(replace(event, seq=seq, id=new_id(), ts=event.ts or now, conversation=self._conversation))
         if numbered:
@@ -221,15 +222,29 @@ class Deciding:
             raise NotFound(self._around.roster.why_not(agent, self._around.folder_of(state)), agent=agent)
 
     def _facts(self, state: State, asked: Asked) -> Facts:
-        chosen = asked.command.agent if isinstance(asked.command, SendMessage | Deliver) else None
-        facts = self._facts_for(state, chosen or state.agent, asked.origin)
-        return dataclasses.replace(facts, remembers=asked.remembers)
+        runs = asked.command.agent if isinstance(asked.command, SendMessage | Deliver) else None
+        facts = self._facts_for(state, runs or state.agent, asked.origin)
+        named = asked.command.agent if isinstance(asked.command, SendMessage | UpdateConversation | Fill) else None
+        chosen = self._terms_of(state, named) if named and named != state.agent else None
+        return dataclasses.replace(facts, remembers=asked.remembers, chosen=chosen)
 
     def _facts_for(self, state: State, agent: str, origin: Origin | None) -> Facts:
+        """`agent` is the one that runs."""
         record = self._around.roster.agent(agent, self._around.folder_of(state))
         runner = self._around.roster.runner(record, state.params) if record else Runner(agent=agent, backend="none")
-        usual = self._around.usual_params(record)
-        return Facts(now=self._now(), new_id=self._around.ids.new, runner=runner, origin=origin, usual=usual)
+        own = self._terms_of(state, state.agent)
+        return Facts(
+            now=self._now(),
+            new_id=self._around.ids.new,
+            runner=runner,
+            origin=origin,
+            usual=own.usual,
+            record=own.record,
+        )
+
+    def _terms_of(self, state: State, agent: str) -> Terms:
+        record = self._around.roster.agent(agent, self._around.folder_of(state))
+        return Terms(self._around.usual_params(record), record)
 
     def _now(self) -> int:
         return self._around.clock.now_ms()

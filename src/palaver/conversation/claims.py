@@ -66,9 +66,9 @@ class Claims:
                 client_request_id=command.client_request_id,
             )
         events = [event for event in undecided if used.first <= event.seq <= used.last]
-        return accepted(self._conversation, events or await self._stored(used), command.client_request_id)
+        return accepted(self._conversation, events or await self._events_of(used), command.client_request_id)
 
-    async def _stored(self, used: Used) -> list[KnownEvent]:
+    async def _events_of(self, used: Used) -> list[KnownEvent]:
         events: list[KnownEvent] = []
         cursor = used.first - 1
         while cursor < used.last and (segments := await self._log.read(self._conversation, cursor)):

@@ -20,8 +20,8 @@ from palaver.conversation.index_rows import (
     changes_list,
     claims_of,
     documents_of,
+    documents_to_remove,
     listing_of,
-    removed_documents,
     runs_of,
 )
 from palaver.conversation.mailbox import (
@@ -46,7 +46,7 @@ from palaver.conversation.requests import (
     Results,
     Waiting,
     face_of,
-    recorded_answer,
+    find_recorded_answer,
     too_many,
     with_expiry,
 )
@@ -142,7 +142,7 @@ class Conversation:
         """On disk when it returns. Raises a CallerError or a LogError; then nothing happened."""
         self.last_used_s = self._around.clock.monotonic_s()
         try:
-            answer = await self._asked(command, origin, remembers)
+            answer = await self._post(command, origin, remembers)
         except CallerError:
             if not await self._claims.look_up(command):
                 raise
@@ -150,9 +150,9 @@ class Conversation:
             if answer.applied or not await self._claims.look_up(command):
                 return answer
         # It makes no sense any more because an earlier owner took it; it gets the answer that it got then.
-        return await self._asked(command, origin, remembers)
+        return await self._post(command, origin, remembers)
 
-    async def _asked(self, command: Order, origin: Origin | None, remembers: bool) -> Accepted:
+    async def _post(self, command: Order, origin: Origin | None, remembers: bool) -> Accepted:
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._inbox.post(Asked(command, origin, answer, remembers))
         return await answer
@@ -182,7 +182,7 @@ class Conversation:
 
     async def ask(self, turn: str, request: RequestOpened) -> RequestResolved:
         known = find_request(self._state, request.request)
-        if known is not None and (answer := recorded_answer(known)):
+        if known is not None and (answer := find_recorded_answer(known)):
             return answer
         if known is None and self._requests_but(request.request) >= OPEN_REQUESTS:
             return too_many(request)
@@ -308,7 +308,7 @@ class Conversation:
                     lines=lines,
                     listing=listing_of(batch.state) if listed else None,
                     documents=documents_of(batch.state, batch.events),
-                    removed_documents=removed_documents(batch.before, batch.events),
+                    removed_documents=documents_to_remove(batch.before, batch.events),
                     claims=claims_of(batch.events),
                     runs=runs_of(batch.before, batch.state, batch.events) if listed else (),
                     urgent=batch.urgent,

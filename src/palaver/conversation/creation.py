@@ -15,11 +15,11 @@ from palaver.conversation.index_rows import listing_of
 from palaver.core import exchanges
 from palaver.core.decide.restore import imported, restored
 from palaver.core.fold.evolve import fold
-from palaver.core.params import checked, restrictions
+from palaver.core.params import check_patch, restrictions
 from palaver.core.settle import reap, settle, withdraw
 from palaver.core.state import find_message
 from palaver.errors import Invalid, NotFound
-from palaver.history.lines import readdressed
+from palaver.history.lines import readdress
 from palaver.history.parts import Json
 from palaver.log.base import Append, Claim, Document
 from palaver.schema.base import Origin
@@ -58,7 +58,7 @@ class Maker:
     new_id: Callable[[], str]
     origin: Origin | None = None
 
-    def claimed(self, created: ConversationCreated) -> ConversationCreated:
+    def with_claim(self, created: ConversationCreated) -> ConversationCreated:
         """The event that shows under which client request id the conversation was asked for."""
         return replace(created, client_request_id=self.claim.client_request_id, body_hash=self.claim.body_hash)
 
@@ -101,7 +101,7 @@ def document_of(message: Message) -> Document:
     return Document(message.id, message.seq, message.role, text, message.ts)
 
 
-def begun(events: Sequence[KnownEvent]) -> Beginning:
+def beginning_of(events: Sequence[KnownEvent]) -> Beginning:
     return Beginning([encode_event(event) for event in events], fold(State(), events))
 
 
@@ -139,17 +139,17 @@ def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning
     created = ConversationCreated(
         agent=body.agent or source.agent,
         project=body.project or source.project,
-        params={**_inherited(source, body), **body.params},
+        params={**_inherit_params(source, body), **body.params},
         parent=copied.parent,
     )
     title = body.title if body.title is not None else copied.title
     # Last and now: the copied messages keep the times at which they were said, the branch is as new as it is.
     named = ConversationUpdated(title=title or None, title_source="user" if body.title else "auto") if title else None
     said = restored(copied.messages, maker.new_id)
-    return begun(maker.numbered([(maker.claimed(created), 0), *said, (named or ConversationUpdated(), 0)]))
+    return beginning_of(maker.numbered([(maker.with_claim(created), 0), *said, (named or ConversationUpdated(), 0)]))
 
 
-def _inherited(source: State, body: CreateConversation) -> dict[str, Any]:
+def _inherit_params(source: State, body: CreateConversation) -> dict[str, Any]:
     """What a person allowed was allowed to that agent in that folder; elsewhere it is asked for anew."""
     if (body.agent or source.agent) == source.agent and (body.project or source.project) == source.project:
         return source.params
@@ -190,7 +190,7 @@ class Wishes:
         return self.agent or (named if named and self.knows(named) else DEFAULT_AGENT)
 
 
-def told(
+def from_messages(
     messages: Sequence[Message],
     wishes: Wishes,
     maker: Maker,
@@ -206,20 +206,20 @@ def told(
     name = (wishes.title or title)[:TITLE_LIMIT_CHARS]
     named = ConversationUpdated(title=name, title_source="user") if name else ConversationUpdated()
     events: list[tuple[KnownEvent, int]] = [
-        (maker.claimed(created), 0),
+        (maker.with_claim(created), 0),
         *restored(imported(messages), maker.new_id),
         (named, 0),
     ]
     if draft:
         events.append((DraftSet(text=draft), 0))
-    return begun(maker.numbered(events))
+    return beginning_of(maker.numbered(events))
 
 
 def harmless(params: Mapping[str, Any]) -> dict[str, Any]:
     """Of a file's parameters those that fit and allow nothing."""
     kept: dict[str, Any] = {}
     for name, value in params.items():
-        fitted = checked({name: value})
+        fitted = check_patch({name: value})
         if name not in NEVER_BROUGHT and isinstance(fitted, dict) and _is_cautious(name, fitted[name]):
             kept |= fitted
     return kept if len(msgspec.json.encode(kept)) <= PARAMS_BYTES else {}
@@ -229,20 +229,20 @@ def _is_cautious(name: str, value: Any) -> bool:
     return name != "mode" or value in CAUTIOUS_MODES
 
 
-def recorded(events: Sequence[Json], wishes: Wishes, maker: Maker) -> Beginning:
+def from_log(events: Sequence[Json], wishes: Wishes, maker: Maker) -> Beginning:
     """An exact log under a new id, then, if need be, the events that bring it to rest. Raises Invalid for a deleted one."""
-    lines = readdressed(events, maker.conversation, wishes.project)
+    lines = readdress(events, maker.conversation, wishes.project)
     state = fold(State(), (decode_event(line) for line in lines))
     if state.deleted:
         raise Invalid("The conversation in this file was deleted.")
     closing = _Closing(state, maker)
     closing.add(settle(state, "restart", now=maker.now))
     closing.add(withdraw(closing.state))
-    closing.add(exchanges.abandoned(closing.state))
+    closing.add(exchanges.abandon(closing.state))
     closing.add(QueueRemoved(item=item.id, reason="cancelled") for item in closing.state.queue)
     closing.add(reap(closing.state, maker.new_id))
     closing.add(GrantRemoved(tool=grant.tool, match=grant.match) for grant in closing.state.grants)
-    closing.add(_corrected(closing.state, wishes))
+    closing.add(_correct(closing.state, wishes))
     return Beginning([*lines, *(encode_event(event) for event in closing.events)], closing.state)
 
 
@@ -259,7 +259,7 @@ class _Closing:
         self.state = fold(self.state, known)
 
 
-def _corrected(state: State, wishes: Wishes) -> list[KnownEvent]:
+def _correct(state: State, wishes: Wishes) -> list[KnownEvent]:
     kept = harmless(state.params)
     patch = {name: kept.get(name) for name, value in state.params.items() if kept.get(name) != value}
     agent = wishes.agent_for(state.agent)

@@ -90,9 +90,9 @@ class Defaults:
     async def merge(self, patch: Mapping[str, Any]) -> list[str]:
         """Changes what is given; null clears. On disk when it returns; answers the names that were not kept."""
         ignored: list[str] = []
-        fitted = _without_secrets(_checked(patch), ignored)
+        fitted = _without_secrets(_check(patch), ignored)
         async with self._writing:
-            merged = _merged(self._said, fitted)
+            merged = _merge(self._said, fitted)
             body = msgspec.json.format(msgspec.json.encode(merged, order="sorted"))
             if len(body) > SETTINGS_BYTES:
                 raise TooLarge(f"Settings may hold {SETTINGS_BYTES >> 10} KiB.", limit=SETTINGS_BYTES)
@@ -105,14 +105,14 @@ class Defaults:
         return ignored
 
 
-def _checked(patch: Mapping[str, Any]) -> dict[str, Any]:
+def _check(patch: Mapping[str, Any]) -> dict[str, Any]:
     fitted = dict(patch)
     agent = patch.get("default_agent")
     if agent is not None and not (isinstance(agent, str) and _ID.fullmatch(agent)):
         raise Invalid("`default_agent` must be the id of an agent.")
     for name, param in AS_PARAMS.items():
         if name in patch:
-            one = params.checked({param: patch[name]})
+            one = params.check_patch({param: patch[name]})
             if isinstance(one, Refusal):
                 raise Invalid(one.message.replace(f"`{param}`", f"`{name}`"))
             fitted[name] = one[param]
@@ -125,26 +125,26 @@ def _without_secrets(value: Mapping[str, Any], ignored: list[str], where: str = 
         if _SECRET.search(_HUMP.sub("_", name).lower()):
             ignored.append(f"{where}{name}")
         else:
-            kept[name] = _cleaned(one, ignored, f"{where}{name}")
+            kept[name] = _clean(one, ignored, f"{where}{name}")
     return kept
 
 
-def _cleaned(value: Any, ignored: list[str], where: str) -> Any:
+def _clean(value: Any, ignored: list[str], where: str) -> Any:
     if isinstance(value, dict):
         return _without_secrets(value, ignored, f"{where}.")
     if isinstance(value, list):
-        return [_cleaned(one, ignored, f"{where}[{place}]") for place, one in enumerate(value)]
+        return [_clean(one, ignored, f"{where}[{place}]") for place, one in enumerate(value)]
     return value
 
 
-def _merged(known: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(known: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(known)
     for name, value in patch.items():
         before = merged.get(name)
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, dict):
-            merged[name] = _merged(before if isinstance(before, dict) else {}, value)
+            merged[name] = _merge(before if isinstance(before, dict) else {}, value)
         else:
             merged[name] = value
     return merged

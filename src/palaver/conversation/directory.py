@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.conversation import Conversation
-from palaver.conversation.creation import Beginning, Maker, Wishes, begun, branched, recorded, told
+from palaver.conversation.creation import Beginning, Maker, Wishes, beginning_of, branched, from_log, from_messages
 from palaver.conversation.descent import subagents_below
 from palaver.conversation.folders import By, ProjectFolders, is_person
 from palaver.conversation.project_files.transcripts import whole
 from palaver.conversation.recovery.load import TAIL_MESSAGES, load_state, older_messages, with_tail
 from palaver.conversation.services import Surroundings
-from palaver.core.decide.authority import lifts, rewrites_others
+from palaver.core.decide.authority import frees, lifts, rewrites_others
+from palaver.core.decide.facts import Terms
 from palaver.core.state import message_count, misses_a_call
 from palaver.errors import REFUSALS, Conflict, Gone, HeadMoved, LogCorrupt, LogError, LogUnavailable, NotFound
 from palaver.history.import_files import Recorded, Told
@@ -183,10 +184,10 @@ class Directory:
         self._open[state.conversation] = owned
         owner = asyncio.create_task(owned.own(), name=f"own {state.conversation}")
         self._owners[state.conversation] = owner
-        owner.add_done_callback(lambda task: self._disowned(owned, task))
+        owner.add_done_callback(lambda task: self._drop_owner(owned, task))
         return owned
 
-    def _disowned(self, owned: Conversation, task: asyncio.Task[None]) -> None:
+    def _drop_owner(self, owned: Conversation, task: asyncio.Task[None]) -> None:
         """An owner that failed is let go of; whoever comes next opens the conversation anew from the log."""
         if self._open.get(owned.id) is owned:
             del self._open[owned.id]
@@ -226,7 +227,9 @@ class Directory:
             self._check_agent(body.agent or source.agent, source.project)
             self._check_params(body.agent or source.agent, source.project, source.params, body.params, maker.origin)
             # A long history takes a while to copy, and others are served on the loop.
-            return await asyncio.to_thread(branched, source, body, maker)
+            branch = await asyncio.to_thread(branched, source, body, maker)
+            self._check_chosen(source, branch.state, maker.origin)
+            return branch
         defaults, project = self._around.defaults, await self.folders.choose(body.project, maker.origin)
         agent = body.agent or defaults.agent or "default"
         self._check_agent(agent, project)
@@ -234,7 +237,7 @@ class Directory:
         self._check_params(agent, project, given, body.params, maker.origin)
         params = {**given, **body.params}
         created = ConversationCreated(agent=agent, title=body.title or "", project=project, params=params)
-        return begun(maker.numbered([(maker.claimed(created), created_at)]))
+        return beginning_of(maker.numbered([(maker.with_claim(created), created_at)]))
 
     async def bring(
         self, file: Told | Recorded, wishes: Wishes, claim: Claim, origin: Origin | None, *, dry: bool = False
@@ -250,7 +253,7 @@ class Directory:
             file = dataclasses.replace(
                 file, messages=tuple([await blocks_with_blobs(message, around.log.blobs) for message in file.messages])
             )
-        beginning = await asyncio.to_thread(_brought, file, wishes, maker)
+        beginning = await asyncio.to_thread(_read_file, file, wishes, maker)
         if not dry:
             await self.begin(beginning, claim, origin)
         return beginning.state
@@ -281,7 +284,7 @@ class Directory:
         # The agent works where it worked before, so nobody chooses anything. Not in a thread: of several that begin
         # together the first stays the first.
         self.folders.check(Path(created.project or self.home))
-        await self._append_first(begun(maker.numbered([(maker.claimed(created), 0)])), claim)
+        await self._append_first(beginning_of(maker.numbered([(maker.with_claim(created), 0)])), claim)
 
     async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
         """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
@@ -321,6 +324,18 @@ class Directory:
         if not is_person(who) and (refusal := lifts({**usual, **given}, wanted, usual)):
             raise REFUSALS[refusal.code](refusal.message, **refusal.details)
 
+    def _check_chosen(self, source: State, branch: State, who: Origin | None) -> None:
+        """A branch that an agent's token makes is with an agent that is held to as much as the source's."""
+        if is_person(who) or branch.agent == source.agent:
+            return
+        before, after = self._terms_of(source), self._terms_of(branch)
+        if refusal := frees(before, after, source.params, branch.params):
+            raise REFUSALS[refusal.code](refusal.message, **refusal.details)
+
+    def _terms_of(self, state: State) -> Terms:
+        record = self._around.roster.agent(state.agent, self._around.folder_of(state))
+        return Terms(self._around.usual_params(record), record)
+
     async def command(
         self, conversation: str, command: Order, origin: Origin | None, *, remembers: bool = False
     ) -> Accepted:
@@ -328,11 +343,11 @@ class Directory:
         await self._check_folder(command, origin)
         if isinstance(command, DeleteConversation) and not is_person(origin):
             await self._check_below(conversation, origin)
-        answer = await self._taken(conversation, await self.fitted(command), origin, remembers)
+        answer = await self._take(conversation, await self.fit(command), origin, remembers)
         if isinstance(command, DeleteConversation):
             # Nobody would find them without it. A deletion that was cut off here goes on when it is repeated.
             for below in await subagents_below(self._around.log, conversation):
-                await self._taken(below, DeleteConversation(), origin)
+                await self._take(below, DeleteConversation(), origin)
         return answer
 
     async def _check_below(self, conversation: str, origin: Origin | None) -> None:
@@ -341,7 +356,7 @@ class Directory:
             if refusal := rewrites_others((await self.whole(child)).messages, 0, origin):
                 raise REFUSALS[refusal.code](refusal.message, **refusal.details)
 
-    async def _taken(
+    async def _take(
         self, conversation: str, command: Order, origin: Origin | None, remembers: bool = False
     ) -> Accepted:
         while True:
@@ -363,13 +378,13 @@ class Directory:
 
     async def turn_over(self, conversation: str, turn: str) -> State:
         """The view as it was when a turn ended. Waits as long as that takes; a turn is always ended by somebody."""
-        return await self._waited(conversation, lambda owned: owned.end_of(turn))
+        return await self._wait_for(conversation, lambda owned: owned.end_of(turn))
 
     async def stirred(self, conversation: str, seen: State) -> State:
         """The view once a conversation that was seen at rest is no longer: a turn began, a process ended, it is gone."""
-        return await self._waited(conversation, lambda owned: owned.stirred(seen))
+        return await self._wait_for(conversation, lambda owned: owned.stirred(seen))
 
-    async def _waited(self, conversation: str, wait: Callable[[Conversation], Coroutine[None, None, State]]) -> State:
+    async def _wait_for(self, conversation: str, wait: Callable[[Conversation], Coroutine[None, None, State]]) -> State:
         for _ in range(REOPENED_AT_MOST):
             owned = await self._opened(conversation)
             if (owner := self._owners.get(conversation)) is None:
@@ -384,7 +399,7 @@ class Directory:
             # The owner failed, or let go. The next one reads from the log what became of it.
         raise LogUnavailable("This conversation cannot be kept open; the server's log has the details.")
 
-    async def fitted(self, command: Order) -> Order:
+    async def fit(self, command: Order) -> Order:
         """The command as it is decided on and remembered: what is too large for an event stored beside it."""
         if (
             isinstance(command, SendMessage | EditMessage | RetryFrom | EditQueued | Deliver | PostAnswer)
@@ -464,8 +479,8 @@ class Directory:
                 with _skip_damaged(row.id), suppress(Gone):  # Deleted a moment ago.
                     known = (await self.state(row.id, tail=0)).requests
                     found += [(row, one) for one in known if one.resolution and one.resolution.ts >= oldest]
-                found = sorted(found, key=lambda pair: _resolved_at(pair[1]), reverse=True)[:limit]
-                oldest = max(oldest, _resolved_at(found[-1][1])) if len(found) == limit else oldest
+                found = sorted(found, key=lambda pair: _time_of_resolution(pair[1]), reverse=True)[:limit]
+                oldest = max(oldest, _time_of_resolution(found[-1][1])) if len(found) == limit else oldest
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -481,16 +496,16 @@ def _skip_damaged(conversation: str) -> Iterator[None]:
         logger.warning("a damaged conversation is left out", conversation=conversation, reason=damage.message)
 
 
-def _resolved_at(request: Request) -> int:
+def _time_of_resolution(request: Request) -> int:
     return request.resolution.ts if request.resolution else 0
 
 
-def _brought(file: Told | Recorded, wishes: Wishes, maker: Maker) -> Beginning:
+def _read_file(file: Told | Recorded, wishes: Wishes, maker: Maker) -> Beginning:
     match file:
         case Recorded():
-            return recorded(file.events, wishes, maker)
+            return from_log(file.events, wishes, maker)
         case Told():
-            return told(
+            return from_messages(
                 file.messages,
                 wishes,
                 maker,

@@ -5,8 +5,10 @@ token there may approve anything. And choosing a folder is a person's decision: 
 agent's) may use only what a person chose before, and what lies beneath it.
 
 Asked by the directory for every conversation that begins, by every turn before it runs, and by routes before they read a
-folder: a link may lead elsewhere by then, and logs of earlier releases name what they like. The file `folders.json` of the
-data directory keeps what was chosen. Must never trust a name: folders are compared as the file system knows them.
+folder: a link may lead elsewhere by then, and logs of earlier releases name what they like. A turn holds the folder that it
+entered (`tools/files/held_folder.py`), so that what is put in its place meanwhile is not taken for it. The file `folders.json`
+of the data directory keeps what was chosen. Must never trust a name: folders are compared as the file system knows them, under
+every name that a mount gives them.
 """
 
 import asyncio
@@ -18,11 +20,14 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from palaver.errors import Forbidden, Invalid, LogUnavailable
+from palaver.backends.program_lookup import ProgramLookup
+from palaver.errors import Forbidden, Invalid, LogUnavailable, NotFound
 from palaver.journal import Journal
 from palaver.schema.base import Origin
 from palaver.tools.files.atomic_file import replace_file
-from palaver.tools.files.paths import DATA_MARK, Identity, ancestry, identity_of
+from palaver.tools.files.held_folder import HeldFolder, Identity, hold_folder, identity_of
+from palaver.tools.files.paths import DATA_MARK, ancestry
+from palaver.tools.shell.mounts import other_names
 
 logger = Journal(__name__)
 
@@ -53,6 +58,8 @@ class ProjectFolders:
         """The server was started where no project may be, so conversations without one get a folder of their own."""
         self.home = data.with_name(f"{data.name}-workspace") if self.needs_workspace else started_in
         """The folder of a conversation without a project. The person who started the server chose it."""
+        self.programs = ProgramLookup(self.chosen, data / "empty")
+        """Programs outside all of these folders."""
         self.is_new = not self._read()
         """No file says what was chosen yet: `remember` is to be told what conversations have."""
 
@@ -63,7 +70,9 @@ class ProjectFolders:
 
     def chosen(self) -> tuple[Path, ...]:
         """Every folder that agents may work in now: what lies there is nothing that the server starts."""
-        return (self.home, *map(Path, self._chosen))
+        folders = (self.home, *map(Path, self._chosen))
+        # An imported conversation may name what can be no project: `/` would leave no program at all.
+        return tuple(folder for folder in folders if not self._data.is_relative_to(folder))
 
     # -- what was chosen
 
@@ -97,8 +106,8 @@ class ProjectFolders:
         """The real folder behind a name, for somebody who wants to read in it. Raises as `choose`."""
         return await asyncio.to_thread(self._open, folder, person)
 
-    async def enter(self, folder: str) -> Path:
-        """The real folder of a conversation's project, right before a turn runs in it. Raises Forbidden."""
+    async def enter(self, folder: str) -> HeldFolder:
+        """The folder of a conversation's project, right before a turn runs in it, which closes it. Raises Forbidden."""
         return await asyncio.to_thread(self._enter, folder)
 
     def check(self, folder: Path) -> None:
@@ -125,23 +134,29 @@ class ProjectFolders:
         self.check(Path(folder))
         return real
 
-    def _enter(self, folder: str) -> Path:
+    def _enter(self, folder: str) -> HeldFolder:
         self._make_home(folder)
         self.check(Path(folder))
         try:
-            real = _folder_at(folder)
-        except Invalid:
+            held = hold_folder(_folder_at(folder))
+        except (Invalid, NotFound):
             raise Forbidden(
                 f"The project folder {folder} is gone, so nothing was run. Put it back, or begin a conversation elsewhere.",
                 project=folder,
             ) from None
-        if not self._is_chosen(real, for_agent=False):
-            raise Forbidden(
-                f"The project folder {folder} leads to {real} now, which no person has chosen, so nothing was run. Put the "
-                "folder back, or begin a conversation in the new one.",
-                project=folder,
-            )
-        return real
+        try:
+            # Once more: the name may lead elsewhere since the first look.
+            self.check(held.path)
+            if not self._is_chosen(held.path, for_agent=False):
+                raise Forbidden(
+                    f"The project folder {folder} leads to {held.path} now, which no person has chosen, so nothing was run. "
+                    "Put the folder back, or begin a conversation in the new one.",
+                    project=folder,
+                )
+        except BaseException:
+            held.close()
+            raise
+        return held
 
     def _is_chosen(self, real: Path, for_agent: bool) -> bool:
         """`for_agent`: so that an agent may open it, which takes more than that a conversation was there before."""
@@ -177,6 +192,14 @@ class ProjectFolders:
                 f"{folder} contains {self._data}, where Palaver keeps its token and its log. Choose a folder inside it "
                 "that does not, or leave it out."
             )
+        for name in other_names(data):
+            if real.is_relative_to(name):
+                return f"{inside}: {self._data} is mounted at {name} too. {elsewhere}"
+            if name.is_relative_to(real):
+                return (
+                    f"{folder} contains {name}, where {self._data} is mounted too, the folder in which Palaver keeps its "
+                    "token and its log. Unmount it, choose another folder, or leave it out."
+                )
         return None
 
     def _make_home(self, folder: str) -> None:

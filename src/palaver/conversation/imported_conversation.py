@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from palaver.context.handover import mark
-from palaver.conversation.creation import TITLE_LIMIT_CHARS, Beginning, Maker, Wishes, begun, document_of
+from palaver.conversation.creation import TITLE_LIMIT_CHARS, Beginning, Maker, Wishes, beginning_of, document_of
 from palaver.conversation.index_rows import listing_of
 from palaver.core.decide.restore import imported, restored
 from palaver.core.fold.evolve import fold
@@ -77,7 +77,7 @@ def session_claim(program: Program, session: str) -> str:
     return f"import-{program}-{session}"
 
 
-def announced(foreign: ForeignConversation, conversation: str) -> Taken:
+def announce(foreign: ForeignConversation, conversation: str) -> Taken:
     """What would be made if nothing of it is here yet."""
     outcome: Outcome = "not_yours" if foreign.of_another else "made" if foreign.messages else "empty"
     return Taken(
@@ -101,13 +101,13 @@ class RunningHash:
 
     def add(self, message: Message) -> None:
         self.count += 1
-        self._digest.update(msgspec.json.encode([message.role, [_said(block) for block in message.blocks]]))
+        self._digest.update(msgspec.json.encode([message.role, [_content_of(block) for block in message.blocks]]))
 
     def value(self) -> str:
         return f"{self.count}-{self._digest.hexdigest()}"
 
 
-def _said(block: Block) -> list[Any]:
+def _content_of(block: Block) -> list[Any]:
     match block:
         case TextBlock() | ThinkingBlock():
             return [block.text]
@@ -117,7 +117,7 @@ def _said(block: Block) -> list[Any]:
             return [block.name, block.input]
 
 
-def brought(used: Used) -> int:
+def count_imported(used: Used) -> int:
     """How many messages are here by an import's claim."""
     count = used.body_hash.partition("-")[0]
     return int(count) if count.isdigit() else 0
@@ -184,15 +184,15 @@ def beginning(foreign: ForeignConversation, batch: Batch, wishes: Wishes, maker:
     agent = wishes.agent_for(None if foreign.program == "refact" else foreign.program)
     created = ConversationCreated(agent=agent, project=wishes.project, source="import")
     began = foreign.created_at
-    events: list[tuple[KnownEvent, int]] = [(maker.claimed(created), began)]
-    title = foreign.title[:TITLE_LIMIT_CHARS] if batch.is_last else unfinished(foreign.title)
+    events: list[tuple[KnownEvent, int]] = [(maker.with_claim(created), began)]
+    title = foreign.title[:TITLE_LIMIT_CHARS] if batch.is_last else unfinished_title(foreign.title)
     if title:
         events.append((ConversationUpdated(title=title, title_source="auto"), began))
     events += restored(batch.messages, maker.new_id)
     if batch.is_last and foreign.updated_at > max(ts for _, ts in events):
         # It was changed after its last message, as its program's list says.
         events.append((ConversationUpdated(), foreign.updated_at))
-    return begun(maker.numbered(events))
+    return beginning_of(maker.numbered(events))
 
 
 def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Maker) -> tuple[Append, State]:
@@ -219,7 +219,7 @@ def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Make
     return append, after
 
 
-def unfinished(title: str) -> str:
+def unfinished_title(title: str) -> str:
     """The title of a conversation of which a part is still to come: should the import break off, the list says so."""
     return f"{title[: TITLE_LIMIT_CHARS - len(UNFINISHED)]}{UNFINISHED}".strip()
 
@@ -230,12 +230,12 @@ def _title_after(state: State, foreign: ForeignConversation, batch: Batch) -> st
     if batch.is_last == (not is_marked):
         return None
     if not batch.is_last:
-        return unfinished(state.title)
+        return unfinished_title(state.title)
     own = state.title.removesuffix(UNFINISHED.strip()).rstrip()
     return own if state.title_source == "user" else foreign.title[:TITLE_LIMIT_CHARS]
 
 
-def marked(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[Message, ...]:
+def mark_answers(foreign: ForeignConversation, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Each answer says who can go on with it, as a backend's own answers do. Refact is no agent here."""
     brought = imported(messages)
     if foreign.program == "refact":

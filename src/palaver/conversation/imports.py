@@ -17,7 +17,7 @@ from palaver.conversation.attachments import blocks_with_blobs
 from palaver.conversation.creation import Maker, Wishes
 from palaver.conversation.directory import Directory, id_for
 from palaver.conversation.imported_conversation import Batch, Taken
-from palaver.conversation.message_limits import fitted
+from palaver.conversation.message_limits import fit
 from palaver.conversation.recovery.load import load_state, snapshot_of, with_tail
 from palaver.errors import LogError
 from palaver.feed.feed import Feed
@@ -34,7 +34,7 @@ MESSAGES_AT_ONCE = 100
 """Looked at before others get their turn."""
 
 
-def imported_id(program: Program, session: str) -> str:
+def id_of_import(program: Program, session: str) -> str:
     """The conversation that a session of another program becomes when it is imported, whenever that is."""
     return id_for(imported_conversation.session_claim(program, session))
 
@@ -51,12 +51,12 @@ class Imports:
         self, foreign: ForeignConversation, wishes: Wishes, origin: Origin | None, *, dry: bool = False
     ) -> Taken:
         """`dry` only says what would become of it. Repeating it is safe at any time, also after it broke off."""
-        conversation = imported_id(foreign.program, foreign.session)
-        taken = imported_conversation.announced(foreign, conversation)
+        conversation = id_of_import(foreign.program, foreign.session)
+        taken = imported_conversation.announce(foreign, conversation)
         if taken.outcome != "made":
             return taken
         latest, claims = await self._latest(foreign, conversation)
-        have = imported_conversation.brought(latest) if latest else 0
+        have = imported_conversation.count_imported(latest) if latest else 0
         # Beside the loop, as all that takes as long as the conversation is: it may have come from anywhere.
         known = await asyncio.to_thread(imported_conversation.inspect, foreign, have)
         if latest is not None and known != latest.body_hash:
@@ -109,7 +109,7 @@ class _Growing:
             claim = Claim(imported_conversation.claim_id(self._foreign, self._claims), batch.body_hash)
             parts = self._parts
             maker = Maker(self._conversation, claim, parts.clock.now_ms(), parts.ids.new, self._origin)
-            messages = await self._with_blobs(imported_conversation.marked(self._foreign, batch.messages))
+            messages = await self._with_blobs(imported_conversation.mark_answers(self._foreign, batch.messages))
             batch = dataclasses.replace(batch, messages=messages)
             if wishes is not None:
                 begun = await asyncio.to_thread(imported_conversation.beginning, self._foreign, batch, wishes, maker)
@@ -172,7 +172,7 @@ class _Growing:
         blobs = self._parts.log.blobs
         found: list[Message] = []
         for place, message in enumerate(messages, 1):
-            found.append(await fitted(await blocks_with_blobs(message, blobs), blobs))
+            found.append(await fit(await blocks_with_blobs(message, blobs), blobs))
             if place % MESSAGES_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return tuple(found)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from palaver.core.exchanges import answered_by, is_open
+from palaver.core.exchanges import exchange_answered_by, is_open
 from palaver.core.fold.evolve import evolve
 from palaver.core.state import message_count, open_requests
 from palaver.core.text import special_blocks
@@ -100,10 +100,10 @@ def _last_line(state: State) -> str:
 def _answer_line(block: TextBlock) -> str:
     special = special_blocks.parse(block.text) if block.status == "done" else None
     text = block.text if special is None else special_blocks.markdown(special)
-    return _unmarked(text[: 4 * LAST_LINE_CHARS])
+    return _strip_markdown(text[: 4 * LAST_LINE_CHARS])
 
 
-def _unmarked(markdown: str) -> str:
+def _strip_markdown(markdown: str) -> str:
     for mark, kept in _MARKS:
         markdown = mark.sub(kept, markdown)
     return markdown
@@ -136,7 +136,7 @@ def _block_text(blocks: Sequence[object]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
-def removed_documents(state: State, events: Iterable[KnownEvent]) -> list[str]:
+def documents_to_remove(state: State, events: Iterable[KnownEvent]) -> list[str]:
     """Messages that these events take out of the transcript (`state` is the view before them)."""
     removed: list[str] = []
     for event in events:
@@ -174,7 +174,7 @@ def runs_of(before: State, after: State, events: Iterable[KnownEvent]) -> list[R
                     known = _running(before.turn, after)
                 # The end of a turn that is over ends no other.
                 if known is not None and known.status == "running":
-                    runs[known.run] = _ended(known, event)
+                    runs[known.run] = _end_run(known, event)
             case _:
                 pass
     return list(runs.values())
@@ -190,14 +190,14 @@ def _running(turn: Turn, state: State) -> Run:
         backend=turn.backend,
         parent=None,
         trigger=turn.trigger.kind,
-        exchange=answered_by(turn),
+        exchange=exchange_answered_by(turn),
         status="running",
         detail=None,
         started_at=turn.started_at,
     )
 
 
-def _ended(run: Run, event: TurnFinished | TurnInterrupted) -> Run:
+def _end_run(run: Run, event: TurnFinished | TurnInterrupted) -> Run:
     if isinstance(event, TurnInterrupted):
         ended = replace(run, status="cancelled", detail=event.detail or STOPPED[event.reason])
     elif event.outcome == "failed":

@@ -21,7 +21,7 @@ WORDS_CHARS = 8_000
 """Of a text within arguments, or of a thought: enough to know it by."""
 
 
-async def fitted(message: Message, blobs: Blobs) -> Message:
+async def fit(message: Message, blobs: Blobs) -> Message:
     """In its own size when that fits."""
     if _size(message) <= MESSAGE_BYTES:
         return message

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from palaver.schema.events import ExchangeReturned, KnownEvent
+from palaver.schema.records import AgentRecord
 from palaver.schema.view import Exchange, State
 from palaver.tools.base import Letter, Reply, Report
 
@@ -20,6 +21,8 @@ class Caller(Protocol):
     def id(self) -> str: ...
     @property
     def state(self) -> State: ...
+    @property
+    def agent(self) -> AgentRecord: ...
     @property
     def agent_id(self) -> str: ...
     @property

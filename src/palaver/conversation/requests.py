@@ -134,7 +134,7 @@ def face_of(state: State, turn: str) -> str | None:
     return next((message.origin.face for message in answered if message.origin is not None), None)
 
 
-def recorded_answer(request: Request) -> RequestResolved | None:
+def find_recorded_answer(request: Request) -> RequestResolved | None:
     """The answer that was given before anyone here waited for it."""
     resolution = request.resolution
     if resolution is None:

@@ -17,11 +17,11 @@ from palaver.conversation.attachments import blocks_with_blobs
 from palaver.conversation.creation import Maker, branch_of, document_of, harmless
 from palaver.conversation.directory import Directory
 from palaver.conversation.index_rows import listing_of
-from palaver.conversation.message_limits import fitted
+from palaver.conversation.message_limits import fit
 from palaver.conversation.project_files.transcripts import whole
 from palaver.conversation.recovery.load import load_state, snapshot_of
 from palaver.core.decide.authority import rewrites_others
-from palaver.core.decide.restore import Timed, said_again
+from palaver.core.decide.restore import Timed, imported, said_again
 from palaver.core.fold.evolve import fold
 from palaver.errors import REFUSALS, Conflict, NotFound
 from palaver.feed.feed import Feed
@@ -49,6 +49,7 @@ class Filling:
             asked,
             messages=copied.messages,
             new_ids=True,
+            own=True,
             title=copied.title,
             agent=copied.agent,
             project=copied.project,
@@ -60,7 +61,7 @@ class Filling:
     async def restore(
         self, conversation: str, messages: Sequence[Message], title: str, asked: Fill, origin: Origin | None
     ) -> None:
-        """Messages somebody brings, under their own ids. `asked` says how."""
+        """Messages somebody brings, or those of another conversation (`asked.own`), under their own ids."""
         brought = tuple(await self._with_blobs(messages))
         await self.directory.command(conversation, replace(asked, messages=brought, title=title), origin)
 
@@ -82,7 +83,8 @@ class Filling:
             named = ConversationUpdated(
                 title=titled, title_source="user" if titled else None, params=harmless(params) or None
             )
-            return [*cut, *said_again(brought, maker.new_id), (named, 0)]
+            said = said_again(imported(brought, origin, state.messages), maker.new_id)
+            return [*cut, *said, (named, 0)]
 
         maker = Maker(conversation, claim, self.clock.now_ms(), self.ids.new, origin)
 
@@ -91,7 +93,7 @@ class Filling:
             if refusal := rewrites_others(state.messages, 0, origin):
                 raise REFUSALS[refusal.code](refusal.message, **refusal.details)
             numbered = await asyncio.to_thread(lambda: maker.numbered(events(state, maker), state.seq))
-            append = await asyncio.to_thread(_appended, state, numbered, claim)
+            append = await asyncio.to_thread(_append_of, state, numbered, claim)
             await self.log.append(append)
             body = b"\n".join(append.lines) + b"\n"
             self.feed.publish(conversation, append.after + 1, append.after + len(append.lines), body)
@@ -104,7 +106,7 @@ class Filling:
 
     async def _with_blobs(self, messages: Sequence[Message]) -> list[Message]:
         blobs = self.log.blobs
-        return [await fitted(await blocks_with_blobs(message, blobs), blobs) for message in messages]
+        return [await fit(await blocks_with_blobs(message, blobs), blobs) for message in messages]
 
     async def _resting(self, conversation: str) -> State:
         async def view() -> State:
@@ -121,7 +123,7 @@ class Filling:
         return state
 
 
-def _appended(state: State, numbered: list[KnownEvent], claim: Claim) -> Append:
+def _append_of(state: State, numbered: list[KnownEvent], claim: Claim) -> Append:
     first = replace(numbered[0], client_request_id=claim.client_request_id, body_hash=claim.body_hash)
     events = [first, *numbered[1:]]
     known: Sequence[Event] = events

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.clock import Clock, Ids
 from palaver.context.quotes import Quoting
 from palaver.conversation.peers import Others, Task
@@ -65,6 +66,7 @@ class RunningTurn:
     blobs: Blobs
     others: Others
     quoting: Quoting
+    programs: ProgramLookup
     earlier: Sequence[Message] = ()
     """Messages before those the owner keeps in memory, loaded when the turn begins."""
     limits: TurnLimits = field(init=False)

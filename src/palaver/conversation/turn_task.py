@@ -5,6 +5,7 @@ Held by the owner. At most one turn runs; the task of the one before may still b
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -59,10 +60,16 @@ class Running:
 
     async def _run(self, turn: str, agent: str, folder: str, after: asyncio.Task[None] | None) -> None:
         try:
-            project = await self._around.folders.enter(folder)
+            held = await self._around.folders.enter(folder)
         except PalaverError as refusal:
             self._owner.ended(turn, refusal.wire())
             return
+        with held:
+            await self._run_in(held.path, turn, agent, folder, after)
+
+    async def _run_in(
+        self, project: Path, turn: str, agent: str, folder: str, after: asyncio.Task[None] | None
+    ) -> None:
         record = self._around.roster.agent(agent, folder)
         known = record or AgentRecord(id=agent, name=agent, backend="none")
         running = RunningTurn(
@@ -75,6 +82,7 @@ class Running:
             blobs=self._around.log.blobs,
             others=self._around.others,
             quoting=self._around.quoting,
+            programs=self._around.folders.programs,
         )
 
         def backend() -> Backend:

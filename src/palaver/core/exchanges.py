@@ -41,7 +41,7 @@ def is_open(exchange: Exchange) -> bool:
     return exchange.status in ("sent", "started", "queued")
 
 
-def answered_by(turn: Turn | None) -> str | None:
+def exchange_answered_by(turn: Turn | None) -> str | None:
     """The exchange that a turn answers. A callback's turn goes on from one; it answers none."""
     return _answers(turn.trigger) if turn is not None else None
 
@@ -64,20 +64,20 @@ def waiting_to_go_on(state: State) -> Exchange | None:
 # -- what is recorded
 
 
-def stamped(state: State, events: Sequence[KnownEvent]) -> list[KnownEvent]:
+def stamp(state: State, events: Sequence[KnownEvent]) -> list[KnownEvent]:
     """Every event of a turn that answers an exchange says so; one that names an exchange of its own keeps it."""
     # A turn's first words stand before its start, so that is looked for first.
-    turns = [(state.turn.id, answered_by(state.turn))] if state.turn else []
+    turns = [(state.turn.id, exchange_answered_by(state.turn))] if state.turn else []
     turns += [(event.turn or "", _answers(event.trigger)) for event in events if isinstance(event, TurnStarted)]
     answers = {turn: exchange for turn, exchange in turns if exchange is not None}
     marked: list[KnownEvent] = []
     for event in events:
-        own = _begun_by(state, event) or event.exchange or answers.get(event.turn or "")
+        own = _exchange_of(state, event) or event.exchange or answers.get(event.turn or "")
         marked.append(event if own == event.exchange else replace(event, exchange=own))
     return marked
 
 
-def _begun_by(state: State, event: KnownEvent) -> str | None:
+def _exchange_of(state: State, event: KnownEvent) -> str | None:
     """The exchange that a call begins has its id: on the call, and on the result that it gets, whatever ended it."""
     match event:
         case ToolCalled(name=name):
@@ -89,16 +89,16 @@ def _begun_by(state: State, event: KnownEvent) -> str | None:
             return None
 
 
-def gone_on_by(state: State, trigger: Trigger) -> Trigger:
+def continue_trigger(state: State, trigger: Trigger) -> Trigger:
     """A turn that goes on from where a restart cut one answers what that one answered."""
     waiting = waiting_to_go_on(state)
     return trigger if waiting is None else replace(trigger, exchange=waiting.id, hops=waiting.hops)
 
 
-def returned(state: State, status: End, text: str | None, now: int) -> list[KnownEvent]:
+def return_answer(state: State, status: End, text: str | None, now: int) -> list[KnownEvent]:
     """The active turn ends: if it answers an exchange, this is what goes back."""
     turn = state.turn
-    exchange = answered_by(turn)
+    exchange = exchange_answered_by(turn)
     if turn is None or exchange is None:
         return []
     return [
@@ -106,20 +106,20 @@ def returned(state: State, status: End, text: str | None, now: int) -> list[Know
             turn=turn.id,
             exchange=exchange,
             status=status,
-            response=_bounded(text if text is not None else answer_of(state, turn.id)),
+            response=_truncate(text if text is not None else answer_of(state, turn.id)),
             duration_ms=max(0, now - turn.started_at),
             tool_call_count=sum(1 for _ in tools_of_turn(state, turn.id)),
         )
     ]
 
 
-def called_off(state: State, why: str) -> list[KnownEvent]:
+def call_off(state: State, why: str) -> list[KnownEvent]:
     """What waited to be gone on with never will be."""
     waiting = waiting_to_go_on(state)
     return [] if waiting is None else [ExchangeReturned(exchange=waiting.id, status="cancelled", response=why)]
 
 
-def given_up(state: State, turn: Turn) -> list[KnownEvent]:
+def give_up(state: State, turn: Turn) -> list[KnownEvent]:
     """A turn ends while one of its calls waits for another agent: that one goes on, but nobody here listens any more."""
     return [
         ExchangeReturned(turn=turn.id, exchange=known.id, status="cancelled")
@@ -128,7 +128,7 @@ def given_up(state: State, turn: Turn) -> list[KnownEvent]:
     ]
 
 
-def abandoned(state: State) -> list[KnownEvent]:
+def abandon(state: State) -> list[KnownEvent]:
     """A copy of a conversation expects no answers: they go to the conversation that asked."""
     return [
         ExchangeReturned(exchange=known.id, status="cancelled")
@@ -147,7 +147,7 @@ def answer_of(state: State, turn: str) -> str:
     return ""
 
 
-def _bounded(text: str) -> str:
+def _truncate(text: str) -> str:
     if len(text) <= RESPONSE_CHARS:
         return text
     return f"{text[:RESPONSE_CHARS]}\n[… {len(text) - RESPONSE_CHARS:,} more characters in its own conversation]"
@@ -158,7 +158,7 @@ def _bounded(text: str) -> str:
 Exchanges = tuple[Exchange, ...]
 
 
-def sent(exchanges: Exchanges, event: ExchangeSent) -> Exchanges:
+def record_sent(exchanges: Exchanges, event: ExchangeSent) -> Exchanges:
     started = Exchange(
         id=event.exchange,
         agent=event.agent,
@@ -170,16 +170,16 @@ def sent(exchanges: Exchanges, event: ExchangeSent) -> Exchanges:
         hops=event.hops,
         started_at=event.ts,
     )
-    return _added(exchanges, started)
+    return _add(exchanges, started)
 
 
-def queued(exchanges: Exchanges, event: QueueAdded) -> Exchanges:
+def record_queued(exchanges: Exchanges, event: QueueAdded) -> Exchanges:
     if event.exchange is None or event.trigger != "message":
         return exchanges
-    return _added(exchanges, _came_in(event.exchange, event.origin, "queued", event.hops, event.ts))
+    return _add(exchanges, _came_in(event.exchange, event.origin, "queued", event.hops, event.ts))
 
 
-def begun(exchanges: Exchanges, event: TurnStarted) -> Exchanges:
+def record_start(exchanges: Exchanges, event: TurnStarted) -> Exchanges:
     exchange = event.trigger.exchange
     if exchange is None or event.trigger.kind == "callback":
         return exchanges
@@ -188,15 +188,15 @@ def begun(exchanges: Exchanges, event: TurnStarted) -> Exchanges:
             replace(known, status="started") if (known.id, known.direction) == (exchange, "in") else known
             for known in exchanges
         )
-    return _added(exchanges, _came_in(exchange, event.origin, "started", event.trigger.hops, event.ts))
+    return _add(exchanges, _came_in(exchange, event.origin, "started", event.trigger.hops, event.ts))
 
 
-def told(exchanges: Exchanges, event: ExchangeReturned) -> Exchanges:
+def record_return(exchanges: Exchanges, event: ExchangeReturned) -> Exchanges:
     """The first end is the end."""
-    return tuple(_told(known, event) if known.id == event.exchange else known for known in exchanges)
+    return tuple(_with_answer(known, event) if known.id == event.exchange else known for known in exchanges)
 
 
-def _told(known: Exchange, event: ExchangeReturned) -> Exchange:
+def _with_answer(known: Exchange, event: ExchangeReturned) -> Exchange:
     if known.status in ENDS:
         return known
     return replace(
@@ -222,7 +222,7 @@ def _came_in(
     )
 
 
-def _added(exchanges: Exchanges, new: Exchange) -> Exchanges:
+def _add(exchanges: Exchanges, new: Exchange) -> Exchanges:
     surplus = len(exchanges) + 1 - KEEP
     kept = [known for place, known in enumerate(exchanges) if place >= surplus or is_open(known)]
     return (*kept, new)

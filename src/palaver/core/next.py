@@ -51,7 +51,7 @@ def next_turn(state: State, facts: Facts) -> list[KnownEvent]:
         exchange=first.exchange,
         hops=first.hops,
     )
-    return [*supersede(state), *delivered, started(turn, trigger, facts, items[0].mode)]
+    return [*supersede(state), *delivered, start_turn(turn, trigger, facts, items[0].mode)]
 
 
 def boundary_items(state: State) -> list[QueueItem]:
@@ -91,11 +91,11 @@ def delivery(item: QueueItem, turn: str) -> list[KnownEvent]:
     """
     return [
         QueueRemoved(turn=turn, item=item.id, reason="delivered", exchange=item.exchange),
-        replace(spoken(item, turn), item=item.id, client_request_id=item.client_request_id),
+        replace(message_from(item, turn), item=item.id, client_request_id=item.client_request_id),
     ]
 
 
-def spoken(item: QueueItem, turn: str) -> MessageAdded:
+def message_from(item: QueueItem, turn: str) -> MessageAdded:
     """A message as the transcript has it: what an agent or the server itself said is told from a person's words."""
     return MessageAdded(
         turn=turn,
@@ -114,10 +114,10 @@ def process_ended(state: State, process: Process, exit_code: int | None, text: s
     last = state.last_turn
     if state.turn is not None or last is None or last.outcome != "yielded" or next_items(state):
         return over
-    return [*supersede(state), *over, started(facts.new_id(), Trigger(kind="process"), facts, last.mode)]
+    return [*supersede(state), *over, start_turn(facts.new_id(), Trigger(kind="process"), facts, last.mode)]
 
 
-def started(
+def start_turn(
     turn: str, trigger: Trigger, facts: Facts, mode: str | None = None, parent: str | None = None
 ) -> TurnStarted:
     runner = facts.runner

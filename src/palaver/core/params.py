@@ -16,7 +16,7 @@ IDE_TOOLS = 64
 """Tools an editor may declare: each is part of every model call."""
 
 
-def checked(patch: Mapping[str, Any]) -> dict[str, Any] | Refusal:
+def check_patch(patch: Mapping[str, Any]) -> dict[str, Any] | Refusal:
     """The patch as it is recorded, or what is wrong with it."""
     fitted: dict[str, Any] = {}
     for name, value in patch.items():

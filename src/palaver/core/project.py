@@ -91,24 +91,24 @@ def evolve_project(state: ProjectState, event: Event) -> ProjectState:
     state = replace(state, folder=event.project or state.folder)
     match event:
         case MissionSet():
-            former = _ended(state, event.ts)
+            former = _end_mission(state, event.ts)
             mission = Mission(event.mission, event.text, event.agents, event.ts, event.budget_usd)
             return replace(state, mission=mission, former=former)
         case MissionCleared():
-            return replace(state, mission=None, former=_ended(state, event.ts))
+            return replace(state, mission=None, former=_end_mission(state, event.ts))
         case MissionTriggered():
-            return replace(state, mission=_counted(state.mission, event))
+            return replace(state, mission=_count(state.mission, event))
         case AgentOverridden():
             overrides = {name: idle for name, idle in state.overrides.items() if name != event.agent}
             idle = Idle(event.idle_prompt, event.idle_interval_s)
             return replace(state, overrides=overrides if idle == Idle() else {**overrides, event.agent: idle})
 
 
-def _ended(state: ProjectState, ts: int) -> tuple[Mission, ...]:
+def _end_mission(state: ProjectState, ts: int) -> tuple[Mission, ...]:
     return state.former if state.mission is None else (*state.former, replace(state.mission, ended_at=ts))
 
 
-def _counted(mission: Mission | None, event: MissionTriggered) -> Mission | None:
+def _count(mission: Mission | None, event: MissionTriggered) -> Mission | None:
     if mission is None or mission.id != event.mission:
         return mission
     before = mission.woken.get(event.agent)
@@ -139,7 +139,7 @@ def set_mission(
     if refusal := _unfit(text, agents, budget_usd):
         return refusal
     raised = tuple(
-        MissionAgent(agent=one.agent, idle_prompt=one.idle_prompt, idle_interval_s=_raised(one.idle_interval_s))
+        MissionAgent(agent=one.agent, idle_prompt=one.idle_prompt, idle_interval_s=_raise_interval(one.idle_interval_s))
         for one in agents
     )
     return [MissionSet(mission=mission, text=text.strip(), agents=raised, budget_usd=budget_usd)]
@@ -163,7 +163,7 @@ def override_agent(state: ProjectState, agent: str, changes: Mapping[str, str | 
         interval_s = None if seconds is None else int(seconds)
     if refusal := _unfit_idle(prompt, interval_s, ""):
         return refusal
-    wanted = Idle(prompt, _raised(interval_s))
+    wanted = Idle(prompt, _raise_interval(interval_s))
     if wanted == known:
         return Already("unchanged")
     return [AgentOverridden(agent=agent, idle_prompt=wanted.prompt, idle_interval_s=wanted.interval_s)]
@@ -224,7 +224,7 @@ def _unfit_idle(prompt: str | None, interval_s: int | None, where: str) -> Refus
     return None
 
 
-def _raised(interval_s: int | None) -> int | None:
+def _raise_interval(interval_s: int | None) -> int | None:
     return None if interval_s is None else max(FLOOR_S, interval_s)
 
 
@@ -275,7 +275,7 @@ def settings_for(state: ProjectState, agent: str, own: Idle) -> Idle:
     return Idle(prompt, max(FLOOR_S, interval_s))
 
 
-def stopped(mission: Mission, spent_usd: float) -> Literal["limit", "budget"] | None:
+def stop_reason(mission: Mission, spent_usd: float) -> Literal["limit", "budget"] | None:
     """Why a mission wakes nobody any more."""
     if mission.triggered >= TRIGGER_LIMIT:
         return "limit"
@@ -290,7 +290,7 @@ def outlook(state: ProjectState, agent: str, known: Agent | None, spent_usd: flo
     mission = state.mission
     if known is None or mission is None:
         return Outlook("unknown_agent", idle)
-    if over := stopped(mission, spent_usd):
+    if over := stop_reason(mission, spent_usd):
         return Outlook(over, idle)
     if known.held:
         return Outlook(known.held, idle)

@@ -15,8 +15,8 @@ from palaver.schema.view import QueueItem
 Queue = tuple[QueueItem, ...]
 
 
-def added(queue: Queue, event: QueueAdded) -> Queue:
-    return _placed(queue, waiting(event), None)
+def insert(queue: Queue, event: QueueAdded) -> Queue:
+    return _place(queue, waiting(event), None)
 
 
 def waiting(event: QueueAdded) -> QueueItem:
@@ -38,7 +38,7 @@ def waiting(event: QueueAdded) -> QueueItem:
     )
 
 
-def edited(queue: Queue, event: QueueEdited) -> Queue:
+def edit(queue: Queue, event: QueueEdited) -> Queue:
     item = next((known for known in queue if known.id == event.item), None)
     if item is None:
         return queue
@@ -51,14 +51,14 @@ def edited(queue: Queue, event: QueueEdited) -> Queue:
     )
     if event.before is None and changed.priority == item.priority:
         return tuple(changed if known.id == item.id else known for known in queue)
-    return _placed(tuple(known for known in queue if known.id != item.id), changed, event.before)
+    return _place(tuple(known for known in queue if known.id != item.id), changed, event.before)
 
 
-def removed(queue: Queue, item: str) -> Queue:
+def remove(queue: Queue, item: str) -> Queue:
     return tuple(known for known in queue if known.id != item)
 
 
-def _placed(queue: Queue, item: QueueItem, before: str | None) -> Queue:
+def _place(queue: Queue, item: QueueItem, before: str | None) -> Queue:
     """Priority items stand after those before them and before the others; `before` overrides that by hand."""
     at = len(queue)
     if before is None and item.priority:
@@ -72,7 +72,7 @@ def words_of(item: QueueItem) -> str:
     """What waits, in words: a message's own, or what a command will do."""
     if item.command is None:
         return plain_text(item.content)
-    does, said = _does(item.command), _said(item.command.get("content"))
+    does, said = _does(item.command), _text_of(item.command.get("content"))
     return f"{does}: {said}" if said else does
 
 
@@ -88,7 +88,7 @@ def _does(command: Mapping[str, Any]) -> str:
             return _DOES.get(name, name.replace("_", " ").capitalize())
 
 
-def _said(content: Any) -> str:
+def _text_of(content: Any) -> str:
     parts = content if isinstance(content, list) else [{"text": content}]
     return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
 

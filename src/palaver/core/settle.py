@@ -70,14 +70,14 @@ def settle(
     keeps = reason in ("restart", "shutdown") and turn.resumable and not works_for_another(state)
     answerable = _answerable(state) if keeps else set[str]()
     own = [process for process in state.processes if process.running and process.turn == turn.id]
-    closed = _closed(state, turn, answerable)
+    closed = _close(state, turn, answerable)
     return [
-        *(map(_cancelled, closed) if reason in CANCELS else closed),
+        *(map(_mark_cancelled, closed) if reason in CANCELS else closed),
         # Its background processes end with it: a stop stops everything that the turn began.
         *(ProcessFinished(turn=turn.id, process=process.id, end="stopped") for process in own),
         *_plan_put_down(state),
         # One that can still go on has not answered yet.
-        *(() if answerable else exchanges.returned(state, "cancelled", None, now)),
+        *(() if answerable else exchanges.return_answer(state, "cancelled", None, now)),
         TurnInterrupted(
             turn=turn.id,
             reason=reason,
@@ -103,8 +103,8 @@ def fail(state: State, error: WireError, *, now: int) -> list[KnownEvent]:
         cost_usd=turn.cost_usd or None,
         duration_ms=max(0, now - turn.started_at),
     )
-    answer = exchanges.returned(state, "failed", error.message, now)
-    return [*_closed(state, turn, set()), *_plan_put_down(state), *answer, failed]
+    answer = exchanges.return_answer(state, "failed", error.message, now)
+    return [*_close(state, turn, set()), *_plan_put_down(state), *answer, failed]
 
 
 def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
@@ -113,7 +113,7 @@ def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
     if turn is None:
         return []
     plans = {known.id for known in open_requests(state) if known.kind == "plan" and event.outcome == "plan"}
-    stays = plans | _asked_elsewhere(state)
+    stays = plans | _requests_from_elsewhere(state)
     usage = turn.usage if event.usage == Usage() else event.usage
     cost_usd = event.cost_usd if event.cost_usd is not None else turn.cost_usd or None
     ended = replace(event, turn=turn.id, usage=usage, cost_usd=cost_usd)
@@ -121,14 +121,14 @@ def finish(state: State, event: TurnFinished, *, now: int) -> list[KnownEvent]:
     failure = event.error.message if event.outcome == "failed" and event.error else None
     said = failure or exchanges.answer_of(state, turn.id) or event.summary
     return [
-        *_closed(state, turn, stays),
+        *_close(state, turn, stays),
         *(_plan_finished(state) if carried_out else _plan_put_down(state)),
-        *exchanges.returned(state, "failed" if event.outcome == "failed" else "complete", said, now),
+        *exchanges.return_answer(state, "failed" if event.outcome == "failed" else "complete", said, now),
         ended,
     ]
 
 
-def yielded(state: State, *, now: int) -> list[KnownEvent]:
+def end_yielding_turn(state: State, *, now: int) -> list[KnownEvent]:
     """The end of a turn that was told to yield, as soon as nothing of it is half done. Nothing before that."""
     if state.turn is None or not state.turn.yielding or not between_steps(state):
         return []
@@ -180,13 +180,13 @@ def _plan_put_down(state: State) -> list[KnownEvent]:
 
 def supersede(state: State) -> list[KnownEvent]:
     """New input arrived at rest while requests of an ended turn were open: they give way, each with a reason."""
-    over = exchanges.called_off(state, "Something else was asked of the agent before it could go on.")
-    return [*_close_tools(state, set()), *_close_requests(state, _asked_elsewhere(state), "superseded"), *over]
+    over = exchanges.call_off(state, "Something else was asked of the agent before it could go on.")
+    return [*_close_tools(state, set()), *_close_requests(state, _requests_from_elsewhere(state), "superseded"), *over]
 
 
 def withdraw(state: State) -> list[KnownEvent]:
     """A stop at rest: what an ended turn left open for a person to answer is called off."""
-    over = exchanges.called_off(state, "It was stopped before it could go on.")
+    over = exchanges.call_off(state, "It was stopped before it could go on.")
     return [*_close_tools(state, set()), *_close_requests(state, set()), *over]
 
 
@@ -196,14 +196,14 @@ def expire(state: State, request: Request) -> list[KnownEvent]:
     resolved = RequestResolved(turn=turn, request=request.id, status="expired", verdict="deny")
     tool = find_call(state, request.call) if request.call and turn is None else None
     last = [known.id for known in open_requests(state)] == [request.id]
-    over = exchanges.called_off(state, "Nobody answered what it asked in time.") if last else []
+    over = exchanges.call_off(state, "Nobody answered what it asked in time.") if last else []
     if tool is None or tool.status not in OPEN_TOOL:
         return [resolved, *over]
     error = ToolError(code="interaction_timeout", message="Nobody answered in time; it was not run.")
     return [ToolFinished(turn=turn, call=tool.call, ok=False, error=error, effect="none"), resolved, *over]
 
 
-def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
+def _close(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
     return [
         *_close_answers(state, turn.id),
         *_close_tools(state, left_open),
@@ -214,11 +214,11 @@ def _closed(state: State, turn: Turn, left_open: set[str]) -> list[KnownEvent]:
             for child in state.subagents
             if child.status == "running"
         ),
-        *exchanges.given_up(state, turn),
+        *exchanges.give_up(state, turn),
     ]
 
 
-def _cancelled(event: KnownEvent) -> KnownEvent:
+def _mark_cancelled(event: KnownEvent) -> KnownEvent:
     """Marked, so that a reader of the log in order knows a cancel from a failure before it reads the turn's end."""
     return (
         replace(event, cancelled=True) if isinstance(event, TextFinished | ThinkingFinished | ToolFinished) else event
@@ -236,7 +236,7 @@ def _answerable(state: State) -> set[str]:
     return {known.id for known in open_requests(state) if known.call is None or known.call in waiting}
 
 
-def _asked_elsewhere(state: State) -> set[str]:
+def _requests_from_elsewhere(state: State) -> set[str]:
     """What an agent elsewhere waits for goes on waiting whatever begins or ends here; a stop calls it off too."""
     return {known.id for known in open_requests(state) if is_from_elsewhere(known)}
 
@@ -284,13 +284,13 @@ def _close_blocks(message: Message, turn: str) -> list[KnownEvent]:
 def _close_tools(state: State, left_open: set[str]) -> list[KnownEvent]:
     turn = state.turn.id if state.turn else None
     return [
-        interrupted_result(tool, turn)
+        result_of_interruption(tool, turn)
         for _, tool in open_tools(state)
         if not (tool.request in left_open and tool.status == "waiting")
     ]
 
 
-def interrupted_result(tool: ToolBlock, turn: str | None) -> ToolFinished:
+def result_of_interruption(tool: ToolBlock, turn: str | None) -> ToolFinished:
     """The result of a call that will never have another. What ran may have done anything; what did not run did nothing."""
     ran = tool.status == "running"
     return ToolFinished(

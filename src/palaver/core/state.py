@@ -97,7 +97,7 @@ def open_tools(state: State) -> list[tuple[Message, ToolBlock]]:
     ]
 
 
-def shortened(state: State, tail: int) -> State:
+def shorten(state: State, tail: int) -> State:
     """With its last messages only, as it rests in memory; from the first call without a result on, for it is to get one."""
     waiting = (place for place, message in enumerate(state.messages) if _has_open_call(message))
     dropped = min(len(state.messages) - tail, next(waiting, len(state.messages)))

@@ -19,7 +19,7 @@ from typing import Literal
 
 from palaver.clock import Clock
 from palaver.errors import NotFound
-from palaver.feed.frames import Frame, cut, from_segments, joined
+from palaver.feed.frames import Frame, cut, from_segments, join_frames
 from palaver.log.base import Reading
 
 RING_BYTES = 256 << 10
@@ -109,7 +109,7 @@ class _Channel:
         first = cut(waiting[0], cursor)
         if first is None:
             return None
-        self.joined = joined([first, *waiting[1:]])
+        self.joined = join_frames([first, *waiting[1:]])
         return self.joined
 
 

@@ -47,7 +47,7 @@ def _sse_event(line: bytes) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (_cursor.decode(line).seq, line)
 
 
-def joined(frames: list[Frame]) -> Frame:
+def join_frames(frames: list[Frame]) -> Frame:
     """What waits goes out as one write."""
     if len(frames) == 1:
         return frames[0]
@@ -73,4 +73,4 @@ def from_segments(segments: Iterable[Segment], after: int) -> Frame | None:
     """Stored segments as one frame behind a cursor; None as in `cut`."""
     frames = [Frame(segment.first, segment.last, segment.body) for segment in segments]
     first = cut(frames[0], after)
-    return None if first is None else joined([first, *frames[1:]])
+    return None if first is None else join_frames([first, *frames[1:]])

@@ -38,7 +38,7 @@ _RAN: frozenset[str] = frozenset({"ok", "error", "denied", "interrupted"})
 # -- out
 
 
-def shown_answer(message: Message) -> tuple[Json, list[Json]]:
+def answer_json(message: Message) -> tuple[Json, list[Json]]:
     """The fields of an agent's message, and the messages that hold its tools' results."""
     texts = [block for block in message.blocks if isinstance(block, TextBlock)]
     thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
@@ -49,13 +49,13 @@ def shown_answer(message: Message) -> tuple[Json, list[Json]]:
     if reasoning := BETWEEN.join(block.text for block in thinking if block.text):
         shown["reasoning_content"] = reasoning
     if thinking:
-        shown["thinking_blocks"] = [_shown_thinking(block) for block in thinking]
+        shown["thinking_blocks"] = [_thinking_json(block) for block in thinking]
     if tools:
-        shown["tool_calls"] = [_shown_call(tool) for tool in tools]
+        shown["tool_calls"] = [_call_json(tool) for tool in tools]
     if citations := [citation for block in texts for citation in block.citations]:
         shown["citations"] = citations
     if message.usage:
-        shown["usage"] = _shown_usage(message.usage)
+        shown["usage"] = _usage_json(message.usage)
     extra: Json = {}
     if layout := _layout(message.blocks):
         extra["layout"] = layout
@@ -65,7 +65,7 @@ def shown_answer(message: Message) -> tuple[Json, list[Json]]:
         extra["data"] = message.data
     if extra:
         shown["palaver"] = extra
-    return shown, [_shown_result(message.id, tool) for tool in tools]
+    return shown, [_result_json(message.id, tool) for tool in tools]
 
 
 def _was_made(tool: ToolBlock) -> bool:
@@ -73,13 +73,13 @@ def _was_made(tool: ToolBlock) -> bool:
     return tool.status != "input" and not (tool.status == "interrupted" and tool.input is None)
 
 
-def _shown_call(tool: ToolBlock) -> Json:
+def _call_json(tool: ToolBlock) -> Json:
     arguments = tool.input if isinstance(tool.input, str) else as_json({} if tool.input is None else tool.input)
     call: Json = {"id": tool.call, "type": "function", "function": {"name": tool.name, "arguments": arguments}}
     return {**call, "provider": tool.provider} if tool.provider is not None else call
 
 
-def _shown_result(message: str, tool: ToolBlock) -> Json:
+def _result_json(message: str, tool: ToolBlock) -> Json:
     content = tool.output
     if tool.error is not None:
         content = f"{tool.error.message}\n{tool.output}" if tool.output else tool.error.message
@@ -105,7 +105,7 @@ def _shown_result(message: str, tool: ToolBlock) -> Json:
     }
 
 
-def _shown_thinking(block: ThinkingBlock) -> Json:
+def _thinking_json(block: ThinkingBlock) -> Json:
     provider = block.provider if isinstance(block.provider, dict) else {}
     shown: Json = {"type": "redacted_thinking"} if block.redacted else {"type": "thinking", "thinking": block.text}
     if block.redacted and isinstance(provider.get("data"), str):
@@ -119,7 +119,7 @@ def _shown_thinking(block: ThinkingBlock) -> Json:
     return shown
 
 
-def _shown_usage(usage: Usage) -> Json:
+def _usage_json(usage: Usage) -> Json:
     shown: Json = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -211,7 +211,7 @@ def answer_of(shown: Json, place: int) -> Answer:
             finish_reason=text_of(shown.get("finish_reason")),
             usage=_usage(shown.get("usage")),
             hidden=shown.get("hidden") is True,
-            knowledge=_converted(extra.get("knowledge"), Knowledge),
+            knowledge=_convert(extra.get("knowledge"), Knowledge),
             data=unknown_data(shown) or extra.get("data"),
         )
     )
@@ -245,7 +245,7 @@ def _laid_out(shown: Json, extra: Json) -> tuple[Block, ...]:
     blocks.extend(block for block in blocks_of(shown.get("content")) if isinstance(block, ImageBlock))
     blocks.extend(tools)
     if isinstance(citations, list):
-        blocks = _cited(blocks, citations)
+        blocks = _with_citations(blocks, citations)
     return tuple(replace(block, index=index) for index, block in enumerate(blocks))
 
 
@@ -262,7 +262,7 @@ def _next_of(blocks: Iterator[Any]) -> list[Any]:
     return [] if found is None else [found]
 
 
-def _cited(blocks: list[Block], citations: list[Any]) -> list[Block]:
+def _with_citations(blocks: list[Block], citations: list[Any]) -> list[Block]:
     for place, block in enumerate(blocks):
         if isinstance(block, TextBlock):
             blocks[place] = replace(block, citations=tuple(citations))
@@ -275,10 +275,10 @@ def _thinking(shown: Json) -> list[ThinkingBlock]:
     blocks = [one for one in kept if isinstance(one, dict)] if isinstance(kept, list) else []
     if not blocks and (reasoning := text_of(shown.get("reasoning_content"))):
         return [ThinkingBlock(index=0, text=reasoning)]
-    return [_thought(block) for block in blocks]
+    return [_thinking_of(block) for block in blocks]
 
 
-def _thought(shown: Json) -> ThinkingBlock:
+def _thinking_of(shown: Json) -> ThinkingBlock:
     redacted = shown.get("type") == "redacted_thinking"
     provider = shown.get("provider")
     if provider is None and redacted and isinstance(shown.get("data"), str):
@@ -321,7 +321,7 @@ def _with_result(tool: ToolBlock, shown: Json) -> ToolBlock:
     status: ToolStatus = "error" if failed else "ok"
     if extra.get("status") in _RAN & frozenset(get_args(ToolStatus)):
         status = extra["status"]
-    error = _converted(extra.get("error"), ToolError)
+    error = _convert(extra.get("error"), ToolError)
     if error is not None:
         output = output.removeprefix(error.message).removeprefix("\n")
     elif status != "ok":
@@ -333,8 +333,8 @@ def _with_result(tool: ToolBlock, shown: Json) -> ToolBlock:
         output=output,
         error=error,
         truncated=extra.get("truncated") is True,
-        blob=_converted(extra.get("blob"), BlobRef),
-        changes=_converted(changes, tuple[FileChange, ...]) or (),
+        blob=_convert(extra.get("blob"), BlobRef),
+        changes=_convert(changes, tuple[FileChange, ...]) or (),
         **{
             name: integer(extra[name])
             for name in ("exit_code", "total_lines", "total_bytes", "started_at", "finished_at")
@@ -355,7 +355,7 @@ def _usage(shown: Any) -> Usage | None:
     )
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     """A part of ours, or None when somebody made something else of it."""
     if value is None:
         return None

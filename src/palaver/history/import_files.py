@@ -46,7 +46,7 @@ class Recorded:
     events: Sequence[Json]
 
 
-def recognised(file: IO[bytes]) -> Format:
+def detect_format(file: IO[bytes]) -> Format:
     """By its content: a file's name says little."""
     file.seek(0)
     start = file.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -77,14 +77,14 @@ def read(file: IO[bytes], format: Format | None = None) -> Told | Recorded:
 
     All of it is looked at once: what is wrong with it is said here. Raises Invalid and TooLarge.
     """
-    kind = format or recognised(file)
+    kind = format or detect_format(file)
     match kind:
         case "jsonl":
             return Recorded(LazySequence(sum(1 for _ in _events(file)), lambda skip: islice(_events(file), skip, None)))
         case "trajectory":
-            return _told(trajectory_of(open_document(file)))
+            return _read_trajectory(trajectory_of(open_document(file)))
         case "html":
-            return _told(trajectory_of(page.embedded_document(_text(file))))
+            return _read_trajectory(trajectory_of(page.extract_document(_text(file))))
         case "markdown":
             found = markdown.read(_text(file))
             return Told(found.messages, found.title, found.agent, created_at=found.created_at)
@@ -97,7 +97,7 @@ def _events(file: IO[bytes]) -> Iterator[Json]:
     return lines.read_events(file)
 
 
-def _told(found: Trajectory) -> Told:
+def _read_trajectory(found: Trajectory) -> Told:
     return Told(found.messages, found.title, found.agent, found.params, found.created_at, found.draft)
 
 

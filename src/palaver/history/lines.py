@@ -35,7 +35,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Json]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        event = _parsed_line(line, number)
+        event = _parse_line(line, number)
         if not seq and event["type"] != FIRST_TYPE:
             raise Invalid(f"Line {number} is {event['type']!r}; a log begins with {FIRST_TYPE!r}.", line=number)
         if event["seq"] <= seq:
@@ -48,7 +48,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Json]:
         raise Invalid("The file holds no events.")
 
 
-def _parsed_line(line: bytes, number: int) -> Json:
+def _parse_line(line: bytes, number: int) -> Json:
     try:
         event = decoded(line)
         decode_event(line)
@@ -59,7 +59,7 @@ def _parsed_line(line: bytes, number: int) -> Json:
     return event
 
 
-def readdressed(events: Sequence[Json], conversation: str, project: str) -> list[bytes]:
+def readdress(events: Sequence[Json], conversation: str, project: str) -> list[bytes]:
     """The same events as lines 1, 2, 3 … of another conversation, in a folder of this machine."""
     numbers = [event["seq"] for event in events]
     lines: list[bytes] = []
@@ -69,14 +69,14 @@ def readdressed(events: Sequence[Json], conversation: str, project: str) -> list
         if pointer and isinstance(event.get(pointer), int):
             moved[pointer] = bisect_left(numbers, event[pointer]) + 1
         if event["type"] in _FRAMES:
-            moved |= _framed(event, project)
+            moved |= _frame(event, project)
         if event["type"] in _SPOKEN:
             moved["origin"] = _foreign(event.get("origin"))
         lines.append(_canonical(msgspec.json.encode(moved)))
     return lines
 
 
-def _framed(event: Json, project: str) -> Json:
+def _frame(event: Json, project: str) -> Json:
     """A file chooses no folder, wherever it names one. And nobody here gave a task that it says it works on: a copy stands
     for itself, in the list like any other."""
     parent = event.get("parent")

@@ -54,18 +54,18 @@ _STATUSES: frozenset[str] = frozenset(get_args(ToolStatus))
 # -- out
 
 
-def written(state: State) -> Iterator[str]:
+def write_document(state: State) -> Iterator[str]:
     """The document, a message a piece. Texts must be whole: whatever lay in a blob is in its block."""
     head = {"conversation": state.conversation, "agent": state.agent, "created_at": state.created_at}
     title = " ".join(state.title.split()) or "Conversation"
     yield f"# {title}\n\n{_mark(head)}\n"
     if state.created_at:
         yield f"\n*{transcript.when(state.created_at)}, agent {state.agent}*\n"
-    for message in transcript.shown(state):
-        yield from written_message(message, state.agent)
+    for message in transcript.visible_messages(state):
+        yield from write_message(message, state.agent)
 
 
-def written_message(message: Message, agent: str) -> Iterator[str]:
+def write_message(message: Message, agent: str) -> Iterator[str]:
     mark: Json = {"role": message.role}
     for name, value in (("ts", message.ts), ("agent", message.agent), ("model", message.model)):
         if value:
@@ -79,41 +79,41 @@ def written_message(message: Message, agent: str) -> Iterator[str]:
         if special is not None and isinstance(block, TextBlock):
             # The text itself goes into the mark, so that it comes back letter by letter.
             kept = _mark({"block": "text", "raw": block.text})
-            yield f"\n{kept}\n{_escaped(special_blocks.markdown(special))}\n"
+            yield f"\n{kept}\n{_escape(special_blocks.markdown(special))}\n"
         else:
-            yield from _written_block(block)
+            yield from _write_block(block)
 
 
-def _written_block(block: Block) -> Iterator[str]:
+def _write_block(block: Block) -> Iterator[str]:
     match block:
         case TextBlock():
             cut = {} if block.status == "done" else {"status": "interrupted"}
-            yield f"\n{_mark({'block': 'text', **cut})}\n{_escaped(block.text)}\n"
+            yield f"\n{_mark({'block': 'text', **cut})}\n{_escape(block.text)}\n"
             if cut:
                 yield f"\n{_mark({'block': 'note'})}\n*(interrupted)*\n"
         case ThinkingBlock():
             if block.text:
-                thought = f"<summary>Thinking</summary>\n\n{_escaped(block.text)}\n\n</details>"
+                thought = f"<summary>Thinking</summary>\n\n{_escape(block.text)}\n\n</details>"
                 yield f"\n{_mark({'block': 'thinking'})}\n<details>{thought}\n"
         case ImageBlock():
             yield f"\n{_mark({'block': 'image', 'url': block.url})}\n*(image)*\n"
         case ToolBlock():
-            yield _written_tool(block)
+            yield _write_tool(block)
 
 
-def _written_tool(tool: ToolBlock) -> str:
+def _write_tool(tool: ToolBlock) -> str:
     mark: Json = {"block": "tool", "name": tool.name, "status": tool.status}
     if tool.exit_code is not None:
         mark["exit_code"] = tool.exit_code
     if tool.error is not None:
         mark["error"] = msgspec.to_builtins(tool.error)
-    arguments = _fenced("json", as_json(tool.input) if tool.input is not None else tool.input_text)
+    arguments = _fence("json", as_json(tool.input) if tool.input is not None else tool.input_text)
     pieces = [f"\n{_mark(mark)}\n**{tool.name}** ({transcript.outcome(tool)})\n", arguments]
     if tool.error is not None:
-        pieces.append(f"{_mark({'block': 'note'})}\n{_escaped(tool.error.message)}\n")
+        pieces.append(f"{_mark({'block': 'note'})}\n{_escape(tool.error.message)}\n")
     if tool.output:
-        pieces.append(f"{_mark({'block': 'output'})}\n{_fenced('', tool.output)}")
-    pieces += [f"{_mark({'block': 'note'})}\n{_fenced('diff', change.diff)}" for change in tool.changes if change.diff]
+        pieces.append(f"{_mark({'block': 'output'})}\n{_fence('', tool.output)}")
+    pieces += [f"{_mark({'block': 'note'})}\n{_fence('diff', change.diff)}" for change in tool.changes if change.diff]
     return "\n".join(pieces)
 
 
@@ -123,19 +123,19 @@ def _mark(fields: Json) -> str:
     return f"{_MARK}{body} -->"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _LOOKS_LIKE_ONE.sub(r"\\\1", text)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-def _fenced(word: str, text: str) -> str:
+def _fence(word: str, text: str) -> str:
     """Longer than any fence within."""
     longest = max((len(run) for run in _FENCE_RUN.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{word}\n{_escaped(text)}\n{fence}\n"
+    return f"{fence}{word}\n{_escape(text)}\n{fence}\n"
 
 
 # -- in
@@ -165,7 +165,7 @@ def read(text: str) -> Written:
     title = next((line[2:].strip() for line in text.split("\n", 5)[:5] if line.startswith("# ")), "")
     pieces = list(_pieces(text))
     head: Json = next((mark for mark, _ in pieces if "conversation" in mark), {})
-    messages = _marked(pieces) if any("role" in mark for mark, _ in pieces) else _foreign(text)
+    messages = _read_marks(pieces) if any("role" in mark for mark, _ in pieces) else _foreign(text)
     if not messages:
         raise Invalid(
             "Nobody speaks in this markdown: there is neither a mark of ours nor a heading such as “## User” in it."
@@ -181,7 +181,7 @@ def _pieces(text: str) -> Iterator[tuple[Json, str]]:
     lines: list[str] = []
     for line in text.split("\n"):
         found = _MARK_LINE.fullmatch(line)
-        fields = _decoded(found[1]) if found else None
+        fields = _decode(found[1]) if found else None
         if fields is None:
             lines.append(line)
             continue
@@ -190,7 +190,7 @@ def _pieces(text: str) -> Iterator[tuple[Json, str]]:
     yield mark, "\n".join(lines)
 
 
-def _decoded(text: str) -> Json | None:
+def _decode(text: str) -> Json | None:
     try:
         fields = decode_json(text)
     except msgspec.DecodeError:
@@ -198,7 +198,7 @@ def _decoded(text: str) -> Json | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _marked(pieces: list[tuple[Json, str]]) -> tuple[Message, ...]:
+def _read_marks(pieces: list[tuple[Json, str]]) -> tuple[Message, ...]:
     drafts: list[_Draft] = []
     for mark, body in pieces:
         if mark.get("role") in _ROLES:
@@ -215,11 +215,11 @@ def _take(blocks: list[Block], mark: Json, body: str) -> None:
         case "text":
             cut = mark.get("status") == "interrupted"
             raw = mark.get("raw")
-            text = raw if isinstance(raw, str) else _unescaped(body)
+            text = raw if isinstance(raw, str) else _unescape(body)
             blocks.append(TextBlock(index=index, text=text, status="interrupted" if cut else "done"))
         case "thinking":
             inner = body.partition("</summary>")[2].rpartition("</details>")[0].strip("\n")
-            blocks.append(ThinkingBlock(index=index, text=_unescaped(inner)))
+            blocks.append(ThinkingBlock(index=index, text=_unescape(inner)))
         case "image" if isinstance(mark.get("url"), str):
             blocks.append(ImageBlock(index=index, url=mark["url"]))
         case "tool":
@@ -253,7 +253,7 @@ def _tool(index: int, mark: Json, arguments: str) -> ToolBlock:
 
 def _in_fence(body: str) -> str:
     found = _FENCED.search(body)
-    return _unescaped(found["body"]) if found else ""
+    return _unescape(found["body"]) if found else ""
 
 
 def _message(place: int, draft: _Draft) -> Message:

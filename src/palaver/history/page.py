@@ -28,7 +28,7 @@ from palaver.core.text.special_blocks import (
 )
 from palaver.errors import Invalid, TooLarge
 from palaver.history import transcript
-from palaver.history.parts import as_json, decoded_document
+from palaver.history.parts import as_json, decode_document
 from palaver.history.trajectory import document_of
 from palaver.schema.view import (
     Block,
@@ -107,7 +107,7 @@ def _markdown() -> Callable[[str], str]:
     return markdown.render
 
 
-def written(state: State) -> Iterator[str]:
+def write_page(state: State) -> Iterator[str]:
     """The page, a message a piece. Texts must be whole; images that shall be seen must be data URLs."""
     title = state.title or "Conversation"
     yield (
@@ -117,11 +117,11 @@ def written(state: State) -> Iterator[str]:
         f'<meta name="color-scheme" content="light dark">\n<title>{_plain(title)}</title>\n<style>{_STYLE}</style>\n'
         f"</head>\n<body>\n<header><h1>{_plain(title)}</h1>\n<p>{_plain(_about(state))}</p></header>\n<main>\n"
     )
-    messages = transcript.shown(state)
+    messages = transcript.visible_messages(state)
     for message in messages:
         yield _section(message, state.agent)
     yield "</main>\n"
-    yield f"<!-- {EMBEDDED}{_embedded(state, messages)} -->\n</body>\n</html>\n"
+    yield f"<!-- {EMBEDDED}{_embed(state, messages)} -->\n</body>\n</html>\n"
 
 
 def _about(state: State) -> str:
@@ -133,23 +133,23 @@ def _section(message: Message, agent: str) -> str:
     words = [message.model or "", transcript.when(message.ts) if message.ts else ""]
     small = transcript.MODEL_SEPARATOR.join(_plain(word) for word in words if word)
     name = _plain(transcript.speaker(message, agent))
-    body = "".join(_shown_part(message, block) for block in message.blocks)
+    body = "".join(_part_html(message, block) for block in message.blocks)
     ended = message.ended
     if ended is not None and ended.error is not None:
         body += f'<p class="note failed">{_plain(ended.error.message)}</p>\n'
     return f'<section class="{message.role}">\n<h2>{name} <small>{small}</small></h2>\n{body}</section>\n'
 
 
-def _shown_part(message: Message, block: Block) -> str:
+def _part_html(message: Message, block: Block) -> str:
     special = transcript.special_of(message, block)
-    return _shown_block(block, typed=message.role != "assistant") if special is None else _card(special)
+    return _block_html(block, typed=message.role != "assistant") if special is None else _card(special)
 
 
-def _shown_block(block: Block, *, typed: bool) -> str:
+def _block_html(block: Block, *, typed: bool) -> str:
     match block:
         case TextBlock():
             cut = "" if block.status == "done" else '<p class="note">(interrupted)</p>\n'
-            text = f'<div class="typed">{_plain(block.text)}</div>' if typed else _rendered(block.text)
+            text = f'<div class="typed">{_plain(block.text)}</div>' if typed else _render(block.text)
             return f"{text}\n{cut}"
         case ThinkingBlock():
             if not block.text:
@@ -160,10 +160,10 @@ def _shown_block(block: Block, *, typed: bool) -> str:
                 return '<p class="note">(an image that is not part of this page)</p>\n'
             return f'<p><img alt="" src="{block.url}"></p>\n'
         case ToolBlock():
-            return _shown_tool(block)
+            return _tool_html(block)
 
 
-def _shown_tool(tool: ToolBlock) -> str:
+def _tool_html(tool: ToolBlock) -> str:
     failed = "" if tool.status == "ok" else ' class="failed"'
     summary = f"<code>{_visible(tool.name)}</code> <span{failed}>{_plain(transcript.outcome(tool))}</span>"
     parts = [f"<details><summary>{summary}</summary>", f"<pre>{_visible(_arguments(tool))}</pre>"]
@@ -171,7 +171,7 @@ def _shown_tool(tool: ToolBlock) -> str:
         parts.append(f"<pre>{_visible(result)}</pre>")
     if tool.truncated:
         parts.append('<p class="note">(the output was longer)</p>')
-    parts += [_shown_diff(change) for change in tool.changes]
+    parts += [_diff_html(change) for change in tool.changes]
     return "".join([*parts, "</details>\n"])
 
 
@@ -187,15 +187,15 @@ def _arguments(tool: ToolBlock) -> str:
             return tool.input_text if tool.input is None else as_json(tool.input)
 
 
-def _shown_diff(change: FileChange) -> str:
+def _diff_html(change: FileChange) -> str:
     heading = f'<p class="note">{_visible(change.path)} ({change.kind}, +{change.additions} -{change.deletions})</p>'
     if not change.diff:
         return heading
-    lines = (_shown_line(line) for line in change.diff.split("\n"))
+    lines = (_line_html(line) for line in change.diff.split("\n"))
     return heading + "<pre>" + "\n".join(lines) + "</pre>"
 
 
-def _shown_line(line: str) -> str:
+def _line_html(line: str) -> str:
     kind = {"+": "added", "-": "gone"}.get(line[:1])
     return f'<span class="{kind}">{_visible(line)}</span>' if kind else _visible(line)
 
@@ -213,7 +213,7 @@ def _card_parts(block: SpecialBlock) -> tuple[str, list[str]]:
         case PlanBlock(plan=plan):
             return "Plan", [_paragraph(plan.summary), _list("ol", [_step(item) for item in plan.items])]
         case FinalizeTaskBlock():
-            summary = _rendered(block.summary) if block.summary.strip() else ""
+            summary = _render(block.summary) if block.summary.strip() else ""
             sections = [
                 _paragraph(section.title, "strong") + _list("ul", [_plain(item) for item in section.items])
                 for section in block.sections
@@ -221,7 +221,7 @@ def _card_parts(block: SpecialBlock) -> tuple[str, list[str]]:
             return "Task summary", [_paragraph(block.title, "strong"), summary, *sections]
         case ChangeReportBlock():
             more = f"…and {block.truncated_count} more" if block.truncated_count else ""
-            return "Change report", [_list("ul", [_reported(file) for file in block.files]), _paragraph(more)]
+            return "Change report", [_list("ul", [_report_html(file) for file in block.files]), _paragraph(more)]
         case AskUserBlock():
             return "Questions", [_question(question) for question in block.questions]
 
@@ -242,9 +242,9 @@ def _step(item: PlanItem) -> str:
     return title + "".join(notes)
 
 
-def _reported(file: ReportedFile) -> str:
+def _report_html(file: ReportedFile) -> str:
     summary = f": {_plain(file.summary)}" if file.summary else ""
-    lines = "\n".join(_shown_line(line) for line in file.diff.rstrip("\n").split("\n")) if file.diff else ""
+    lines = "\n".join(_line_html(line) for line in file.diff.rstrip("\n").split("\n")) if file.diff else ""
     return f"<code>{_visible(file.path)}</code>{summary}" + (f"<pre>{lines}</pre>" if lines else "")
 
 
@@ -266,7 +266,7 @@ def _visible(text: str) -> str:
     return escape(_UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text))
 
 
-def _rendered(markdown: str) -> str:
+def _render(markdown: str) -> str:
     if len(markdown) > MARKDOWN_CHARS:
         return f'<div class="said"><pre>{_plain(markdown)}</pre></div>'
     html = _markdown()(markdown)
@@ -277,7 +277,7 @@ def _rendered(markdown: str) -> str:
 # -- what the page shows, for import
 
 
-def _embedded(state: State, messages: Sequence[Message]) -> str:
+def _embed(state: State, messages: Sequence[Message]) -> str:
     """Only what the page shows: whoever passes a page on passes on what he sees."""
     shown = replace(state, messages=tuple(_without_images(message) for message in messages), params={}, draft="")
     packed = zlib.compress(msgspec.json.encode(document_of(replace(shown, parent=None))))
@@ -295,7 +295,7 @@ def _without_images(message: Message) -> Message:
     return replace(message, blocks=blocks)
 
 
-def embedded_document(page: str) -> Any:
+def extract_document(page: str) -> Any:
     """The trajectory at the end of a page of ours. Raises Invalid, or TooLarge for one that inflates without end."""
     found = _COMMENT.search(page)
     if found is None:
@@ -308,6 +308,6 @@ def embedded_document(page: str) -> Any:
         packed = inflating.decompress(base64.b64decode(found[1], validate=True), EMBEDDED_BYTES)
         if inflating.unconsumed_tail:
             raise TooLarge("The conversation in this page is too large to import.", limit_bytes=EMBEDDED_BYTES)
-        return decoded_document(packed)
+        return decode_document(packed)
     except (binascii.Error, zlib.error):
         raise Invalid("The conversation in this page is damaged. Export it again.") from None

@@ -42,7 +42,7 @@ def decoded(data: bytes) -> Any:
         raise Invalid(f"This is not valid JSON: {problem}.") from None
 
 
-def decoded_document(data: bytes) -> Any:
+def decode_document(data: bytes) -> Any:
     """A trajectory that somebody else wrote: one object, which may be as long as all of its messages. Raises Invalid.
 
     Each message is decoded on its own. So the bounds count for a message, and whoever reads a long document in a thread

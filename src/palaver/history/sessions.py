@@ -16,12 +16,12 @@ NAME = "sessions.jsonl"
 """The file that lists what an export of everything holds."""
 
 
-def written(listings: Iterable[Listing]) -> Iterator[bytes]:
+def write_listings(listings: Iterable[Listing]) -> Iterator[bytes]:
     for listing in listings:
         yield msgspec.json.encode(listing) + b"\n"
 
 
-def written_for_chats(listings: Iterable[Listing]) -> Iterator[bytes]:
+def write_chat_sessions(listings: Iterable[Listing]) -> Iterator[bytes]:
     """The same as `chat-sessions.jsonl` has it, for programs of the `stream` contract."""
     for listing in listings:
         yield msgspec.json.encode({"id": listing.id, **_metadata(listing)}) + b"\n"
@@ -37,7 +37,7 @@ def _metadata(listing: Listing) -> dict[str, Any]:
     }
 
 
-def merged_for_chats(
+def merge_chat_sessions(
     known: bytes, listings: Iterable[Listing], deleted: Collection[str], imported: Callable[[str], str]
 ) -> bytes:
     """A `chat-sessions.jsonl` brought up to date: each of our sessions on its line, new ones at the end.
@@ -59,7 +59,7 @@ def merged_for_chats(
         elif line.strip() and not any(name in deleted for name in names):
             lines.append(line)
     new = sorted((row for row in rows.values() if row.id not in written), key=lambda row: (row.created_at, row.id))
-    return b"".join([*(line + b"\n" for line in lines), *written_for_chats(new)])
+    return b"".join([*(line + b"\n" for line in lines), *write_chat_sessions(new)])
 
 
 class SessionNote(Struct, frozen=True):
@@ -70,7 +70,7 @@ class SessionNote(Struct, frozen=True):
     updated_at: Any = None
 
 
-def noted_for_chats(known: bytes) -> dict[str, SessionNote]:
+def read_chat_sessions(known: bytes) -> dict[str, SessionNote]:
     """By the session's id; of several lines of one session the last counts."""
     found = [said for line in known.splitlines() if (said := _session(line))]
     return {

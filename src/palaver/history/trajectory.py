@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from palaver.errors import Invalid
-from palaver.history.answers import Answer, answer_of, shown_answer
+from palaver.history.answers import Answer, answer_json, answer_of
 from palaver.history.lazy_sequence import LazySequence
 from palaver.history.parts import KEY, MESSAGE_KEYS, Json, blocks_of, integer, own, parts_of, text_of, unknown_data
 from palaver.schema.view import Knowledge, Message, Role, State, TextBlock
@@ -75,7 +75,7 @@ def document_of(state: State, unknown: Mapping[str, Any] | None = None) -> Json:
         "agent": state.agent,
         "created_at": moment(state.created_at),
         "updated_at": moment(state.updated_at),
-        "messages": [shown for message in state.messages for shown in shown_messages(message)],
+        "messages": [shown for message in state.messages for shown in messages_json(message)],
         **params,
         KEY: {"version": VERSION, "params": sorted(params)},
     }
@@ -106,14 +106,14 @@ def keep_message_keys(document: Json, before: Mapping[str, Any]) -> None:
                 message.setdefault(name, value)
 
 
-def shown_messages(message: Message) -> Iterator[Json]:
+def messages_json(message: Message) -> Iterator[Json]:
     """A message and the results of its calls. An attempt that was taken back is left out."""
     if message.status == "superseded":
         return
     shown: Json = {"message_id": message.id, "role": message.role}
     results: list[Json] = []
     if message.role == "assistant":
-        fields, results = shown_answer(message)
+        fields, results = answer_json(message)
         shown |= fields
     else:
         shown["content"] = parts_of(message.blocks)
@@ -121,7 +121,7 @@ def shown_messages(message: Message) -> Iterator[Json]:
         shown["event_kind"] = message.event_kind
     if message.hidden:
         shown["hidden"] = True
-    shown |= _kept_unknown(message)
+    shown |= _unknown_fields(message)
     extra = {**shown.pop(KEY, {}), **_extra(message)}
     yield {**shown, KEY: extra} if extra else shown
     yield from results
@@ -138,7 +138,7 @@ def _extra(message: Message) -> Json:
     return extra
 
 
-def _kept_unknown(message: Message) -> Json:
+def _unknown_fields(message: Message) -> Json:
     kept = own(message.data, "trajectory")
     return {name: value for name, value in kept.items() if name not in MESSAGE_KEYS}
 
@@ -157,7 +157,7 @@ def moment(ts_ms: int) -> str:
 
 def trajectory_of(document: Any) -> Trajectory:
     """Raises Invalid in words."""
-    shown = listed_messages(document)
+    shown = message_list(document)
     title, agent, draft = document.get("title"), document.get("agent"), document.get("draft")
     return Trajectory(
         id=str(document.get("id") or ""),
@@ -170,7 +170,7 @@ def trajectory_of(document: Any) -> Trajectory:
     )
 
 
-def listed_messages(document: Any) -> Sequence[Any]:
+def message_list(document: Any) -> Sequence[Any]:
     """Raises Invalid in words."""
     shown = document.get("messages") if isinstance(document, dict) else None
     if not isinstance(shown, list | LazySequence):
@@ -192,28 +192,28 @@ def walk_messages(shown: Iterable[Any]) -> Iterator[Message]:
         if not isinstance(one, dict) or not isinstance(one.get("role"), str):
             raise Invalid(f"Message {place + 1} of the trajectory is no object with a `role`.")
         if one["role"] in _RESULT_ROLES:
-            if not _given_to_its_call(found, one):
-                found.append(_said(one, place))
+            if not _attach_result(found, one):
+                found.append(_person_message(one, place))
         elif one["role"] == "assistant":
             found.append(answer_of(one, place))
         else:
-            found.append(_said(one, place))
+            found.append(_person_message(one, place))
         while found and (len(found) > AWAITED or not (isinstance(found[0], Answer) and found[0].waits)):
-            yield _finished(found.popleft())
-    yield from map(_finished, found)
+            yield _finish(found.popleft())
+    yield from map(_finish, found)
 
 
-def _finished(one: Answer | Message) -> Message:
+def _finish(one: Answer | Message) -> Message:
     return one.message() if isinstance(one, Answer) else one
 
 
-def _given_to_its_call(found: Reversible[Answer | Message], shown: Json) -> bool:
+def _attach_result(found: Reversible[Answer | Message], shown: Json) -> bool:
     """Providers use an id again, so the latest call of that id that still waits is the one."""
     call = shown.get("tool_call_id")
     return any(isinstance(one, Answer) and one.take_result(call, shown) for one in reversed(found))
 
 
-def _said(shown: Json, place: int) -> Message:
+def _person_message(shown: Json, place: int) -> Message:
     word = shown["role"]
     role: Role = _ROLES.get(word, "event")
     kind = shown.get("event_kind") if role == "event" else None

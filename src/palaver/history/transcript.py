@@ -11,7 +11,7 @@ from palaver.schema.view import Block, Message, State, TextBlock, ToolBlock
 MODEL_SEPARATOR = " · "
 
 
-def shown(state: State) -> list[Message]:
+def visible_messages(state: State) -> list[Message]:
     """What a person saw: neither what only the agent was told, nor attempts that were taken back."""
     return [message for message in state.messages if not message.hidden and message.status != "superseded"]
 

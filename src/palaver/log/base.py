@@ -29,12 +29,12 @@ GENESIS = bytes(16)
 _digest = blake2b(digest_size=16)
 
 
-def chained(chain: bytes, line: bytes) -> bytes:
+def chain_hash(chain: bytes, line: bytes) -> bytes:
     """The chain's value after one more event."""
-    return chained_through(chain, (line,))
+    return chain_hash_through(chain, (line,))
 
 
-def chained_through(chain: bytes, lines: Iterable[bytes]) -> bytes:
+def chain_hash_through(chain: bytes, lines: Iterable[bytes]) -> bytes:
     """The chain's value after several more: each time the hash of the value so far and the line."""
     for line in lines:
         digest = _digest.copy()
@@ -411,7 +411,7 @@ def lines_of(segment: Segment) -> list[bytes]:
     return segment.body.split(b"\n")[:-1]
 
 
-def numbered(segment: Segment) -> list[Line]:
+def number_lines(segment: Segment) -> list[Line]:
     """The lines with their numbers, which follow from their places: only a line that stands for several is decoded."""
     lines: list[Line] = []
     following = segment.first
@@ -428,7 +428,7 @@ def lines_after(segment: Segment, after: int) -> list[bytes]:
         return lines_of(segment)
     if not segment.compacted:
         return lines_of(segment)[after + 1 - segment.first :]
-    return [line.body for line in numbered(segment) if line.seq > after]
+    return [line.body for line in number_lines(segment) if line.seq > after]
 
 
 def _last_of(body: bytes, first: int) -> int:

@@ -40,7 +40,7 @@ class FileBlobs:
     async def put(self, data: bytes, mime: str) -> BlobRef:
         """The first type a payload came with stays its type."""
         blob = await asyncio.to_thread(self._store, data)
-        mime = await self._writer.run(lambda connection: _typed(connection, blob, mime, len(data)))
+        mime = await self._writer.run(lambda connection: _mime_of(connection, blob, mime, len(data)))
         return BlobRef(id=blob, size=len(data), mime=mime)
 
     def _store(self, data: bytes) -> str:
@@ -67,7 +67,7 @@ class FileBlobs:
         return data, row[0] if row else BlobRef(id=blob, size=0).mime
 
 
-def _typed(connection: apsw.Connection, blob: str, mime: str, size: int) -> str:
+def _mime_of(connection: apsw.Connection, blob: str, mime: str, size: int) -> str:
     connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?)", (blob, mime, size))
     kept: str = connection.execute("SELECT mime FROM blobs WHERE id = ?", (blob,)).get
     return kept

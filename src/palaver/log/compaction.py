@@ -15,7 +15,7 @@ from itertools import groupby
 import msgspec
 
 from palaver.log.redundancy import Redundancy
-from palaver.log.segments import SPAN, Opened, Placed, Runs, Stored, check_of, opened
+from palaver.log.segments import SPAN, Opened, Placed, Runs, Stored, check_of, open_segment
 from palaver.schema.events import Event, LogCompacted, decode_event, encode_event
 
 SEGMENT_BYTES = 256 << 10
@@ -42,14 +42,14 @@ def compact(segments: Sequence[Stored], before: bytes, through: int) -> Compacte
     lines: list[Opened] = []
     chain = before
     for stored in segments:
-        lines.extend(opened(stored, chain))
+        lines.extend(open_segment(stored, chain))
         chain = stored.chain
     redundancy = Redundancy()
     for opening in lines:
         if opening.line.seq <= through and (event := _readable(opening.line.body)):
             redundancy.read(opening.line.seq, event)
-    shortened = list(_shortened(lines, redundancy.dropped))
-    return Compacted(list(_packed(shortened, before)), len(redundancy.dropped), redundancy.settled(through))
+    shortened = list(_shorten(lines, redundancy.dropped))
+    return Compacted(list(_pack(shortened, before)), len(redundancy.dropped), redundancy.settled(through))
 
 
 def _readable(body: bytes) -> Event | None:
@@ -59,7 +59,7 @@ def _readable(body: bytes) -> Event | None:
         return None
 
 
-def _shortened(lines: Sequence[Opened], dropped: set[int]) -> Iterator[Opened]:
+def _shorten(lines: Sequence[Opened], dropped: set[int]) -> Iterator[Opened]:
     """Each run of dropped events and former `log.compacted` lines as one line, the others as they are."""
     for gone, run in groupby(lines, key=lambda opening: opening.tombstone or opening.line.seq in dropped):
         members = list(run)
@@ -83,7 +83,7 @@ def _standing_for(run: Sequence[Opened]) -> Opened:
     return Opened(Placed(tombstone.first, tombstone.seq, last.line.pos, encode_event(tombstone)), last.chain, True)
 
 
-def _packed(lines: Sequence[Opened], before: bytes) -> Iterator[Stored]:
+def _pack(lines: Sequence[Opened], before: bytes) -> Iterator[Stored]:
     """Segments as large as one read and one look back allow; a line larger than that stands alone."""
     batch: list[Opened] = []
     size = 0

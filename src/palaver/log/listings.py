@@ -63,7 +63,7 @@ def one(connection: apsw.Connection, conversation: str) -> Listing | None:
         "SELECT l.body FROM conversations c JOIN listings l ON l.conversation = c.number WHERE c.name = ?",
         (conversation,),
     ).fetchone()
-    return decoded(row[0]) if row else None
+    return decode_listing(row[0]) if row else None
 
 
 # A tree is narrowed to only when asked for, so that counting all reads no more than an index.
@@ -96,16 +96,16 @@ def page(
     found = [(Place(updated_at, number), body) for updated_at, number, body in rows]
     taken = found[:limit]
     next_cursor = cursor_of(taken[-1][0]) if taken and len(found) > limit else None
-    return Page([decoded(body) for _, body in taken], next_cursor, total)
+    return Page([decode_listing(body) for _, body in taken], next_cursor, total)
 
 
 _TOP = Place((1 << 63) - 1, (1 << 63) - 1)
 """Above every row."""
 
 
-def changed(connection: apsw.Connection, after_pos: int, limit: int) -> Sequence[Listing]:
+def list_changed(connection: apsw.Connection, after_pos: int, limit: int) -> Sequence[Listing]:
     rows = connection.execute("SELECT body FROM listings WHERE pos > ? ORDER BY pos LIMIT ?", (after_pos, limit))
-    return [decoded(body) for (body,) in rows]
+    return [decode_listing(body) for (body,) in rows]
 
 
 def folders(connection: apsw.Connection) -> Sequence[Folder]:
@@ -126,10 +126,10 @@ def streams(connection: apsw.Connection, prefix: str) -> Sequence[str]:
 
 def waiting(connection: apsw.Connection) -> Sequence[Listing]:
     rows = connection.execute("SELECT body FROM listings WHERE waiting = 1 ORDER BY updated_at, conversation")
-    return [decoded(body) for (body,) in rows]
+    return [decode_listing(body) for (body,) in rows]
 
 
-def unfinished(connection: apsw.Connection) -> Sequence[str]:
+def list_unfinished(connection: apsw.Connection) -> Sequence[str]:
     rows = connection.execute(
         "SELECT c.name FROM listings l JOIN conversations c ON c.number = l.conversation "
         "WHERE l.unfinished = 1 ORDER BY l.conversation"
@@ -137,5 +137,5 @@ def unfinished(connection: apsw.Connection) -> Sequence[str]:
     return [name for (name,) in rows]
 
 
-def decoded(body: bytes) -> Listing:
+def decode_listing(body: bytes) -> Listing:
     return _listing.decode(body)

@@ -32,12 +32,12 @@ from palaver.log.base import (
     StoredMessage,
     Used,
     Verified,
-    chained_through,
+    chain_hash_through,
 )
 from palaver.log.compaction import SMALL_BYTES, compact
 from palaver.log.listings import Place, cursor_of, is_child, is_unfinished, is_waiting, place_of
 from palaver.log.plain_search import Said, recall, search
-from palaver.log.refusals import body_of, claim_used, head_moved, occupied, snapshot_ahead
+from palaver.log.refusals import body_of, claim_used, head_moved, refuse_occupied, snapshot_ahead
 from palaver.log.runs import unknown_run
 from palaver.log.segments import SPAN, Stored, in_commit_order
 from palaver.log.verify import Audit, blob_changed, blob_missing
@@ -93,7 +93,7 @@ class MemoryLog:
         self._use(_Store(epoch=token_hex(8)))
 
     @classmethod
-    def restored(cls, backup: Path) -> "MemoryLog":
+    def restore_from(cls, backup: Path) -> "MemoryLog":
         """A log of its own from what `backup` wrote."""
         log = cls()
         log._use(msgspec.msgpack.decode((backup / BACKUP_FILE).read_bytes(), type=_Store))
@@ -122,7 +122,7 @@ class MemoryLog:
             known = _Conversation(append.conversation, len(self._store.conversations) + 1)
             self._store.conversations[append.conversation] = known
         first, last, pos = head.seq + 1, head.seq + len(append.lines), self._store.position + 1
-        known.head = Head(last, chained_through(head.chain, append.lines))
+        known.head = Head(last, chain_hash_through(head.chain, append.lines))
         self._store.position += len(append.lines)
         known.segments.append(Stored(first, last, pos, self._store.position, body, known.head.chain))
         self._by_position.append((pos, known.name))
@@ -243,7 +243,7 @@ class MemoryLog:
         rows = sorted(
             (
                 (Place(listing.updated_at, known.number), listing)
-                for known, listing in self._listed()
+                for known, listing in self._listings()
                 if not listing.deleted
                 and project in (None, listing.project)
                 and archived in (None, listing.archived)
@@ -262,12 +262,12 @@ class MemoryLog:
         )
 
     async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
-        newer = [listing for _, listing in self._listed() if listing.pos > after_pos]
+        newer = [listing for _, listing in self._listings() if listing.pos > after_pos]
         return sorted(newer, key=lambda listing: listing.pos)[:limit]
 
     async def folders(self) -> Sequence[Folder]:
         rows: dict[str, list[Listing]] = {}
-        for _, listing in self._listed():
+        for _, listing in self._listings():
             if listing.project is not None and not listing.deleted:
                 rows.setdefault(listing.project, []).append(listing)
         return [
@@ -285,13 +285,13 @@ class MemoryLog:
         return sorted(name for name in self._store.conversations if name.startswith(prefix))
 
     async def waiting(self) -> Sequence[Listing]:
-        rows = [(known.number, listing) for known, listing in self._listed() if is_waiting(listing)]
+        rows = [(known.number, listing) for known, listing in self._listings() if is_waiting(listing)]
         return [listing for _, listing in sorted(rows, key=lambda row: (row[1].updated_at, row[0]))]
 
     async def unfinished(self) -> Sequence[str]:
-        return [known.name for known, listing in self._listed() if is_unfinished(listing)]
+        return [known.name for known, listing in self._listings() if is_unfinished(listing)]
 
-    def _listed(self) -> Iterator[tuple[_Conversation, Listing]]:
+    def _listings(self) -> Iterator[tuple[_Conversation, Listing]]:
         for known in self._store.conversations.values():
             if known.listing is not None:
                 yield known, known.listing
@@ -331,14 +331,14 @@ class MemoryLog:
     # -- search
 
     async def search(self, query: str, *, limit: int = 20, conversation: str | None = None) -> Sequence[Found]:
-        return search(self._said(conversation), query, limit)
+        return search(self._texts(conversation), query, limit)
 
     async def recall(
         self, text: str, *, project: str | None, limit: int = 20, but: str | None = None
     ) -> Sequence[Recalled]:
-        return recall(self._said(), text, project, limit, but)
+        return recall(self._texts(), text, project, limit, but)
 
-    def _said(self, conversation: str | None = None) -> Iterator[Said]:
+    def _texts(self, conversation: str | None = None) -> Iterator[Said]:
         for known in self._store.conversations.values():
             if conversation in (None, known.name):
                 for number, document in known.documents.items():
@@ -365,7 +365,7 @@ class MemoryLog:
         return None if sha256(kept[0]).hexdigest() == blob else blob_changed(blob)
 
     async def backup(self, target: Path) -> None:
-        if refusal := occupied(target):
+        if refusal := refuse_occupied(target):
             raise refusal
         await asyncio.to_thread(_write_backup, target, msgspec.msgpack.encode(self._store))
 

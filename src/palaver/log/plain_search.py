@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from palaver.core.keywords import plain, words_of
 from palaver.log.base import Document, Found, Recalled
-from palaver.log.recall import WEIGHED, Possible, best, looked_for, rarity
-from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, ranked, terms_of
+from palaver.log.recall import WEIGHED, Possible, best, rarity, search_words
+from palaver.log.search import CANDIDATES, WORD, Candidate, Term, excerpt, rank, terms_of
 from palaver.schema.view import Listing
 
 
@@ -35,11 +35,11 @@ def search(said: Iterable[Said], query: str, limit: int) -> Sequence[Found]:
         if terms and not one.is_deleted and all(term.count(one.document.text) for term in terms)
     }
     newest = [hits[number] for number in sorted(hits, reverse=True)[:CANDIDATES]]
-    return [_found(hits[number], terms) for number in ranked([_candidate(one, terms) for one in newest], limit)]
+    return [_found(hits[number], terms) for number in rank([_candidate(one, terms) for one in newest], limit)]
 
 
 def recall(said: Iterable[Said], text: str, project: str | None, limit: int, but: str | None) -> Sequence[Recalled]:
-    wanted = looked_for(text)
+    wanted = search_words(text)
     every = [(one, set(words_of(one.document.text))) for one in said]
     rarities = {word: rarity(sum(word in words for _, words in every), len(every)) for word in wanted}
     fitting = [
@@ -51,7 +51,7 @@ def recall(said: Iterable[Said], text: str, project: str | None, limit: int, but
         and (but is None or but not in (one.conversation, one.listing.root))
     ]
     promising = sorted((pair for pair in fitting if pair[0]), key=lambda pair: (-pair[0], -pair[1].number))[:WEIGHED]
-    return best([Possible(one.number, _recalled(one)) for _, one in promising], rarities, limit)
+    return best([Possible(one.number, _as_recalled(one)) for _, one in promising], rarities, limit)
 
 
 class _Pattern:
@@ -98,7 +98,7 @@ def _found(said: Said, terms: Sequence[_Pattern]) -> Found:
     )
 
 
-def _recalled(said: Said) -> Recalled:
+def _as_recalled(said: Said) -> Recalled:
     document, listing = said.document, said.listing
     return Recalled(
         said.conversation,

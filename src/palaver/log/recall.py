@@ -28,7 +28,7 @@ _SATURATION = 1.2
 _LENGTH_WEIGHT = 0.75
 
 
-def looked_for(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     # Text that no index can hold (half a surrogate pair, a NUL) becomes text that none holds.
     return telling_words(text.encode("utf-8", "replace").decode().replace("\0", " "), LOOKED_FOR)
 

@@ -88,7 +88,7 @@ class Redundancy:
                 if self._fragment("input", event.message, event.block, seq, event.call):
                     self._stands_in(event.call, event.message)
             case ToolOutputDelta():
-                self._acted_on(event.call)
+                self._mark_used(event.call)
                 self._output(event.call, seq)
             case TextFinished():
                 self._finish("text", event.message, event.block)
@@ -99,33 +99,33 @@ class Redundancy:
                 self._keep_places()
                 self._finish("input", event.message, event.block, event.call)
             case ToolFinished():
-                self._acted_on(event.call)
+                self._mark_used(event.call)
                 self.dropped.update(self._outputs.pop(event.call, ()))
                 self._ended_calls.add(event.call)
             case CitationAdded():
                 self._contend("text", (event.message, event.block))
             case ToolStarted():
-                self._acted_on(event.call)
+                self._mark_used(event.call)
             case RequestOpened():
                 self._keep_places()
                 if event.call:
-                    self._acted_on(event.call)
+                    self._mark_used(event.call)
                     self._call_of[event.request] = event.call
             case RequestResolved() if event.request in self._call_of:
-                self._acted_on(self._call_of[event.request])
+                self._mark_used(self._call_of[event.request])
             case AnswerStarted():
-                self._made_anew(event.message)
+                self._restart_message(event.message)
                 if event.replaces:
                     self._take_back(event.replaces)
             case MessageAdded():
-                self._made_anew(event.message)
+                self._restart_message(event.message)
                 self._keep_places()
                 for block in event.blocks or ():
                     if isinstance(block, ToolBlock):
-                        self._acted_on(block.call)
+                        self._mark_used(block.call)
                         self._stands_in(block.call, event.message)
             case MessageEdited():
-                self._made_anew(event.message)
+                self._restart_message(event.message)
                 self._ended_calls.clear()
             case MessageRemoved() | MessageTruncated():
                 # An id used twice: what comes late may now reach the older one.
@@ -182,7 +182,7 @@ class Redundancy:
         if streaming and (streaming.kind, streaming.call) != (kind, call):
             del self._blocks[place]
 
-    def _made_anew(self, message: str) -> None:
+    def _restart_message(self, message: str) -> None:
         """What streamed into the message so far has no end any more."""
         self._finished.pop(message, None)
         self._forget(place for place in self._blocks if place[0] == message)
@@ -199,7 +199,7 @@ class Redundancy:
         else:
             self._outputs.setdefault(call, []).append(seq)
 
-    def _acted_on(self, call: str) -> None:
+    def _mark_used(self, call: str) -> None:
         """Somebody used the call while its input streamed: only the fragments made it exist by then."""
         self._forget(place for place, known in self._blocks.items() if known.kind == "input" and known.call == call)
 

@@ -40,7 +40,7 @@ def snapshot_ahead(conversation: str, seq: int, head: int) -> HeadMoved:
     )
 
 
-def occupied(target: Path) -> Invalid | None:
+def refuse_occupied(target: Path) -> Invalid | None:
     """A backup never writes over anything."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         return Invalid(f"{target} exists and is not empty. Name a new directory for the backup.")

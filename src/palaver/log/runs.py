@@ -63,8 +63,8 @@ def children(connection: apsw.Connection, run: str) -> Sequence[Run]:
 
 def _with_parent(body: bytes, parent: str | None) -> Run:
     """An end does not say again whom the run works for; its column remembers."""
-    return replace(decoded(body), parent=parent)
+    return replace(decode_run(body), parent=parent)
 
 
-def decoded(body: bytes) -> Run:
+def decode_run(body: bytes) -> Run:
     return _run.decode(body)

@@ -55,7 +55,7 @@ class Candidate:
     """How often each term of the query occurs."""
 
 
-def ranked(candidates: Sequence[Candidate], limit: int) -> list[int]:
+def rank(candidates: Sequence[Candidate], limit: int) -> list[int]:
     """Documents, best first; among equals the newest."""
     average = sum(candidate.length for candidate in candidates) / max(1, len(candidates)) or 1.0
 

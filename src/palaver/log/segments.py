@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from palaver.errors import LogCorrupt
-from palaver.log.base import Segment, Tombstone, chained, numbered, tombstone_of
+from palaver.log.base import Segment, Tombstone, chain_hash, number_lines, tombstone_of
 
 SPAN = 4_096
 """Positions that one compacted segment may span: how far before a cursor `read_all` has to look for what reaches over it."""
@@ -89,10 +89,10 @@ class Placed(NamedTuple):
     body: bytes
 
 
-def placed(stored: Stored) -> Iterator[Placed]:
+def place(stored: Stored) -> Iterator[Placed]:
     runs = stored.runs or ((stored.first, stored.pos),)
     starts = [seq for seq, _ in runs]
-    for line in numbered(stored.segment()):
+    for line in number_lines(stored.segment()):
         start, pos = runs[max(0, bisect_right(starts, line.seq) - 1)]
         yield Placed(line.first, line.seq, pos + line.seq - start, line.body)
 
@@ -104,16 +104,16 @@ class Opened(NamedTuple):
     tombstone: bool
 
 
-def opened(stored: Stored, before: bytes) -> list[Opened]:
+def open_segment(stored: Stored, before: bytes) -> list[Opened]:
     """The lines, once they are proven to be what was written. Raises LogCorrupt.
 
     `before` is the chain's value in front of the segment.
     """
     lines: list[Opened] = []
     chain, last = before, stored.first - 1
-    for line in placed(stored):
+    for line in place(stored):
         tombstone = tombstone_of(line.body) if stored.compacted else None
-        chain = _carried(tombstone) if tombstone else chained(chain, line.body)
+        chain = _carry_tombstone(tombstone) if tombstone else chain_hash(chain, line.body)
         lines.append(Opened(line, chain, tombstone is not None))
         last = line.seq
     if last != stored.last or chain != stored.chain or not _checks(stored, before):
@@ -121,7 +121,7 @@ def opened(stored: Stored, before: bytes) -> list[Opened]:
     return lines
 
 
-def _carried(tombstone: Tombstone) -> bytes:
+def _carry_tombstone(tombstone: Tombstone) -> bytes:
     try:
         return bytes.fromhex(tombstone.chain)
     except ValueError:
@@ -139,7 +139,7 @@ def pieces(stored: Stored, after_pos: int) -> Iterator[Segment]:
     if not stored.compacted and stored.pos > after_pos:
         yield stored.segment()
         return
-    behind = (line for line in placed(stored) if line.pos > after_pos)
+    behind = (line for line in place(stored) if line.pos > after_pos)
     for _, run in groupby(behind, key=lambda line: line.pos - line.seq):
         lines = list(run)
         body = b"".join(line.body + b"\n" for line in lines)
@@ -152,7 +152,7 @@ def in_commit_order(
     """Pieces by position, from stored segments in the order of their `pos`; at least one, then until the limit."""
     found: list[tuple[str, Segment]] = []
     size = 0
-    for name, piece in _merged(segments, after_pos):
+    for name, piece in _merge(segments, after_pos):
         size += len(piece.body)
         if found and size > limit_bytes:
             break
@@ -160,7 +160,7 @@ def in_commit_order(
     return found
 
 
-def _merged(segments: Iterable[tuple[str, Stored]], after_pos: int) -> Iterator[tuple[str, Segment]]:
+def _merge(segments: Iterable[tuple[str, Stored]], after_pos: int) -> Iterator[tuple[str, Segment]]:
     waiting: list[tuple[int, str, Segment]] = []
     for name, stored in segments:
         while waiting and waiting[0][0] < stored.pos:

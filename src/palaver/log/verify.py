@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from palaver.errors import LogCorrupt
 from palaver.log.base import GENESIS, Damage, Head
-from palaver.log.segments import Stored, opened
+from palaver.log.segments import Stored, open_segment
 
 # A quote inside a JSON string is escaped, so text that talks about blobs never looks like a reference to one.
 _BLOB = re.compile(
@@ -41,7 +41,7 @@ class Audit:
         if stored.first != self._last + 1:
             self._found(self._last + 1, f"The events {self._last + 1} to {stored.first - 1} are missing.")
         try:
-            opened(stored, self._chain)
+            open_segment(stored, self._chain)
         except LogCorrupt as fault:
             self._found(stored.first, fault.message)
         for blob in dict.fromkeys(_BLOB.findall(stored.body)):

@@ -256,6 +256,8 @@ class Fill(_Rewriting, tag="fill"):
     messages: tuple[Message, ...]
     new_ids: bool = False
     """A copy of what stays where it is: nothing in it keeps its id."""
+    own: bool = False
+    """They are of a conversation of this server: each keeps its origin. All others are imported."""
     title: str = ""
     agent: Id | None = None
     project: str | None = None
@@ -265,6 +267,11 @@ class Fill(_Rewriting, tag="fill"):
     """What whoever asked calls it."""
     digest: str = ""
     """Of what was asked for: what was said elsewhere may read differently when it is asked for again."""
+
+    @property
+    def is_copy(self) -> bool:
+        # Fills that earlier releases let wait in a queue know only the new ids, which nothing else gets.
+        return self.own or self.new_ids
 
 
 class StopTurn(_Command, tag="stop_turn"):

@@ -80,8 +80,8 @@ def schema() -> Json:
         members = [{"$ref": f"#/$defs/{member.__name__}"} for member in get_args(union)]
         definitions[name] = {"title": name, "anyOf": members}
     for name, component in components.items():
-        described = _named(component)
-        described["required"] = _required(structs[name], described)
+        described = _with_references(component)
+        described["required"] = _required_fields(structs[name], described)
         definitions[name] = described
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -101,7 +101,7 @@ def _structs() -> dict[str, type[Struct]]:
     return found
 
 
-def _required(struct: type[Struct], described: Json) -> list[str]:
+def _required_fields(struct: type[Struct], described: Json) -> list[str]:
     """What a reader always finds. A view has every field; a command or an event leaves its defaults out."""
     properties: list[str] = list(described["properties"])
     if not struct.__struct_config__.omit_defaults:
@@ -112,10 +112,10 @@ def _required(struct: type[Struct], described: Json) -> list[str]:
     return [name for name in properties if name in always]
 
 
-def _named(part: Any) -> Any:
+def _with_references(part: Any) -> Any:
     """The same schema with every union and closed set that has a name replaced by a reference to it."""
     if isinstance(part, list):
-        return [_named(item) for item in part]
+        return [_with_references(item) for item in part]
     if not isinstance(part, dict):
         return part
     rest = {key: value for key, value in part.items() if key not in ("anyOf", "enum", "discriminator")}
@@ -123,7 +123,7 @@ def _named(part: Any) -> Any:
         return {**(_word(part["enum"]) or {"enum": part["enum"]}), **rest}
     if "anyOf" in part:
         return {**_union(part["anyOf"]), **rest}
-    return {key: _named(value) for key, value in part.items()}
+    return {key: _with_references(value) for key, value in part.items()}
 
 
 def _word(values: list[str]) -> Json | None:
@@ -137,7 +137,7 @@ def _union(members: list[Json]) -> Json:
     for name, union in UNIONS.items():
         if {f"#/$defs/{member.__name__}" for member in get_args(union)} == {member.get("$ref") for member in members}:
             return {"$ref": f"#/$defs/{name}"}
-    return {"anyOf": _named(members)}
+    return {"anyOf": _with_references(members)}
 
 
 # -- TypeScript types
@@ -234,10 +234,10 @@ def _field(field: msgspec.structs.FieldInfo, found: dict[str, Json] | None = Non
 
 
 def _type(python_type: Any, found: dict[str, Json]) -> Any:
-    return _described(msgspec.inspect.type_info(python_type), found)
+    return _describe(msgspec.inspect.type_info(python_type), found)
 
 
-def _described(info: msgspec.inspect.Type, found: dict[str, Json]) -> Any:
+def _describe(info: msgspec.inspect.Type, found: dict[str, Json]) -> Any:
     match info:
         case msgspec.inspect.StrType():
             return "str"
@@ -252,23 +252,23 @@ def _described(info: msgspec.inspect.Type, found: dict[str, Json]) -> Any:
         case msgspec.inspect.LiteralType():
             return ["=", *info.values]
         case msgspec.inspect.VarTupleType() | msgspec.inspect.ListType():
-            return ["[]", _described(info.item_type, found)]
+            return ["[]", _describe(info.item_type, found)]
         case msgspec.inspect.DictType():
-            return ["{}", _described(info.value_type, found)]
+            return ["{}", _describe(info.value_type, found)]
         case msgspec.inspect.StructType():
             return ["@", _part(info, found)]
         case msgspec.inspect.UnionType():
-            return _described_union(info, found)
+            return _describe_union(info, found)
         case _:
             raise SystemExit(
                 f"No shape is known for {info!r}: teach palaver.schema.generate and web/src/protocol/guards.ts."
             )
 
 
-def _described_union(info: msgspec.inspect.UnionType, found: dict[str, Json]) -> Any:
+def _describe_union(info: msgspec.inspect.UnionType, found: dict[str, Json]) -> Any:
     rest = [kind for kind in info.types if not isinstance(kind, msgspec.inspect.NoneType)]
     if len(rest) < len(info.types):
-        return ["?", _described(rest[0] if len(rest) == 1 else msgspec.inspect.UnionType(tuple(rest)), found)]
+        return ["?", _describe(rest[0] if len(rest) == 1 else msgspec.inspect.UnionType(tuple(rest)), found)]
     structs = [kind for kind in rest if isinstance(kind, msgspec.inspect.StructType)]
     if len(structs) < len(rest):
         raise SystemExit(

@@ -232,11 +232,11 @@ MUTATIONS = (
     Mutation("restored calls are left open", restore, "_at_rest", _restored_calls_are_left_open, "I13"),
     Mutation("calls start over", blocks, "waiting", _calls_start_over, "I13|I14"),
     Mutation("every request looks open", resolving, "find_request", _every_request_looks_open, "I16"),
-    Mutation("old requests leave the view", requests, "bounded", _old_requests_leave_the_view, "I17"),
+    Mutation("old requests leave the view", requests, "keep_latest", _old_requests_leave_the_view, "I17"),
     Mutation("a restart forgets who waits", settle, "_answerable", _a_restart_forgets_who_waits, "I17"),
     Mutation("the interruption comes first", settle, "settle", _interruption_first, "I20|settle"),
     Mutation("requests end before results", settle, "_closed", _requests_before_results, "settle"),
     Mutation("requests end in the old turn", settle, "_close_requests", _requests_end_in_the_turn_that_asked, "I20"),
-    Mutation("turns end without an answer", exchanges, "returned", _turns_end_without_an_answer, "exchange"),
+    Mutation("turns end without an answer", exchanges, "return_answer", _turns_end_without_an_answer, "exchange"),
     Mutation("empty answers stay", settle, "_close_answers", _empty_answers_stay, "settle"),
 )

@@ -16,9 +16,9 @@ from palaver.core.decide import decide as deciding
 from palaver.core.decide.facts import Facts, Runner
 from palaver.core.decide.history import NeedsAll
 from palaver.core.decide.next_step import continue_queue
-from palaver.core.exchanges import stamped
+from palaver.core.exchanges import stamp
 from palaver.core.fold import evolve as folding
-from palaver.core.state import find_request, shortened
+from palaver.core.state import find_request, shorten
 from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Order, SendMessage
 from palaver.schema.errors import WireError
@@ -74,7 +74,7 @@ class Owner:
             return
         event = replace(event, turn=turn)
         self.commit(settling.finish(self.state, event, now=self.now) if isinstance(event, TurnFinished) else [event])
-        self.commit(settling.yielded(self.state, now=self.now))
+        self.commit(settling.end_yielding_turn(self.state, now=self.now))
         self.drain()
 
     def boundary(self) -> None:
@@ -106,7 +106,7 @@ class Owner:
 
     def forget(self, kept: int) -> None:
         """Only the last messages stay in memory, as in a conversation that rests."""
-        self.state = shortened(self.state, kept)
+        self.state = shorten(self.state, kept)
 
     def whole(self) -> State:
         return folding.fold(State(), self.log)
@@ -122,7 +122,7 @@ class Owner:
     def commit(self, events: Sequence[KnownEvent]) -> list[KnownEvent]:
         """Numbered, stored as bytes, read back: the state is what a reader of the log would see."""
         numbered: list[KnownEvent] = []
-        for seq, event in enumerate(stamped(self.state, events), self.state.seq + 1):
+        for seq, event in enumerate(stamp(self.state, events), self.state.seq + 1):
             whole = replace(event, seq=seq, id=f"e{seq}", ts=1_000 * seq, conversation="c")
             stored = decode_event(encode_event(whole))
             assert not isinstance(stored, UnknownEvent), f"cannot be read back: {whole}"

@@ -11,7 +11,7 @@ from palaver.conversation.index_rows import listing_of
 from palaver.core import exchanges
 from palaver.core.decide.decide import decide
 from palaver.core.decide.facts import Facts
-from palaver.core.exchanges import RESPONSE_CHARS, find, is_open, stamped
+from palaver.core.exchanges import RESPONSE_CHARS, find, is_open, stamp
 from palaver.core.next import boundary_items, next_items, next_turn
 from palaver.core.settle import expire, fail, finish, settle
 from palaver.core.state import find_request
@@ -60,7 +60,7 @@ def told_by(origin: Origin, resumable: bool) -> Facts:
 
 
 def recorded(state: State, events: Sequence[KnownEvent]) -> State:
-    return after(*stamped(state, events), state=state)
+    return after(*stamp(state, events), state=state)
 
 
 def answering(*more: KnownEvent) -> State:
@@ -149,17 +149,17 @@ def test_every_event_of_the_turn_that_answers_carries_the_exchange() -> None:
     state = ordered(at_rest(), LETTER)
     turn = turn_of(state)
     events = [replace(event, turn=turn) for event in (*said(), *called("a", message="m3"))]
-    assert {event.exchange for event in stamped(state, events)} == {"x"}
-    closed = stamped(state, settle(recorded(state, events), "user", now=NOW_MS))
+    assert {event.exchange for event in stamp(state, events)} == {"x"}
+    closed = stamp(state, settle(recorded(state, events), "user", now=NOW_MS))
     assert {event.exchange for event in closed if event.turn == turn} == {"x"}
     begun = decide(at_rest(), LETTER, facts())
     assert isinstance(begun, list)
-    assert {event.exchange for event in stamped(at_rest(), begun) if event.turn} == {"x"}
+    assert {event.exchange for event in stamp(at_rest(), begun) if event.turn} == {"x"}
 
 
 def test_events_of_a_callback_turn_answer_nothing() -> None:
     begun = TurnStarted(turn="t9", agent="a", backend="b", trigger=Trigger(kind="callback", exchange="x"))
-    (started, text) = stamped(at_rest(), [begun, replace(said()[0], turn="t9")])
+    (started, text) = stamp(at_rest(), [begun, replace(said()[0], turn="t9")])
     assert (started.exchange, text.exchange) == (None, None)
 
 
@@ -210,7 +210,7 @@ def test_restart_with_an_open_approval_keeps_the_exchange_open_and_the_turn_that
         "x",
         3,
     )
-    resolved = stamped(state, decide(state, ResolveRequest(request="q", verdict="allow"), facts()))  # type: ignore[arg-type]
+    resolved = stamp(state, decide(state, ResolveRequest(request="q", verdict="allow"), facts()))  # type: ignore[arg-type]
     assert {event.exchange for event in resolved} == {"x"}
     done = finish(going_on, TurnFinished(outcome="completed"), now=NOW_MS)
     assert the_answer(done).status == "complete"
@@ -228,7 +228,7 @@ def test_plan_that_a_restart_left_open_answers_the_exchange_whatever_is_said_to_
     assert incoming(state).status == "started"
     told = ordered(state, ResolveRequest(request="q", verdict=verdict, text=text))
     assert incoming(told).status == status
-    assert exchanges.answered_by(told.turn) == ("x" if status == "started" else None)
+    assert exchanges.exchange_answered_by(told.turn) == ("x" if status == "started" else None)
 
 
 def _superseded(state: State) -> list[KnownEvent]:
@@ -360,10 +360,10 @@ def test_call_and_result_of_the_tool_carry_the_exchange_that_the_call_begins() -
     state = busy()
     (started, call, ended) = called("x")
     assert not isinstance(call, RequestOpened | MessageAdded)
-    events = stamped(state, [started, replace(call, name="agents_message"), ended])
+    events = stamp(state, [started, replace(call, name="agents_message"), ended])
     assert [event.exchange for event in events] == [None, "x", None]
     state = after(*events, state=state)
-    cut = stamped(state, settle(state, "user", now=NOW_MS))
+    cut = stamp(state, settle(state, "user", now=NOW_MS))
     assert [event.exchange for event in cut if isinstance(event, ToolFinished)] == ["x"]
     assert tool(state, "x").name == "agents_message"
 
@@ -371,12 +371,12 @@ def test_call_and_result_of_the_tool_carry_the_exchange_that_the_call_begins() -
 def test_call_of_the_tool_in_a_turn_that_answers_another_exchange_carries_its_own() -> None:
     state = answering()
     (_, call, _) = called("y")
-    (marked,) = stamped(state, [replace(call, turn=turn_of(state), name="agents_message")])
+    (marked,) = stamp(state, [replace(call, turn=turn_of(state), name="agents_message")])
     assert marked.exchange == "y"
 
 
 def test_copy_of_a_conversation_expects_no_answers() -> None:
     rested = after(finished(), state=sent("async"))
-    copied = recorded(rested, exchanges.abandoned(rested))
-    assert (outgoing(copied).status, exchanges.abandoned(copied)) == ("cancelled", [])
+    copied = recorded(rested, exchanges.abandon(rested))
+    assert (outgoing(copied).status, exchanges.abandon(copied)) == ("cancelled", [])
     assert isinstance(settle(sent("async"), "restart", now=NOW_MS)[-1], TurnInterrupted)

@@ -1,7 +1,7 @@
 """What an agent from elsewhere may do here: speak at any time, and let the running turn end after its current calls."""
 
 from palaver.core.decide.decide import Already, Refusal, decide
-from palaver.core.settle import yielded
+from palaver.core.settle import end_yielding_turn
 from palaver.core.state import between_steps
 from palaver.schema.commands import AskFirst, Interrupt, Order, PostAnswer, ResolveRequest, SendMessage, YieldTurn
 from palaver.schema.events import (
@@ -54,14 +54,14 @@ def test_yielding_waits_for_every_call_of_the_batch() -> None:
     assert state.turn is not None
     assert state.turn.yielding
     assert isinstance(decide(state, YieldTurn(), facts()), Already)
-    assert yielded(state, now=NOW_MS) == []
+    assert end_yielding_turn(state, now=NOW_MS) == []
     state = after(ToolFinished(turn="t1", call="a", ok=True), state=state)
-    assert yielded(state, now=NOW_MS) == []
+    assert end_yielding_turn(state, now=NOW_MS) == []
     # What the agent says of itself meanwhile does not take it back.
     state = after(
         TurnStatus(turn="t1", status="working"), ToolFinished(turn="t1", call="b", ok=True, output="kept"), state=state
     )
-    ended = yielded(state, now=NOW_MS)
+    ended = end_yielding_turn(state, now=NOW_MS)
     assert [type(event) for event in ended] == [TurnFinished]
 
 
@@ -72,7 +72,7 @@ def test_yielding_waits_for_the_answer_that_streams_in() -> None:
     assert not between_steps(state)
     (told,) = decided(state, YieldTurn())
     state = after(told, AnswerFinished(turn="t1", message="m2", finish_reason="stop"), state=state)
-    assert yielded(state, now=NOW_MS) != []
+    assert end_yielding_turn(state, now=NOW_MS) != []
 
 
 ASKED = AskFirst(request="q", tool="chat_assistant_post", agent="afar")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from palaver.core.decide.decision import Refusal
-from palaver.core.params import checked
+from palaver.core.params import check_patch
 from palaver.schema.commands import SetParams
 from tests.unit.core.stage import after, asked, events, refusal
 
@@ -34,7 +34,7 @@ from tests.unit.core.stage import after, asked, events, refusal
     ],
 )
 def test_parameter_is_kept_as(name: str, given: Any, kept: Any) -> None:
-    assert checked({name: given}) == {name: kept}
+    assert check_patch({name: given}) == {name: kept}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_parameter_is_kept_as(name: str, given: Any, kept: Any) -> None:
     ],
 )
 def test_parameter_of_the_wrong_kind_is_refused_by_its_name(name: str, given: Any) -> None:
-    wrong = checked({"title": "kept out too", name: given})
+    wrong = check_patch({"title": "kept out too", name: given})
     assert isinstance(wrong, Refusal)
     assert wrong.message.startswith(f"`{name}` ")
     assert wrong.details == {"param": name}

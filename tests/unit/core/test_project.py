@@ -27,7 +27,7 @@ from palaver.core.project import (
     override_agent,
     set_mission,
     settings_for,
-    stopped,
+    stop_reason,
     trigger,
     words_for,
 )
@@ -206,7 +206,7 @@ def test_mission_has_a_hundred_wakings_for_all_its_agents_together() -> None:
     assert state.mission.triggered == TRIGGER_LIMIT
     assert sum(one.count for one in state.mission.woken.values()) == TRIGGER_LIMIT
     assert due(state, 10**12, agents) == []
-    assert stopped(state.mission, 0.0) == "limit"
+    assert stop_reason(state.mission, 0.0) == "limit"
     assert isinstance(trigger(state, "m", "a", "go on", "c", 0.0), Refusal)
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.settle import expire, supersede, withdraw
-from palaver.core.state import find_request, misses_a_call, shortened
+from palaver.core.state import find_request, misses_a_call, shorten
 from palaver.schema.events import (
     KnownEvent,
     MessageAdded,
@@ -66,10 +66,10 @@ def test_call_that_waits_is_never_forgotten_whatever_was_said_after_it() -> None
     state = waiting_after_restart()
     for number in range(5):
         state = after(MessageAdded(message=f"p{number}", role="assistant"), state=state)
-    short = shortened(state, 2)
+    short = shorten(state, 2)
     assert [message.id for message in short.messages] == ["m2", "p0", "p1", "p2", "p3", "p4"]
     assert short.offset == 1
     assert kinds(supersede(short)) == ["ToolFinished", "RequestResolved"]
     closed = after(*supersede(short), state=short)
-    assert [message.id for message in shortened(closed, 2).messages] == ["p3", "p4"]
+    assert [message.id for message in shorten(closed, 2).messages] == ["p3", "p4"]
     assert (misses_a_call(short), misses_a_call(replace(short, messages=short.messages[1:], offset=2))) == (False, True)

@@ -140,7 +140,7 @@ def test_no_command_is_an_observers(command: Any) -> None:
 @pytest.mark.parametrize("command", ["approve_tools", "reject_tools", "tool_decision", "tool_decisions"])
 def test_decisions_of_chats_become_commands_that_need_decide(command: str) -> None:
     body = {"tool_call_id": "c", "accepted": True, "decisions": [{"tool_call_id": "c", "accepted": True}]}
-    read = chats.asked_of(msgspec.json.encode({"type": command, **body}))
+    read = chats.read_command(msgspec.json.encode({"type": command, **body}))
     assert not isinstance(read.asked, Exception)
     meant = chats.meant_by(read.asked, State(conversation="c"), decides=True)  # type: ignore[arg-type]
     assert role_for(meant.command) == "decide"

@@ -10,9 +10,9 @@ import pytest
 
 from palaver.errors import Invalid
 from palaver.history import markdown, page
-from palaver.history.import_files import Recorded, Told, read, recognised
+from palaver.history.import_files import Recorded, Told, detect_format, read
 from palaver.history.lazy_sequence import LazySequence
-from palaver.history.sessions import written
+from palaver.history.sessions import write_listings
 from palaver.history.trajectory import document_of, trajectory_of
 from palaver.schema.events import ConversationCreated, encode_event
 from palaver.schema.view import Listing
@@ -22,8 +22,8 @@ LOG = encode_event(ConversationCreated(seq=1, id="e", ts=1, conversation="c")) +
 FILES = {
     "jsonl": LOG,
     "trajectory": msgspec.json.format(msgspec.json.encode(document_of(everything())), indent=2),
-    "html": "".join(page.written(everything())).encode(),
-    "markdown": "".join(markdown.written(everything())).encode(),
+    "html": "".join(page.write_page(everything())).encode(),
+    "markdown": "".join(markdown.write_document(everything())).encode(),
 }
 
 
@@ -37,11 +37,11 @@ def file_of(data: bytes) -> Iterator[IO[bytes]]:
 @pytest.mark.parametrize("kind", FILES)
 def test_file_is_recognised_by_its_content(kind: str) -> None:
     with file_of(FILES[kind]) as file:
-        assert recognised(file) == kind
+        assert detect_format(file) == kind
         found = read(file)
         assert isinstance(found, Recorded) if kind == "jsonl" else isinstance(found, Told) and len(found.messages) > 4
     with file_of(b"\xef\xbb\xbf" + FILES[kind]) as file:
-        assert recognised(file) == kind if kind == "html" else True
+        assert detect_format(file) == kind if kind == "html" else True
 
 
 def test_log_and_trajectory_are_read_anew_whenever_they_are_walked() -> None:
@@ -59,8 +59,8 @@ def test_log_and_trajectory_are_read_anew_whenever_they_are_walked() -> None:
 def test_list_of_conversations_is_told_from_a_conversation() -> None:
     row = Listing(id="c", title="T", agent="default", project=None, status="idle", created_at=1, updated_at=2, seq=3)
 
-    with file_of(b"".join(written([row]))) as file, pytest.raises(Invalid, match="list of conversations"):
-        recognised(file)
+    with file_of(b"".join(write_listings([row]))) as file, pytest.raises(Invalid, match="list of conversations"):
+        detect_format(file)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from palaver.core.fold.evolve import fold
 from palaver.errors import Invalid
-from palaver.history.lines import read_events, readdressed
+from palaver.history.lines import read_events, readdress
 from palaver.history.parts import Json
 from palaver.schema.events import (
     ContextCompressed,
@@ -35,7 +35,7 @@ ADDED = MessageAdded(seq=2, id="e2", ts=6, conversation="old", message="m", cont
 
 
 def test_events_come_back_under_another_id_and_folder() -> None:
-    lines = readdressed(parsed(log(CREATED, ADDED)), "new", "/here")
+    lines = readdress(parsed(log(CREATED, ADDED)), "new", "/here")
 
     events = [decode_event(line) for line in lines]
     assert [(event.seq, event.id, event.ts, event.conversation) for event in events] == [
@@ -54,7 +54,7 @@ def test_no_later_event_chooses_a_folder_or_a_task_either() -> None:
         {"type": "conversation.updated", "seq": 4, "title": "Tale"},
     ]
     data = log(CREATED) + b"".join(msgspec.json.encode(event) + b"\n" for event in later)
-    state = fold(State(), (decode_event(line) for line in readdressed(parsed(data), "new", "/here")))
+    state = fold(State(), (decode_event(line) for line in readdress(parsed(data), "new", "/here")))
     assert (state.project, state.parent, state.title) == ("/here", None, "Tale")
 
 
@@ -68,7 +68,7 @@ def test_gaps_of_compaction_are_closed_and_pointers_follow() -> None:
         MessageTruncated(seq=43, index=1, first_seq=2),
     )
 
-    events = [msgspec.json.decode(line) for line in readdressed(parsed(data), "new", "/here")]
+    events = [msgspec.json.decode(line) for line in readdress(parsed(data), "new", "/here")]
 
     assert [event["seq"] for event in events] == [1, 2, 3, 4, 5]
     assert "log.compacted" not in [event["type"] for event in events]
@@ -76,15 +76,15 @@ def test_gaps_of_compaction_are_closed_and_pointers_follow() -> None:
 
 
 def test_second_time_changes_nothing() -> None:
-    once = readdressed(parsed(log(CREATED, ADDED)), "new", "/here")
+    once = readdress(parsed(log(CREATED, ADDED)), "new", "/here")
 
-    assert readdressed(parsed(b"\n".join(once)), "new", "/here") == once
+    assert readdress(parsed(b"\n".join(once)), "new", "/here") == once
 
 
 def test_event_of_a_later_release_is_kept_as_it_came() -> None:
     strange = b'{"type":"moon.risen","seq":2,"id":"x","ts":1,"conversation":"old","phase":{"full":true}}'
 
-    lines = readdressed(parsed(log(CREATED) + strange), "new", "/here")
+    lines = readdress(parsed(log(CREATED) + strange), "new", "/here")
 
     assert msgspec.json.decode(lines[1]) == {
         **msgspec.json.decode(strange),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import Invalid
-from palaver.history.markdown import read, written
+from palaver.history.markdown import read, write_document
 from palaver.schema.view import Message, State, TextBlock, ThinkingBlock, ToolBlock
 from tests.unit.history.sample import asked, conversation, everything, said
 
@@ -16,11 +16,11 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 
 def round_trip(state: State) -> tuple[Message, ...]:
-    return read("".join(written(state))).messages
+    return read("".join(write_document(state))).messages
 
 
 def test_document_has_a_title_and_a_heading_for_each_who_spoke() -> None:
-    document = "".join(written(everything()))
+    document = "".join(write_document(everything()))
 
     assert document.startswith("# A talk about files\n")
     headings = [line for line in document.split("\n") if line.startswith("## ")]
@@ -76,7 +76,7 @@ def test_any_text_comes_back(said_texts: list[str]) -> None:
 def test_structured_answer_reads_as_markdown_and_comes_back_as_it_was_said() -> None:
     text = ' {"type": "plan", "summary": "Move -->", "items": [{"title": "First", "status": "done"}, "Second"]}\n'
     state = conversation(asked("go"), said(text))
-    document = "".join(written(state))
+    document = "".join(write_document(state))
 
     assert "**Plan: Move -->**\n\n- [x] First\n- [ ] Second\n" in document
     assert texts(read(document).messages) == ["go", text]
@@ -111,7 +111,7 @@ def test_markdown_of_other_programs_is_read_by_its_headings() -> None:
 
 
 def test_document_whose_lines_an_editor_ended_anew_is_still_read() -> None:
-    document = "".join(written(conversation(asked("one\ntwo")))).replace("\n", "\r\n")
+    document = "".join(write_document(conversation(asked("one\ntwo")))).replace("\n", "\r\n")
 
     assert texts(read(document).messages) == ["one\ntwo"]
 

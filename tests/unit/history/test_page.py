@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from palaver.errors import Invalid, TooLarge
 from palaver.history import page
-from palaver.history.page import embedded_document, written
+from palaver.history.page import extract_document, write_page
 from palaver.history.trajectory import trajectory_of
 from palaver.schema.view import FileChange, ImageBlock, State, TextBlock, ThinkingBlock
 from tests.unit.history.sample import asked, conversation, everything, message, said, tool
@@ -62,7 +62,7 @@ class Seen(HTMLParser):
 
 
 def html(state: State) -> str:
-    return "".join(written(state))
+    return "".join(write_page(state))
 
 
 def specials(text: str) -> list[str]:
@@ -164,7 +164,7 @@ def test_data_image_is_shown_and_a_remote_one_is_not() -> None:
 
 
 def test_page_is_read_back_without_what_it_does_not_show() -> None:
-    read = trajectory_of(embedded_document(html(everything())))
+    read = trajectory_of(extract_document(html(everything())))
 
     assert [one.role for one in read.messages] == ["user", "assistant", "assistant", "user", "assistant"]
     assert read.title == "A talk about files"
@@ -174,9 +174,9 @@ def test_page_is_read_back_without_what_it_does_not_show() -> None:
 
 def test_page_of_somebody_else_and_a_damaged_one_are_refused() -> None:
     with pytest.raises(Invalid, match="not made by Palaver"):
-        embedded_document("<!doctype html><p>hello")
+        extract_document("<!doctype html><p>hello")
     with pytest.raises(Invalid, match="damaged"):
-        embedded_document("<!-- palaver-trajectory:AAAA -->")
+        extract_document("<!-- palaver-trajectory:AAAA -->")
 
 
 def test_page_that_inflates_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,4 +184,4 @@ def test_page_that_inflates_without_end_is_refused(monkeypatch: pytest.MonkeyPat
     bomb = base64.b64encode(zlib.compress(b" " * (8 << 20))).decode()
 
     with pytest.raises(TooLarge):
-        embedded_document(f"<!-- palaver-trajectory:{bomb} -->")
+        extract_document(f"<!-- palaver-trajectory:{bomb} -->")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.log.base import GENESIS, Segment, chained_through
+from palaver.log.base import GENESIS, Segment, chain_hash_through
 from palaver.log.segments import Stored
 from palaver.schema.content import TextPart
 from palaver.schema.events import (
@@ -188,7 +188,7 @@ def cut_at(lines: Sequence[bytes], cuts: set[int], strides: Sequence[int] = ()) 
     chain, first, pos = GENESIS, 1, 1
     for last in sorted({cut for cut in cuts if 0 < cut < len(lines)} | {len(lines)}):
         part = lines[first - 1 : last]
-        chain = chained_through(chain, part)
+        chain = chain_hash_through(chain, part)
         body = b"".join(line + b"\n" for line in part)
         segments.append(Stored(first, last, pos, pos + len(part) - 1, body, chain))
         stride = strides[len(segments) % len(strides)] if strides else 0

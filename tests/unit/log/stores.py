@@ -45,7 +45,7 @@ class Store:
 
     @asynccontextmanager
     async def opened_backup(self, path: Path) -> AsyncIterator[EventLog]:
-        log: EventLog = MemoryLog.restored(path) if self.kind == "memory" else await SqliteLog.open(path)
+        log: EventLog = MemoryLog.restore_from(path) if self.kind == "memory" else await SqliteLog.open(path)
         try:
             yield log
         finally:

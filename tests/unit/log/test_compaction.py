@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from palaver.core.fold.evolve import fold
 from palaver.errors import LogCorrupt
-from palaver.log.base import GENESIS, lines_of, numbered, tombstone_of
+from palaver.log.base import GENESIS, lines_of, number_lines, tombstone_of
 from palaver.log.compaction import SEGMENT_BYTES, compact
-from palaver.log.segments import SPAN, Stored, in_commit_order, opened
+from palaver.log.segments import SPAN, Stored, in_commit_order, open_segment
 from palaver.schema.content import TextPart
 from palaver.schema.events import (
     AnswerStarted,
@@ -264,10 +264,10 @@ def test_compacted_segments_prove_themselves_and_cover_every_seq(
     chain, following = GENESIS, 1
     for stored in compacted(full):
         assert stored.first == following
-        for line in numbered(stored.segment()):
+        for line in number_lines(stored.segment()):
             assert line.first == following
             following = line.seq + 1
-        opened(stored, chain)
+        open_segment(stored, chain)
         chain = stored.chain
     assert following == len(log) + 1
     assert chain == full[-1].chain
@@ -394,4 +394,4 @@ def test_a_changed_byte_in_a_line_that_stands_for_others_is_noticed() -> None:
     for place in range(len(stored.body)):
         body = bytes([*stored.body[:place], stored.body[place] ^ 1, *stored.body[place + 1 :]])
         with pytest.raises(LogCorrupt):
-            opened(replace(stored, body=body), GENESIS)
+            open_segment(replace(stored, body=body), GENESIS)

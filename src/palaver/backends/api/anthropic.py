@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from palaver.backends.api.collect import parsed
+from palaver.backends.api.collect import parse_arguments
 from palaver.backends.api.failure import Service
 from palaver.backends.api.models import takes_both_samplings, takes_budget, takes_effort, takes_sampling
 from palaver.backends.api.provider import (
@@ -268,7 +268,7 @@ class _Own:
 
     def whole(self) -> dict[str, Any]:
         arguments = "".join(self.arguments)
-        return {**self.block, "input": parsed(arguments)} if arguments else self.block
+        return {**self.block, "input": parse_arguments(arguments)} if arguments else self.block
 
 
 class AnthropicReader:
@@ -293,7 +293,7 @@ class AnthropicReader:
                 block = event.content_block
                 if block is not None and block.type and block.type not in _SHARED:
                     self._own[event.index] = _Own(msgspec.json.decode(data)["content_block"])
-                return [] if block is None else _started(event.index, block)
+                return [] if block is None else _start_block(event.index, block)
             case "content_block_stop":
                 own = self._own.pop(event.index, None)
                 return [] if own is None else [ServerPiece(own.whole())]
@@ -333,7 +333,7 @@ class AnthropicReader:
         return [UsageSeen(usage, new.cache_creation_input_tokens or 0)]
 
 
-def _started(index: int, block: _Block) -> list[ModelEvent]:
+def _start_block(index: int, block: _Block) -> list[ModelEvent]:
     match block.type:
         case "text":
             return [TextPiece(index, block.text)] if block.text else []

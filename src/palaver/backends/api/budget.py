@@ -24,13 +24,13 @@ class Spending:
     async def check(self) -> AsyncGenerator[KnownEvent, None]:
         """Waits for a person when the limit is reached. Afterwards `declined` says whether the turn must end."""
         limit = self._limit_usd()
-        spent = self._spent_usd()
+        spent = self._total_usd()
         if limit is None or spent < limit:
             return
         raised = spent + max(limit, LEAST_RAISE_USD)
         answer = await self._turn.request(
             RequestOpened(
-                request=self._asked_before() or self._turn.new_id(),
+                request=self._find_earlier_question() or self._turn.new_id(),
                 kind="approval",
                 agent=self._turn.agent.id,
                 title=f"Go on beyond the spending limit of {dollars(limit)}?",
@@ -47,11 +47,11 @@ class Spending:
         chosen = self._turn.params.get("spend_limit_usd")
         return float(chosen) if isinstance(chosen, int | float) else self._turn.agent.spend_limit_usd
 
-    def _spent_usd(self) -> float:
+    def _total_usd(self) -> float:
         state = self._turn.state
         return state.cost_usd + (state.turn.cost_usd if state.turn else 0.0)
 
-    def _asked_before(self) -> str | None:
+    def _find_earlier_question(self) -> str | None:
         """The question whose answer, given after a restart, began this turn: it is not asked twice."""
         state = self._turn.state
         request = state.turn.trigger.request if state.turn else None

@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 
 from palaver.approval.policy import Mode, Rule
 from palaver.approval.turn_grants import Grants
-from palaver.backends.api.proposals import Allowed, Approved, Asked, Entry, Judging, Question, denied
+from palaver.backends.api.proposals import Allowed, Approved, Asked, Entry, Judging, Question, denial
 from palaver.backends.api.tool_rate import ToolRate, limit_of, tool_rate
-from palaver.backends.api.tool_runs import CLEANUP_S, Granted, finished, run_together
+from palaver.backends.api.tool_runs import CLEANUP_S, Granted, finish_call, run_together
 from palaver.backends.base import Turn
 from palaver.core.state import open_tools
 from palaver.schema.events import (
@@ -80,13 +80,13 @@ class Calls:
         for tool in tools:
             # A call that was begun, or that a person was asked about, was let through before.
             if rate is not None and tool.status == "called" and tool.request is None and len(entries) >= rate.left:
-                yield denied(tool.call, rate.refusal, "rate_limit_tools")
+                yield denial(tool.call, rate.refusal, "rate_limit_tools")
                 continue
             judged = await self._judging.first_look(tool, self._round)
             if isinstance(judged, ToolFinished):
                 yield judged
             elif self._is_second_proposal(tool.name, entries):
-                yield denied(tool.call, SECOND_PLAN)
+                yield denial(tool.call, SECOND_PLAN)
             else:
                 entries.append(judged)
         try:
@@ -96,7 +96,7 @@ class Calls:
         finally:
             await self._stop_waiting()
         for entry in entries:
-            yield denied(entry.tool.call, "Not run: a rule ended this turn.")
+            yield denial(entry.tool.call, "Not run: a rule ended this turn.")
 
     def _tool_rate(self) -> ToolRate | None:
         limit = limit_of({**self._turn.agent.params, **self._turn.params})
@@ -171,7 +171,11 @@ class Calls:
                 del entries[place]
                 if refused and resolved.then == "stop":
                     self.stopped = f"{entry.request.title or entry.tool.name} was declined."
-                yield _answered(entry, resolved) if isinstance(entry, Question) else _declined(entry, resolved)
+                yield (
+                    _result_of_answer(entry, resolved)
+                    if isinstance(entry, Question)
+                    else _result_of_denial(entry, resolved)
+                )
             else:
                 # Arguments that the person changed have another hash, so they are asked for once more before they run.
                 changed = resolved.input if isinstance(resolved.input, dict) else entry.arguments
@@ -272,25 +276,25 @@ class Calls:
         self.ending = (outcome, summary)
 
 
-def _answered(entry: Question, resolved: RequestResolved) -> ToolFinished:
+def _result_of_answer(entry: Question, resolved: RequestResolved) -> ToolFinished:
     try:
-        return finished(entry.tool.call, entry.asking.answered(entry.arguments, resolved), effect="none")
+        return finish_call(entry.tool.call, entry.asking.answered(entry.arguments, resolved), effect="none")
     except Exception as failure:  # noqa: BLE001 - the border of what tools may be
-        return denied(entry.tool.call, f"The answer could not be understood ({failure}).", "tool_error")
+        return denial(entry.tool.call, f"The answer could not be understood ({failure}).", "tool_error")
 
 
-def _declined(entry: Asked, resolved: RequestResolved) -> ToolFinished:
+def _result_of_denial(entry: Asked, resolved: RequestResolved) -> ToolFinished:
     call = entry.tool.call
     match resolved.status:
         case "expired":
-            return denied(call, "Nobody answered in time; it was not run.", "interaction_timeout")
+            return denial(call, "Nobody answered in time; it was not run.", "interaction_timeout")
         case "answered":
-            return denied(call, f"The person declined this call; it was not run.{_said(resolved)}")
+            return denial(call, f"The person declined this call; it was not run.{_words_of(resolved)}")
         case _:
-            return denied(call, resolved.text or "The question was withdrawn; it was not run.")
+            return denial(call, resolved.text or "The question was withdrawn; it was not run.")
 
 
-def _said(resolved: RequestResolved) -> str:
+def _words_of(resolved: RequestResolved) -> str:
     return f" They said: {resolved.text}" if resolved.text else ""
 
 

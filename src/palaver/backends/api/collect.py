@@ -129,12 +129,12 @@ class Collector:
             case ToolPiece():
                 return self._call(event)
             case CitationPiece():
-                return self._cited(event)
+                return self._cite(event)
             case ServerPiece():
                 self._served.append(event.block)
                 return [*self._begin(), *self._close_prose()]
             case ExtraPiece():
-                self._extra = _merged(self._extra, event.fields)
+                self._extra = _merge(self._extra, event.fields)
             case Began():
                 self.model = event.model or self.model
             case UsageSeen():
@@ -167,13 +167,13 @@ class Collector:
 
     def finish(self) -> list[KnownEvent]:
         """The answer is whole."""
-        said = [*self._begin(), *self._close_prose(), *self._grown_thoughts()]
-        return [*said, *map(self._called, self._calls), self._finished(self.reason)]
+        said = [*self._begin(), *self._close_prose(), *self._grow_thoughts()]
+        return [*said, *map(self._finish_call, self._calls), self._finish(self.reason)]
 
     def cut(self) -> list[KnownEvent]:
         """The answer broke off: what was said stays, marked; no call of it was made."""
-        said = [*self._begin(), *self._close_prose(interrupted=True), *self._grown_thoughts()]
-        return [*said, self._finished("cut", interrupted=True)]
+        said = [*self._begin(), *self._close_prose(interrupted=True), *self._grow_thoughts()]
+        return [*said, self._finish("cut", interrupted=True)]
 
     @property
     def has_something(self) -> bool:
@@ -194,14 +194,14 @@ class Collector:
         self.started = True
         return [AnswerStarted(message=self.message, model=self.model, replaces=self._replaces)]
 
-    def _finished(self, reason: str, *, interrupted: bool = False) -> AnswerFinished:
+    def _finish(self, reason: str, *, interrupted: bool = False) -> AnswerFinished:
         return AnswerFinished(
             message=self.message,
             finish_reason=reason,
             usage=self.usage,
             model=self.model,
             interrupted=interrupted,
-            provider=_kept(self._served, self._extra),
+            provider=_own_fields(self._served, self._extra),
         )
 
     # -- text and thinking
@@ -215,7 +215,7 @@ class Collector:
         events.extend(TextDelta(message=self.message, block=prose.block, text=text) for text in _fragments(piece.text))
         return events
 
-    def _cited(self, piece: CitationPiece) -> list[KnownEvent]:
+    def _cite(self, piece: CitationPiece) -> list[KnownEvent]:
         events, prose = list[KnownEvent](), self._prose
         if prose is None or prose.kind != "text" or prose.index != piece.index:
             events, prose = self._open_prose("text", piece.index)
@@ -223,7 +223,7 @@ class Collector:
 
     def _thinking(self, piece: ThinkingPiece) -> list[KnownEvent]:
         events: list[KnownEvent] = []
-        thought = self._known_thought(piece)
+        thought = self._find_thought(piece)
         if thought is None:
             events, thought = self._open_prose(piece.kind, piece.index)
             self._thoughts.append(thought)
@@ -240,7 +240,7 @@ class Collector:
             )
         return events
 
-    def _known_thought(self, piece: ThinkingPiece) -> _Prose | None:
+    def _find_thought(self, piece: ThinkingPiece) -> _Prose | None:
         alike = [thought for thought in reversed(self._thoughts) if thought.kind == piece.kind]
         if piece.index is not None:
             return next((thought for thought in alike if thought.index == piece.index), None)
@@ -265,7 +265,7 @@ class Collector:
         if prose is None:
             return []
         if prose.kind != "text":
-            return [self._thought(prose, interrupted)]
+            return [self._finish_thought(prose, interrupted)]
         text = "".join(prose.parts)
         self.spoke = self.spoke or bool(text.strip())
         return [
@@ -278,7 +278,7 @@ class Collector:
             )
         ]
 
-    def _thought(self, prose: _Prose, interrupted: bool) -> ThinkingFinished:
+    def _finish_thought(self, prose: _Prose, interrupted: bool) -> ThinkingFinished:
         text = "".join(prose.parts)
         return ThinkingFinished(
             message=self.message,
@@ -291,8 +291,8 @@ class Collector:
             duration_ms=max(0, self._now_ms() - prose.began_ms),
         )
 
-    def _grown_thoughts(self) -> list[KnownEvent]:
-        return [self._thought(thought, interrupted=False) for thought in self._thoughts if thought.has_grown]
+    def _grow_thoughts(self) -> list[KnownEvent]:
+        return [self._finish_thought(thought, interrupted=False) for thought in self._thoughts if thought.has_grown]
 
     # -- calls
 
@@ -315,14 +315,14 @@ class Collector:
         )
         return events
 
-    def _called(self, calling: _Calling) -> ToolCalled:
+    def _finish_call(self, calling: _Calling) -> ToolCalled:
         kept = {"by": self._provider, "id": calling.id, "opaque": calling.opaque}
         return ToolCalled(
             message=self.message,
             block=calling.block,
             call=calling.call,
             name=calling.name,
-            input=parsed("".join(calling.arguments)),
+            input=parse_arguments("".join(calling.arguments)),
             provider={key: value for key, value in kept.items() if value is not None},
         )
 
@@ -337,7 +337,7 @@ class Collector:
         return self._blocks - 1
 
 
-def _merged(extra: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(extra: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Objects are merged by name, of anything else the latest counts. What would be too long is left out."""
     merged = {**extra}
     for name, value in fields.items():
@@ -346,7 +346,7 @@ def _merged(extra: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return merged if len(msgspec.json.encode(merged)) <= SERVED_BYTES else extra
 
 
-def _kept(blocks: Sequence[Mapping[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any] | None:
+def _own_fields(blocks: Sequence[Mapping[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any] | None:
     """The provider's own fields and blocks, as documents show them; of a block that is too long, that it was there."""
     if not blocks:
         return {"trajectory": {**extra}} if extra else None
@@ -358,7 +358,7 @@ def _kept(blocks: Sequence[Mapping[str, Any]], extra: Mapping[str, Any]) -> dict
     return {"trajectory": {**extra, "server_content_blocks": kept}}
 
 
-def parsed(arguments: str) -> Any:
+def parse_arguments(arguments: str) -> Any:
     """The arguments as JSON; as they stand when they are none, so that nobody mistakes them for an object."""
     if not arguments.strip():
         return {}

@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from palaver.backends.api.failure import Service
-from palaver.backends.api.provider import ModelEvent, joined
+from palaver.backends.api.provider import ModelEvent, join_pieces
 from palaver.backends.api.sse import SseParser
 from palaver.errors import AgentError
 
@@ -60,7 +60,7 @@ class Endpoint:
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
         """`extra` headers are the person's own: they win, and may be as secret as the key."""
-        self._base = versioned(base_url)
+        self._base = with_version(base_url)
         own = {**headers, "content-type": "application/json", "accept-encoding": "identity"}
         chosen = {name.lower(): value for name, value in (extra or {}).items()}
         self._headers = {**own, **chosen}
@@ -80,7 +80,7 @@ class Endpoint:
             while not reader.ended and (chunk := await self._next(response)):
                 for part in _slices(chunk):
                     events, failure = _read(parser, part, reader, self.service)
-                    for event in joined(events):
+                    for event in join_pieces(events):
                         yield event
                     if failure is not None:
                         raise failure
@@ -90,7 +90,7 @@ class Endpoint:
                     await asyncio.sleep(0)
             if not reader.stopped:
                 raise self.service.cut()
-            await _drained(response)
+            await _drain(response)
         except AgentError:
             # A whole answer is not taken back because its stream broke behind it.
             if not reader.stopped:
@@ -102,10 +102,10 @@ class Endpoint:
         """The models the service lists that can hold a conversation; empty when it lists none."""
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
-                async with self._opened_session().get(
+                async with self._open_session().get(
                     f"{self._base}/models", headers=self._headers, allow_redirects=False
                 ) as response:
-                    listed = msgspec.json.decode(await _bounded_body(response, LIST_LIMIT_BYTES))
+                    listed = msgspec.json.decode(await _read_body(response, LIST_LIMIT_BYTES))
         except (
             aiohttp.ClientError,
             OSError,
@@ -123,7 +123,7 @@ class Endpoint:
             await self._session.close()
             self._session = None
 
-    def _opened_session(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # Not limited here: how many turns run at once is decided where they are started.
@@ -137,7 +137,7 @@ class Endpoint:
 
     async def _open(self, path: str, body: bytes, model: str) -> aiohttp.ClientResponse:
         try:
-            response = await self._opened_session().post(
+            response = await self._open_session().post(
                 f"{self._base}{path}", data=body, headers=self._headers, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -161,7 +161,7 @@ class Endpoint:
             raise self.service.cut() from error
 
 
-def versioned(base_url: str) -> str:
+def with_version(base_url: str) -> str:
     """The address that paths are added to, given with or without its version, or with the whole path."""
     base = _KNOWN_PATHS.sub("", base_url.strip().rstrip("/")).rstrip("/")
     path = "/" + base.split("://", 1)[-1].partition("/")[2]
@@ -187,7 +187,7 @@ def _read(
     return events, None
 
 
-async def _bounded_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+async def _read_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
     """Raises ValueError for a body that is longer."""
     body = bytearray()
     async for chunk in response.content.iter_any():
@@ -204,7 +204,7 @@ async def _error_body(response: aiohttp.ClientResponse) -> bytes:
         return b""
 
 
-async def _drained(response: aiohttp.ClientResponse) -> None:
+async def _drain(response: aiohttp.ClientResponse) -> None:
     try:
         async with asyncio.timeout(TAIL_S):
             while await response.content.readany():

@@ -77,7 +77,7 @@ class Service:
     # -- instead of an answer
 
     def refused(self, status: int, body: bytes, headers: Mapping[str, str], model: str) -> AgentError:
-        said, kind = _said(body)
+        said, kind = _message_of(body)
         words = self.words(said)
         told = f" It said: {words}" if words else ""
         search = f"{kind} {said}".lower()
@@ -204,7 +204,7 @@ def _reason(search: str) -> str | None:
     return "context_exceeded" if any(word in search for word in CONTEXT_WORDS) else None
 
 
-def _said(body: bytes) -> tuple[str, str]:
+def _message_of(body: bytes) -> tuple[str, str]:
     """The message and the kind of an error body, whatever its shape."""
     try:
         answer = msgspec.json.decode(body)

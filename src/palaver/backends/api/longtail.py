@@ -122,7 +122,7 @@ class LongTailProvider:
         return chosen
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        library = await self._loaded()
+        library = await self._load()
         try:
             model = library.models.infer_model(f"{self._kind}:{request.model}", lambda _name: self._connected)
             opened = library.direct.model_request_stream(
@@ -135,7 +135,7 @@ class LongTailProvider:
             )
             async with opened as stream:
                 yield Began(stream.model_name)
-                async for event in _pieces(self._timed(stream)):
+                async for event in _pieces(self._with_timeouts(stream)):
                     yield event
                 whole = stream.get()
         except AgentError:
@@ -157,7 +157,7 @@ class LongTailProvider:
 
     # -- the library
 
-    async def _loaded(self) -> _Library:
+    async def _load(self) -> _Library:
         if self._library is None:
             self._library = await asyncio.to_thread(_Library.load)
         if self._connected is None:
@@ -181,7 +181,7 @@ class LongTailProvider:
         known = inspect.signature(kind.__init__).parameters
         return kind(**{name: value for name, value in given.items() if value is not None and name in known})
 
-    async def _timed(self, stream: Any) -> AsyncIterator[Any]:
+    async def _with_timeouts(self, stream: Any) -> AsyncIterator[Any]:
         events = aiter(stream)
         while True:
             try:
@@ -253,13 +253,13 @@ class Translation:
             match message:
                 case UserMessage():
                     found.append(
-                        made.ModelRequest(parts=self._said(message, names), instructions=request.system or None)
+                        made.ModelRequest(parts=self._person_parts(message, names), instructions=request.system or None)
                     )
                 case AssistantMessage():
                     names |= {part.id: part.name for part in message.parts if isinstance(part, Call)}
                     found.append(
                         made.ModelResponse(
-                            parts=[self._answered(part) for part in message.parts],
+                            parts=[self._answer_part(part) for part in message.parts],
                             provider_name=self.connected.name,
                             provider_url=self.connected.base_url,
                             canonical_system=self.connected.canonical_system,
@@ -268,7 +268,7 @@ class Translation:
                     )
         return found
 
-    def _said(self, message: UserMessage, names: Mapping[str, str]) -> list[Any]:
+    def _person_parts(self, message: UserMessage, names: Mapping[str, str]) -> list[Any]:
         made = self.library.messages
         parts: list[Any] = [
             made.ToolReturnPart(
@@ -290,15 +290,15 @@ class Translation:
             case Image():
                 return self.library.messages.BinaryContent(data=base64.b64decode(part.base64), media_type=part.mime)
 
-    def _answered(self, part: Thought | Text | Call) -> Any:
+    def _answer_part(self, part: Thought | Text | Call) -> Any:
         made = self.library.messages
         match part:
             case Text():
                 return made.TextPart(content=part.text)
             case Thought():
-                return made.ThinkingPart(content=part.text, signature=part.signature, **_attached(part.data))
+                return made.ThinkingPart(content=part.text, signature=part.signature, **_attach(part.data))
             case Call():
-                kept = _attached(part.opaque)
+                kept = _attach(part.opaque)
                 return made.ToolCallPart(tool_name=part.name, args=part.arguments, tool_call_id=part.id, **kept)
 
 
@@ -319,19 +319,19 @@ async def _pieces(events: AsyncIterator[Any]) -> AsyncIterator[ModelEvent]:
     async for event in events:
         match event.event_kind:
             case "part_start":
-                for piece in _started(event.index, event.part, argued):
+                for piece in _start_part(event.index, event.part, argued):
                     yield piece
             case "part_delta":
-                for piece in _grown(event.index, event.delta, argued):
+                for piece in _grow_part(event.index, event.delta, argued):
                     yield piece
             case "part_end":
-                for piece in _ended(event.index, event.part, argued):
+                for piece in _end_part(event.index, event.part, argued):
                     yield piece
             case _:
                 pass
 
 
-def _started(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
+def _start_part(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
     match part.part_kind:
         case "text":
             return [TextPiece(index, part.content)] if part.content else []
@@ -346,7 +346,7 @@ def _started(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
             return []
 
 
-def _grown(index: int, delta: Any, argued: set[int]) -> list[ModelEvent]:
+def _grow_part(index: int, delta: Any, argued: set[int]) -> list[ModelEvent]:
     match delta.part_delta_kind:
         case "text":
             return [TextPiece(index, delta.content_delta)] if delta.content_delta else []
@@ -359,23 +359,23 @@ def _grown(index: int, delta: Any, argued: set[int]) -> list[ModelEvent]:
             return []
 
 
-def _ended(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
+def _end_part(index: int, part: Any, argued: set[int]) -> list[ModelEvent]:
     """Only now what is attached to it is whole."""
     match part.part_kind:
         case "thinking":
-            return [ThinkingPiece(index, "", part.signature, msgspec.json.encode(_kept(part)).decode())]
+            return [ThinkingPiece(index, "", part.signature, msgspec.json.encode(_own_fields(part)).decode())]
         case "tool-call":
             arguments = "" if index in argued or not part.args else part.args_as_json_str()
-            return [ToolPiece(index, arguments=arguments, opaque=_kept(part) or None)]
+            return [ToolPiece(index, arguments=arguments, opaque=_own_fields(part) or None)]
         case _:
             return []
 
 
-def _kept(part: Any) -> dict[str, Any]:
+def _own_fields(part: Any) -> dict[str, Any]:
     return {name: value for name in ATTACHED if (value := getattr(part, name, None)) is not None}
 
 
-def _attached(kept: Any) -> dict[str, Any]:
+def _attach(kept: Any) -> dict[str, Any]:
     """The same on its way back. A log may have been edited or imported: anything else is left out."""
     if isinstance(kept, str):
         try:

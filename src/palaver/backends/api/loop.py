@@ -97,7 +97,7 @@ class ApiBackend:
             toolbox = toolbox.with_tools((ChatPost(), YieldTurn()))
         if self._mcp is None or not agent.mcp_servers:
             return toolbox
-        return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project))
+        return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project, turn.programs))
 
     def _chosen(self, model: str | None) -> Candidate:
         candidate = self._choose(model)
@@ -158,39 +158,39 @@ class _Loop:
                     post_failed |= isinstance(event, ToolFinished) and event.call in posts and not event.ok
                     yield event
             if calls.forbidden:
-                yield self._finished("failed", "forbidden", calls.forbidden)
+                yield self._finish("failed", "forbidden", calls.forbidden)
                 return
             if calls.stopped:
-                yield self._finished("interrupted", summary=calls.stopped)
+                yield self._finish("interrupted", summary=calls.stopped)
                 return
             # The agent wrote both calls before it knew that its words reached nobody.
             if turn.agent.strict_inbox and post_failed and calls.ending and calls.ending[0] == "yielded":
                 if reminders == REMINDERS:
-                    yield self._finished("failed", "protocol_broken", POSTS_FAIL)
+                    yield self._finish("failed", "protocol_broken", POSTS_FAIL)
                     return
                 calls.ending, reminders = None, reminders + 1
                 yield self._reminder("post_error", POST_AGAIN)
             if calls.ending:
                 outcome, summary = calls.ending
-                yield self._finished(outcome, summary=summary)
+                yield self._finish(outcome, summary=summary)
                 return
             # Answered when all that was said before is on disk too.
             delivered = await turn.deliveries()
             if answered and not delivered:
-                if self._mode() == "plan" and (plan := self._said_plan()):
+                if self._mode() == "plan" and (plan := self._plan_of_answer()):
                     yield RequestOpened(request=turn.new_id(), kind="plan", title=plan.summary, plan=plan)
-                    yield self._finished("plan")
+                    yield self._finish("plan")
                 else:
-                    yield self._finished("completed")
+                    yield self._finish("completed")
                 return
             if steps >= self._conduct.step_limit:
-                yield self._finished("limited", "limit_reached", _too_many(steps))
+                yield self._finish("limited", "limit_reached", _too_many(steps))
                 return
             async with aclosing(spending.check()) as events:
                 async for event in events:
                     yield event
             if spending.declined:
-                yield self._finished("limited", "limit_reached", spending.declined)
+                yield self._finish("limited", "limit_reached", spending.declined)
                 return
             steps += 1
             step = self._step()
@@ -199,14 +199,14 @@ class _Loop:
                     yield event
             answered = not step.made_calls and step.reason != "pause"
             if answered and step.reason == "length":
-                yield self._finished("limited", "limit_reached", TOO_LONG)
+                yield self._finish("limited", "limit_reached", TOO_LONG)
                 return
             if answered and step.reason == "refusal":
-                yield self._finished("failed", "provider_refused", DECLINED)
+                yield self._finish("failed", "provider_refused", DECLINED)
                 return
             if turn.agent.strict_inbox and step.spoke:
                 if reminders == REMINDERS:
-                    yield self._finished("failed", "protocol_broken", SPEAKS_PLAINLY)
+                    yield self._finish("failed", "protocol_broken", SPEAKS_PLAINLY)
                     return
                 answered, reminders = False, reminders + 1
                 yield self._reminder("plain_text_error", USE_THE_TOOL)
@@ -221,14 +221,16 @@ class _Loop:
         return MessageAdded(message=self._turn.new_id(), role="event", hidden=True, event_kind=kind, content=content)
 
     def _step(self) -> Step:
-        return Step(self._turn, self._routed(), self._request, self._conduct.retry, self._conduct.chance)
+        return Step(self._turn, self._choose_route(), self._request, self._conduct.retry, self._conduct.chance)
 
     async def _answer(self, step: Step) -> AsyncGenerator[KnownEvent, None]:
         """One model call on a history that fits; once more, shorter, when the service finds it too long all the same."""
         refused: AgentError | None = None
         while True:
             shortened = False
-            async with aclosing(self._preparing.events(await self._wanted(self._routed().candidate))) as events:
+            async with aclosing(
+                self._preparing.events(await self._request_for(self._choose_route().candidate))
+            ) as events:
                 async for event in events:
                     shortened = shortened or isinstance(event, ContextCompressed)
                     yield event
@@ -244,8 +246,8 @@ class _Loop:
                     raise
                 refused = error
 
-    async def _wanted(self, candidate: Candidate) -> Wanted:
-        model = await candidate.served_model()
+    async def _request_for(self, candidate: Candidate) -> Wanted:
+        model = await candidate.current_model()
         # What is weighed here is what is sent, also when an attempt is repeated.
         self._offered = _nameable(self._calls.specs())
         return Wanted(
@@ -256,13 +258,13 @@ class _Loop:
             max_tokens=self._settings().max_tokens,
         )
 
-    def _said_plan(self) -> Plan | None:
+    def _plan_of_answer(self) -> Plan | None:
         """In plan mode an answer is a proposal, whether or not the model called the tool for it."""
         answer = messages_of_turn(self._turn.state, self._turn.id)[-1:]
         blocks = [block for message in answer if message.role == "assistant" for block in message.blocks]
         return plan_of("\n\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
 
-    def _routed(self) -> Route:
+    def _choose_route(self) -> Route:
         """The same for all steps, with what was given up on the way. A model that is chosen meanwhile is the next turn's."""
         if self._route is None:
             settings, agent = self._settings(), self._turn.agent
@@ -272,7 +274,7 @@ class _Loop:
     async def _request(self, candidate: Candidate) -> ModelRequest:
         settings = self._settings()
         return ModelRequest(
-            model=await candidate.served_model(),
+            model=await candidate.current_model(),
             system=self._preparing.system,
             messages=await self._preparing.messages_for(candidate.provider.identity),
             tools=self._offered,
@@ -286,7 +288,7 @@ class _Loop:
             written=self._preparing.written,
         )
 
-    def _finished(
+    def _finish(
         self, outcome: Outcome, code: ErrorCode | None = None, message: str = "", summary: str | None = None
     ) -> TurnFinished:
         return TurnFinished(

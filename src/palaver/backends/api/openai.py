@@ -95,13 +95,13 @@ def _messages(message: PromptMessage) -> list[Json]:
                 for part in message.parts
                 if isinstance(part, Outcome)
             ]
-            said = [_said(part) for part in message.parts if not isinstance(part, Outcome)]
+            said = [_person_part(part) for part in message.parts if not isinstance(part, Outcome)]
             return [*results, {"role": "user", "content": _plain(said)}] if said else results
         case AssistantMessage():
             return [_answer(message)]
 
 
-def _said(part: Text | Image) -> Json:
+def _person_part(part: Text | Image) -> Json:
     match part:
         case Text():
             return {"type": "text", "text": part.text}
@@ -262,7 +262,7 @@ class OpenAiReader:
 
     def _pieces(self, delta: _Delta, found: list[ModelEvent]) -> None:
         if delta.reasoning_details:
-            found.extend(map(_detailed, delta.reasoning_details))
+            found.extend(map(_thinking_of, delta.reasoning_details))
         elif thought := delta.reasoning_content or delta.reasoning:
             # A service that thinks again after it spoke has a new thought.
             self._thoughts += not self._is_thinking
@@ -296,7 +296,7 @@ def _is_shallow(value: Any, levels: int) -> bool:
     return levels > 0 and all(_is_shallow(one, levels - 1) for one in inner)
 
 
-def _detailed(detail: _Detail) -> ThinkingPiece:
+def _thinking_of(detail: _Detail) -> ThinkingPiece:
     fixed = replace(detail, text=None, summary=None, signature=None)
     return ThinkingPiece(
         detail.index,

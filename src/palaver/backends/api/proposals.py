@@ -13,9 +13,9 @@ from msgspec.structs import replace as with_fields
 
 from palaver.approval.policy import Grant, Mode, Verdict, offers, rules_of
 from palaver.approval.turn_grants import Grants
-from palaver.backends.api.tool_runs import Granted, finished
+from palaver.backends.api.tool_runs import Granted, finish_call
 from palaver.backends.base import Turn
-from palaver.core.settle import interrupted_result
+from palaver.core.settle import result_of_interruption
 from palaver.core.state import EDITOR_GRANT, find_request
 from palaver.schema.events import RequestOpened, ToolFinished
 from palaver.schema.view import Request, ToolBlock, ToolError
@@ -111,9 +111,9 @@ class Judging:
     async def first_look(self, tool: ToolBlock, round: int) -> Entry | ToolFinished:
         if tool.status in ("running", "input"):
             # Never again: it may have done anything, or was never wholly asked for.
-            return interrupted_result(tool, self._turn.id)
+            return result_of_interruption(tool, self._turn.id)
         if not isinstance(tool.input, dict):
-            return finished(tool.call, _bad_arguments(tool), effect="none")
+            return finish_call(tool.call, _bad_arguments(tool), effect="none")
         request = find_request(self._turn.state, tool.request) if tool.request else None
         asked = request.input if request is not None and isinstance(request.input, dict) else tool.input
         return await self.judge(tool, asked, round, request)
@@ -125,9 +125,9 @@ class Judging:
             return self._question(tool, arguments, asking, request)
         proposal = await self._propose(tool.name, arguments)
         if isinstance(proposal, ToolResult):
-            return finished(tool.call, proposal, effect="none")
+            return finish_call(tool.call, proposal, effect="none")
         verdict = self.verdict(tool.name, proposal)
-        if refused := self._refused(tool, verdict):
+        if refused := self._refuse(tool, verdict):
             return refused
         if verdict.decision == "allow" and request is None:
             return Allowed(tool, arguments, proposal, verdict.grant, round)
@@ -188,23 +188,23 @@ class Judging:
             commands=command_lines(arguments),
         )
 
-    def _refused(self, tool: ToolBlock, verdict: Verdict) -> ToolFinished | None:
+    def _refuse(self, tool: ToolBlock, verdict: Verdict) -> ToolFinished | None:
         if verdict.decision == "deny_abort":
             self.forbidden = verdict.why
-        return denied(tool.call, verdict.why) if verdict.decision in ("deny_abort", "deny_continue") else None
+        return denial(tool.call, verdict.why) if verdict.decision in ("deny_abort", "deny_continue") else None
 
     def _question(
         self, tool: ToolBlock, arguments: Mapping[str, Any], asking: Asking, request: Request | None
     ) -> Question | ToolFinished:
         # Asking harms nobody, so only a denial has a word here.
         verdict = self.verdict(tool.name, Proposal(title=tool.name, hash="", reads_only=True))
-        if refused := self._refused(tool, verdict):
+        if refused := self._refuse(tool, verdict):
             return refused
         if request is not None:
             return Question(tool, arguments, asking, again(request))
         asked = self._toolbox.ask(asking, arguments)
         if isinstance(asked, ToolResult):
-            return finished(tool.call, asked, effect="none")
+            return finish_call(tool.call, asked, effect="none")
         opened = with_fields(
             asked, request=self._turn.new_id(), call=tool.call, agent=self._turn.agent.id, tool=tool.name
         )
@@ -229,7 +229,7 @@ class Judging:
         )
 
 
-def denied(call: str, message: str, code: str = "tool_denied") -> ToolFinished:
+def denial(call: str, message: str, code: str = "tool_denied") -> ToolFinished:
     return ToolFinished(call=call, ok=False, error=ToolError(code=code, message=message), effect="none")
 
 

@@ -133,7 +133,7 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-def joined(events: Sequence[ModelEvent]) -> Sequence[ModelEvent]:
+def join_pieces(events: Sequence[ModelEvent]) -> Sequence[ModelEvent]:
     """Neighbouring pieces of one block become one: a burst that arrived together is one event, not fifty."""
     if len(events) < 2:
         return events

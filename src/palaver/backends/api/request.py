@@ -37,7 +37,7 @@ from palaver.context.notes import Notes
 from palaver.context.prepare import Place, system_prompt
 from palaver.context.prompt import PromptMessage, Written
 from palaver.context.recent_results import Memory, Remembered
-from palaver.context.reduce import Redact, horizons_of, reduced, unchanged
+from palaver.context.reduce import Redact, horizons_of, reduce_history, unchanged_text
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
 from palaver.context.tokens import Weight, last_counted, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
@@ -69,7 +69,7 @@ class Preparation:
 
     system: str
     """The operating system, by its everyday name."""
-    redact: Redact = unchanged
+    redact: Redact = unchanged_text
     instructions: Instructions = field(default_factory=Instructions)
     notes: Notes = field(default_factory=Notes)
     remembered: Remembered = field(default_factory=Remembered)
@@ -108,10 +108,10 @@ class Preparing:
         params = {**turn.agent.params, **turn.params}
         if not turn.agent.knowledge or params.get("knowledge") is False:
             return None
-        asked = _asked(turn)
+        asked = _trigger_messages(turn)
         if not asked or any(message.knowledge is not None for message in asked):
             return None
-        window = self._capped(window_tokens)
+        window = self._cap(window_tokens)
         self._recalled = await recall(
             "\n".join(_text(message) for message in asked),
             message=asked[-1].id,
@@ -129,12 +129,12 @@ class Preparing:
     async def events(self, wanted: Wanted) -> AsyncGenerator[KnownEvent, None]:
         """Compresses if it must. Raises an AgentError when what a person said is too large by itself."""
         await self._tell(wanted)
-        window = self._capped(wanted.window_tokens)
-        weight = self._weigh(self._shown(), wanted.model)
+        window = self._cap(wanted.window_tokens)
+        weight = self._weigh(self._messages_to_show(), wanted.model)
         budget = self._budget(window, wanted.max_tokens, weight)
         self._used_tokens = weight.tokens
         if budget is not None and weight.tokens > budget.limit_tokens:
-            async with aclosing(self._compressed(wanted, budget, window, weight.factor)) as events:
+            async with aclosing(self._compress(wanted, budget, window, weight.factor)) as events:
                 async for event in events:
                     yield event
             # The prompt is made from what is on record.
@@ -172,7 +172,7 @@ class Preparing:
         wanted = self._wanted
         if wanted is None:
             return None
-        window, shown = self._capped(wanted.window_tokens), self._shown()
+        window, shown = self._cap(wanted.window_tokens), self._messages_to_show()
         weight = self._weigh(shown, wanted.model)
         if not noticeable(self._turn.state.context, weight.tokens, window):
             return None
@@ -196,7 +196,7 @@ class Preparing:
         self._fixed = self._memory().weigh_fixed((self.system, self._instructions, wanted.tools))
         self._wanted = wanted
 
-    def _capped(self, window_tokens: int | None) -> int | None:
+    def _cap(self, window_tokens: int | None) -> int | None:
         cap = {**self._turn.agent.params, **self._turn.params}.get("context_tokens_cap")
         caps = [tokens for tokens in (cap, window_tokens) if isinstance(tokens, int) and tokens > 0]
         return min(caps) if caps else None
@@ -210,9 +210,9 @@ class Preparing:
         state = self._turn.state
         return self._preparation.remembered.of(state.conversation, horizons_of(state.compressions))
 
-    def _shown(self) -> Sequence[Message]:
+    def _messages_to_show(self) -> Sequence[Message]:
         state = self._turn.state
-        return reduced(
+        return reduce_history(
             self._history(), horizons_of(state.compressions), plan=state.plan, redact=self._preparation.redact
         )
 
@@ -239,7 +239,7 @@ class Preparing:
 
     # -- making it fit
 
-    async def _compressed(
+    async def _compress(
         self, wanted: Wanted, budget: Budget, window: int | None, factor: float
     ) -> AsyncGenerator[KnownEvent, None]:
         yield TurnStatus(status="working", detail=COMPRESSING)
@@ -267,14 +267,14 @@ class Preparing:
         if material is not None:
             summary, trouble, usage = await self._summary(wanted, material, budget)
             if summary:
-                work.summarized(material, summary)
+                work.add_summary(material, summary)
             elif trouble:
                 yield TurnStatus(
                     status="working", detail=f"The summary failed, so older steps are left out instead: {trouble}"
                 )
         await asyncio.to_thread(work.by_force)
         self._used_tokens = work.used_tokens
-        events = [_recorded(taken) for taken in work.taken]
+        events = [_compression_event(taken) for taken in work.taken]
         if events and usage != Usage():
             cost_usd = await PRICES.cost_usd(wanted.provider.identity, wanted.model, usage)
             events[-1] = replace(events[-1], usage=usage, cost_usd=cost_usd)
@@ -319,7 +319,7 @@ class Preparing:
         return shorter(text, 2 * limit), "", usage
 
 
-def _recorded(taken: Taken) -> ContextCompressed:
+def _compression_event(taken: Taken) -> ContextCompressed:
     return ContextCompressed(
         stage=taken.stage,
         strength=taken.strength,
@@ -330,7 +330,7 @@ def _recorded(taken: Taken) -> ContextCompressed:
     )
 
 
-def _asked(turn: Turn) -> list[Message]:
+def _trigger_messages(turn: Turn) -> list[Message]:
     """The person's messages that began this turn."""
     active = turn.state.turn
     if active is None or active.trigger.kind != "message":

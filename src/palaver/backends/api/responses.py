@@ -90,13 +90,13 @@ def _items(message: PromptMessage) -> list[Any]:
                 for part in message.parts
                 if isinstance(part, Outcome)
             ]
-            said = [_said(part) for part in message.parts if not isinstance(part, Outcome)]
+            said = [_person_part(part) for part in message.parts if not isinstance(part, Outcome)]
             return [*results, {"role": "user", "content": said}] if said else results
         case AssistantMessage():
-            return [item for part in message.parts if (item := _answered(part)) is not None]
+            return [item for part in message.parts if (item := _answer_part(part)) is not None]
 
 
-def _said(part: Text | Image) -> Json:
+def _person_part(part: Text | Image) -> Json:
     match part:
         case Text():
             return {"type": "input_text", "text": part.text}
@@ -105,7 +105,7 @@ def _said(part: Text | Image) -> Json:
             return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _answered(part: Thought | Text | Call) -> Json | Raw | None:
+def _answer_part(part: Thought | Text | Call) -> Json | Raw | None:
     match part:
         case Text():
             return {"role": "assistant", "content": part.text}
@@ -204,37 +204,37 @@ class ResponsesReader:
             case "response.output_text.delta" | "response.refusal.delta":
                 return [TextPiece(at * PARTS + event.content_index, str(event.delta or ""))]
             case "response.reasoning_summary_text.delta":
-                return [self._thought(at, event.summary_index, str(event.delta or ""))]
+                return [self._thinking_piece(at, event.summary_index, str(event.delta or ""))]
             case "response.reasoning_text.delta":
-                return [self._thought(at, event.content_index, str(event.delta or ""))]
+                return [self._thinking_piece(at, event.content_index, str(event.delta or ""))]
             case "response.function_call_arguments.delta":
                 self._argued.add(at)
                 return [ToolPiece(at * PARTS, arguments=str(event.delta or ""))]
             case "response.output_item.added":
-                return self._added(at, _item_decoder.decode(event.item))
+                return self._add_item(at, _item_decoder.decode(event.item))
             case "response.output_item.done":
-                return self._done(at, event.item)
+                return self._finish_item(at, event.item)
             case "response.created":
                 return [Began(event.response.model if event.response else None)]
             case "response.completed" | "response.incomplete":
-                return self._ended(event.response or _Response())
+                return self._end_response(event.response or _Response())
             case "response.failed" | "error":
                 raise self._failure(event)
             case _:
                 return []
 
-    def _thought(self, at: int, part: int, text: str) -> ThinkingPiece:
+    def _thinking_piece(self, at: int, part: int, text: str) -> ThinkingPiece:
         """Summaries come in parts; each is a paragraph."""
         latest = self._parts.setdefault(at, part)
         self._parts[at] = part
         return ThinkingPiece(at * PARTS, text if part == latest else f"\n\n{text}")
 
-    def _added(self, at: int, item: _Item) -> list[ModelEvent]:
+    def _add_item(self, at: int, item: _Item) -> list[ModelEvent]:
         if item.type == "function_call":
             return [ToolPiece(at * PARTS, item.call_id, item.name)]
         return []
 
-    def _done(self, at: int, raw: Raw) -> list[ModelEvent]:
+    def _finish_item(self, at: int, raw: Raw) -> list[ModelEvent]:
         item = _item_decoder.decode(raw)
         if item.type == "function_call" and at not in self._argued and item.arguments:
             # Some services send all the arguments at once and no fragments.
@@ -243,7 +243,7 @@ class ResponsesReader:
             return [ThinkingPiece(at * PARTS, "", None, bytes(raw).decode())]
         return []
 
-    def _ended(self, response: _Response) -> list[ModelEvent]:
+    def _end_response(self, response: _Response) -> list[ModelEvent]:
         self.ended = self.stopped = True
         found: list[ModelEvent] = [_usage(response.usage)] if response.usage else []
         word = response.incomplete_details.reason if response.incomplete_details else None

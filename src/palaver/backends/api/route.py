@@ -28,7 +28,7 @@ class Candidate:
     window_tokens: int | None = None
     """What its server was set up to read, when somebody said so."""
 
-    async def served_model(self) -> str:
+    async def current_model(self) -> str:
         return self.model or await self.provider.default_model()
 
     def window_of(self, model: str) -> int | None:

@@ -62,7 +62,7 @@ class Step:
                 candidate = self._route.candidate
                 request = await self._request_for(candidate)
                 asked = asked or request.model
-                async with aclosing(self._answered(candidate, request)) as events:
+                async with aclosing(self._answer(candidate, request)) as events:
                     async for event in events:
                         yield event
                 return
@@ -73,7 +73,7 @@ class Step:
                 self._route.give_up()
                 yield ModelSwitched(from_model=asked, to_model=following, reason=error.message)
 
-    async def _answered(self, candidate: Candidate, request: ModelRequest) -> AsyncGenerator[KnownEvent, None]:
+    async def _answer(self, candidate: Candidate, request: ModelRequest) -> AsyncGenerator[KnownEvent, None]:
         """By this candidate, in as many attempts as it gets."""
         attempt = 0
         while True:
@@ -89,7 +89,7 @@ class Step:
                 if answer.has_something:
                     self._replaces = answer.message
                     for event in answer.cut():
-                        yield await self._priced(event, answer, candidate, request.model)
+                        yield await self._with_price(event, answer, candidate, request.model)
                 pause_s = self._pause_s(error, attempt)
                 if pause_s is None:
                     raise
@@ -97,7 +97,7 @@ class Step:
                 await self._turn.sleep(pause_s)
                 continue
             for event in answer.finish():
-                yield await self._priced(event, answer, candidate, request.model)
+                yield await self._with_price(event, answer, candidate, request.model)
             self.reason, self.made_calls, self.spoke = answer.reason, answer.made_calls, answer.spoke
             return
 
@@ -119,7 +119,7 @@ class Step:
                     priced = True
                     self._prices.begin(candidate.provider.identity, answer.model)
 
-    async def _priced(self, event: KnownEvent, answer: Collector, candidate: Candidate, asked: str) -> KnownEvent:
+    async def _with_price(self, event: KnownEvent, answer: Collector, candidate: Candidate, asked: str) -> KnownEvent:
         if not isinstance(event, AnswerFinished) or event.usage is None:
             return event
         # Services name what they served more exactly than the price list does, or less.

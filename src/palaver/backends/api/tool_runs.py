@@ -69,10 +69,10 @@ async def run_together(
         running.closing = True
         for task in tasks:
             task.cancel()
-        await _ended(tasks)
+        await _wait_for_end(tasks)
 
 
-async def _ended(tasks: Sequence["asyncio.Task[None]"]) -> None:
+async def _wait_for_end(tasks: Sequence["asyncio.Task[None]"]) -> None:
     _, left = await asyncio.wait(tasks, timeout=CLEANUP_S)
     if left:
         logger.warning("tools did not end in time", tools=[task.get_name() for task in left], waited_s=CLEANUP_S)
@@ -136,7 +136,7 @@ class _Running:
                 FilesChanged(files=result.changes, call=call.call, truncated_count=result.changes_left_out)
             )
         await self.outbox.put(
-            finished(
+            finish_call(
                 call.call,
                 result,
                 effect=effect,
@@ -149,13 +149,14 @@ class _Running:
             root=self._turn.project,
             output=self._output_of(call),
             spill=self._turn.store_blob,
+            programs=self._turn.programs,
             host=self._host,
             call=call.call,
             mode=self._mode,
         )
         try:
             result = await self._toolbox.run(call.name, call.arguments, place, call.hash)
-            result = await self._bounded(_told(call, result))
+            result = await self._limit(_result_for_model(call, result))
         except asyncio.CancelledError:
             if self.closing:
                 raise
@@ -173,7 +174,7 @@ class _Running:
 
         return output
 
-    async def _bounded(self, result: ToolResult) -> ToolResult:
+    async def _limit(self, result: ToolResult) -> ToolResult:
         size = len(result.output)
         if size <= RESULT_CHARS:
             return result
@@ -183,7 +184,7 @@ class _Running:
         return replace(result, output=result.output[:half] + middle + result.output[-half:], truncated=True, blob=blob)
 
 
-def _told(call: Granted, result: ToolResult) -> ToolResult:
+def _result_for_model(call: Granted, result: ToolResult) -> ToolResult:
     """The model must know that what ran is not what it asked for."""
     if not call.edited:
         return result
@@ -191,7 +192,7 @@ def _told(call: Granted, result: ToolResult) -> ToolResult:
     return replace(result, output=f"{note}\n{result.output}")
 
 
-def finished(
+def finish_call(
     call: str,
     result: ToolResult,
     *,

@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from palaver.clock import Clock
-from palaver.conversation.imports import imported_id
+from palaver.conversation.imports import id_of_import
 from palaver.conversation.project_files.list_watch import ROWS_A_LOOK, ListWatch
 from palaver.conversation.project_files.trajectories import ForeignFile, is_a_place
 from palaver.feed.feed import Feed
-from palaver.history.sessions import CHATS_NAME, merged_for_chats
+from palaver.history.sessions import CHATS_NAME, merge_chat_sessions
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing
 from palaver.tools.files.atomic_file import replace_file
@@ -83,7 +83,7 @@ def write_list(project: Path, rows: Sequence[Listing], deleted: set[str], never_
         return False
     path = project / CHATS_NAME
     known, mode = _read(path)
-    body = merged_for_chats(known or b"", rows, deleted, lambda session: imported_id("claude", session))
+    body = merge_chat_sessions(known or b"", rows, deleted, lambda session: id_of_import("claude", session))
     if body == (known or b""):
         return False
     replace_file(path, body, mode)

@@ -24,13 +24,14 @@ from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
 from palaver.conversation.project_files.list_watch import LOOK_AGAIN_S, PAUSE_S, ListWatch
 from palaver.conversation.project_files.transcripts import with_whole_texts
-from palaver.errors import CallerError, Invalid, LogError
+from palaver.errors import CallerError, Invalid, LogError, NotFound
 from palaver.feed.feed import Feed
-from palaver.history.parts import decoded_document
+from palaver.history.parts import decode_document
 from palaver.history.trajectory import document_of, keep_message_keys, unknown_keys
 from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing, State
+from palaver.tools.files.held_folder import open_folder
 from palaver.tools.files.paths import lies_in_data
 
 logger = Journal(__name__)
@@ -70,7 +71,7 @@ class Trajectories:
 
     async def check(self, conversation: str, project: Path) -> None:
         """Raises ForeignFile when what lies in the conversation's place is somebody else's."""
-        await asyncio.to_thread(_check, project, conversation)
+        await asyncio.to_thread(lambda: _check(project.resolve(), conversation))
 
     async def keep(self, conversation: str) -> None:
         """Write one down at once that somebody brought, also before anybody has gone on with it."""
@@ -109,6 +110,11 @@ class Trajectories:
     async def _write(self, row: Listing, project: Path, *, unspoken: bool = False) -> None:
         if not await asyncio.to_thread(is_a_place, project, self._never_in):
             return
+        # As a turn does: what an agent put in the folder's place since then is not written to.
+        with await self._directory.folders.enter(str(project)) as held:
+            await self._write_in(held.path, row, unspoken)
+
+    async def _write_in(self, project: Path, row: Listing, unspoken: bool) -> None:
         if row.deleted:
             await asyncio.to_thread(remove_file, project, row.id)
         elif row.message_count:
@@ -141,7 +147,7 @@ def is_a_place(project: Path, never_in: Sequence[Path]) -> bool:
 def write_file(project: Path, state: State, temporary: str) -> bool:
     """False: it says all of it already. Raises OSError, or ForeignFile when the file is somebody else's."""
     name = f"{state.conversation}.json"
-    with _opened(project, PLACE, make=True) as folder:
+    with _open_folder(project, PLACE, make=True) as folder:
         known = _read(folder, name)
         before = _document(known, name) or {}
         if known is not None and before.get("id") != state.conversation:
@@ -157,7 +163,7 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
 
 def _check(project: Path, conversation: str) -> None:
     name = f"{conversation}.json"
-    with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), _open_folder(project, PLACE) as folder:
         before = _document(_read(folder, name), name)
         if before is not None and before.get("id") != conversation:
             raise ForeignFile(_OF_ANOTHER.format(name))
@@ -165,22 +171,23 @@ def _check(project: Path, conversation: str) -> None:
 
 def remove_file(project: Path, conversation: str) -> None:
     name = f"{conversation}.json"
-    with suppress(FileNotFoundError, NotADirectoryError), _opened(project, PLACE) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), _open_folder(project, PLACE) as folder:
         before = _document(_read(folder, name), name)
         if before is not None and before.get("id") == conversation:
             os.unlink(name, dir_fd=folder)
 
 
 @contextmanager
-def _opened(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The folder as a descriptor, reached without following a link that somebody put into the project."""
+def _open_folder(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The folder as a descriptor, reached without following a link that somebody put into the project or in its place."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    folder = os.open(project, flags)
+    with open_folder(project) as root:
+        folder = os.open(".", flags, dir_fd=root)
     made = False
     try:
         for name in place:
             _refuse_data(folder)
-            made = make and _made(folder, name)
+            made = make and _make_folder(folder, name)
             inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner
@@ -199,7 +206,7 @@ def _refuse_data(folder: int) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "This is a data directory, which is no project.")
 
 
-def _made(folder: int, name: str) -> bool:
+def _make_folder(folder: int, name: str) -> bool:
     try:
         os.mkdir(name, 0o755, dir_fd=folder)
     except FileExistsError:
@@ -224,7 +231,7 @@ def _document(body: bytes | None, name: str) -> dict[str, Any] | None:
     if body is None:
         return None
     try:
-        document = decoded_document(body)
+        document = decode_document(body)
     except Invalid:
         raise ForeignFile(f"{name} cannot be read; it is left as it is.") from None
     if not isinstance(document, dict):
@@ -265,7 +272,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
     """Those beside a project, by name; what is no trajectory is passed over."""
     found: list[Kept] = []
-    with suppress(OSError), _opened(project, place) as folder:
+    with suppress(OSError, CallerError), _open_folder(project.resolve(), place) as folder:
         for name in sorted(entry.name for entry in os.scandir(folder)):
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(OSError, ForeignFile, msgspec.ValidationError):
@@ -284,7 +291,7 @@ def read_trajectory(project: Path, trajectory: str, place: Sequence[str] = PLACE
     """The document of that id, if there is one. Raises ForeignFile for a file of its name that is something else."""
     if "/" in trajectory or trajectory.startswith("."):
         return None
-    with suppress(OSError), _opened(project, place) as folder:
+    with suppress(OSError, CallerError), _open_folder(project.resolve(), place) as folder:
         name = f"{trajectory}.json"
         document = _document(_read(folder, name), name)
         if document is not None and document.get("id") != trajectory:

@@ -31,13 +31,13 @@ async def whole(log: EventLog, conversation: str, view: Callable[[], Awaitable[S
         first = state.messages[0].seq if state.messages else state.seq + 1
         stored = await log.messages_before(conversation, first, state.offset)
         # A long history takes a while to read, and others are served on the loop.
-        earlier = await asyncio.to_thread(_decoded, stored)
+        earlier = await asyncio.to_thread(_decode, stored)
         if len(earlier) == state.offset:
             return replace(state, messages=(*earlier, *state.messages), offset=0)
     raise LogUnavailable("This conversation is being rewritten; try again in a moment.", conversation=conversation)
 
 
-def _decoded(stored: Sequence[StoredMessage]) -> list[Message]:
+def _decode(stored: Sequence[StoredMessage]) -> list[Message]:
     decoder = msgspec.json.Decoder(Message)
     return [decoder.decode(one.body) for one in stored]
 
@@ -63,12 +63,12 @@ class Images:
         self._blobs = blobs
         self._left_bytes = limit_bytes
 
-    async def inlined(self, message: Message) -> Message:
+    async def inline(self, message: Message) -> Message:
         if not any(isinstance(block, ImageBlock) for block in message.blocks):
             return message
-        return replace(message, blocks=tuple([await self._inlined(block) for block in message.blocks]))
+        return replace(message, blocks=tuple([await self._inline_block(block) for block in message.blocks]))
 
-    async def _inlined(self, block: Block) -> Block:
+    async def _inline_block(self, block: Block) -> Block:
         own = _OWN_URL.fullmatch(block.url) if isinstance(block, ImageBlock) else None
         found = await self._blobs.get(own[1]) if own else None
         if found is None or len(found[0]) > self._left_bytes:

@@ -32,7 +32,7 @@ async def load_state(log: EventLog, conversation: str, tail: int = TAIL_MESSAGES
     """
     snapshot = await log.load_snapshot(conversation, tail)
     try:
-        state = _restored(snapshot) if snapshot is not None else State()
+        state = _restore(snapshot) if snapshot is not None else State()
     except msgspec.DecodeError:
         # Only an excerpt of the events, which are read from the beginning instead.
         logger.warning("a snapshot is damaged", conversation=conversation)
@@ -53,7 +53,7 @@ async def older_messages(log: EventLog, conversation: str, before_seq: int, limi
         return [_message.decode(one.body) for one in stored]
 
 
-def _restored(snapshot: Snapshot) -> State:
+def _restore(snapshot: Snapshot) -> State:
     messages = tuple(_message.decode(stored.body) for stored in snapshot.messages)
     head = _state.decode(snapshot.head)
     return replace(head, messages=messages, offset=head.offset - len(messages))
@@ -74,11 +74,11 @@ def _damage_told(conversation: str) -> Iterator[None]:
 def snapshot_of(state: State, since: int, *, replace_all: bool = False) -> Snapshot:
     """The view as the log keeps it: a small head, and the messages that changed since the last snapshot."""
     head = replace(state, messages=(), offset=state.offset + len(state.messages))
-    changed = [stored_message(message) for message in state.messages if replace_all or message.updated_seq > since]
+    changed = [message_to_store(message) for message in state.messages if replace_all or message.updated_seq > since]
     return Snapshot(state.seq, msgspec.json.encode(head), changed, replace_all)
 
 
-def stored_message(message: Message) -> StoredMessage:
+def message_to_store(message: Message) -> StoredMessage:
     return StoredMessage(message.seq, msgspec.json.encode(message))
 
 

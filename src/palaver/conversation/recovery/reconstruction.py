@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from palaver.conversation.creation import document_of
 from palaver.conversation.index_rows import listing_of, runs_of
-from palaver.conversation.recovery.load import stored_message
+from palaver.conversation.recovery.load import message_to_store
 from palaver.core.fold.evolve import fold
 from palaver.log.segments import Stored
 from palaver.log.sqlite.salvage_store import Kept, UsedClaim
@@ -23,7 +23,7 @@ def reconstruct(name: str, segments: Sequence[Stored]) -> Kept | None:
         return kept
     # An answer without a word may yet be taken back; a stored row of it would stay behind.
     settled = [message for message in state.messages if message.blocks or message.status != "streaming"]
-    return replace(kept, messages=[stored_message(message) for message in settled])
+    return replace(kept, messages=[message_to_store(message) for message in settled])
 
 
 def fold_longest(name: str, segments: Sequence[Stored]) -> tuple[Kept | None, State | None]:
@@ -33,13 +33,13 @@ def fold_longest(name: str, segments: Sequence[Stored]) -> tuple[Kept | None, St
     """
     for count in range(len(segments), 0, -1):
         try:
-            return _folded(name, segments[:count])
+            return _fold(name, segments[:count])
         except Exception:  # noqa: BLE001, S112 - proven bytes of a release with a defect: less of them may still fold
             continue
     return None, None
 
 
-def _folded(name: str, segments: Sequence[Stored]) -> tuple[Kept, State | None]:
+def _fold(name: str, segments: Sequence[Stored]) -> tuple[Kept, State | None]:
     events = [decode_event(line) for one in segments for line in one.body.split(b"\n") if line]
     if not isinstance(events[0], ConversationCreated):
         # A project's stream, which is in no list.

@@ -25,7 +25,7 @@ from palaver.core.state import NOTICE
 from palaver.errors import ConfigurationError, Invalid, LogUnavailable
 from palaver.log.base import Append
 from palaver.log.directory import LOCK_FILE, hold, sync_directory
-from palaver.log.refusals import occupied
+from palaver.log.refusals import refuse_occupied
 from palaver.log.sqlite.salvage import Remains, Remnants, open_remnants
 from palaver.log.sqlite.salvage_store import Kept, open_new_store
 from palaver.log.sqlite.store import open_sqlite_log
@@ -77,7 +77,7 @@ async def salvage(source: Path, target: Path, progress: Progress) -> Salvaged:
     _check(source, target)
     partial = target.with_name(target.name + PARTIAL)
     try:
-        with _held(source):
+        with _hold_directory(source):
             shutil.rmtree(partial, ignore_errors=True)
             found = await _build(source, partial, progress)
         await asyncio.to_thread(_put_in_place, partial, target)
@@ -98,7 +98,7 @@ def _put_in_place(partial: Path, target: Path) -> None:
 def _check(source: Path, target: Path) -> None:
     if not (source / "palaver.db").exists():
         raise ConfigurationError(f"There is no log in {source}. Name the data directory with --data.")
-    if occupied(target):
+    if refuse_occupied(target):
         raise Invalid(f"{target} exists and is not empty. Name a new directory.")
     inner, outer = target.resolve(), source.resolve()
     if inner == outer or outer in inner.parents or inner in outer.parents:
@@ -106,7 +106,7 @@ def _check(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def _held(source: Path) -> Iterator[None]:
+def _hold_directory(source: Path) -> Iterator[None]:
     """No server uses the directory meanwhile. Raises ConfigurationError when one does."""
     try:
         lock = hold(source / LOCK_FILE)

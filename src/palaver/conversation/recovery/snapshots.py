@@ -4,7 +4,7 @@ Derived data: a snapshot that could not be kept costs time at the next opening, 
 """
 
 from palaver.conversation.recovery.load import TAIL_MESSAGES, snapshot_of
-from palaver.core.state import shortened
+from palaver.core.state import shorten
 from palaver.errors import LogError
 from palaver.journal import Journal
 from palaver.log.base import EventLog
@@ -40,7 +40,7 @@ class Snapshots:
             if state.turn is not None:
                 return state
             await self._log.compact(state.conversation, snapshot.seq)
-            return shortened(state, 2 * TAIL_MESSAGES)
+            return shorten(state, 2 * TAIL_MESSAGES)
         except LogError as failure:
             logger.warning("snapshot not kept", conversation=state.conversation, reason=failure.message)
             return state

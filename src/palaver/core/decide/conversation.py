@@ -8,7 +8,7 @@ import msgspec
 from palaver.core.decide.decision import Already, Decision, Refusal
 from palaver.core.decide.facts import Facts
 from palaver.core.decide.queue import withdrawn
-from palaver.core.params import checked
+from palaver.core.params import check_patch
 from palaver.core.settle import settle, withdraw
 from palaver.schema.commands import RemoveGrant, SetDraft, SetParams, UpdateConversation
 from palaver.schema.events import (
@@ -32,7 +32,7 @@ PARAMS_BYTES = 64 << 10
 def set_params(command: SetParams) -> Decision:
     if len(msgspec.json.encode(command.patch)) > PARAMS_BYTES:
         return Refusal("too_large", f"Parameters may hold {PARAMS_BYTES // 1024} KiB.")
-    fitted = checked(command.patch)
+    fitted = check_patch(command.patch)
     return fitted if isinstance(fitted, Refusal) else [ConversationUpdated(params=fitted)]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palaver.schema.base import Origin
+from palaver.schema.records import AgentRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,16 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What an agent works under where a conversation says nothing."""
+
+    usual: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The agent's parameters, else the server's."""
+    record: AgentRecord | None = None
+    """None: it is no longer known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     now: int
     new_id: Callable[[], str]
@@ -27,5 +38,9 @@ class Facts:
     origin: Origin | None = None
     usual: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The parameters that count where the conversation says nothing: its agent's, else the server's."""
+    record: AgentRecord | None = None
+    """Of the conversation's agent."""
+    chosen: Terms | None = None
+    """Of the agent that a command names, if that is another."""
     remembers: bool = False
     """Whoever asks wants a repetition to be known as one even where there is nothing to do."""

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from palaver.core.decide.authority import rewrites_others
 from palaver.core.decide.decision import Already, Decision, Refusal, unfit
 from palaver.core.decide.facts import Facts
-from palaver.core.decide.restore import restored, said_again
-from palaver.core.next import started
+from palaver.core.decide.restore import imported, restored, said_again
+from palaver.core.next import start_turn
 from palaver.core.openai_index import index_of, place_at
 from palaver.core.settle import supersede
 from palaver.core.state import OPEN_TOOL, find_message, is_empty, message_count
@@ -128,7 +128,7 @@ def _edit(state: State, command: EditMessage, facts: Facts) -> Decision:
     if message.role != "user":
         return Refusal("invalid", "Only a message of yours can be answered again.")
     trigger = Trigger(kind="regenerate", messages=(message.id,))
-    return [*supersede(state), edited, *cut(state, index + 1), started(facts.new_id(), trigger, facts)]
+    return [*supersede(state), edited, *cut(state, index + 1), start_turn(facts.new_id(), trigger, facts)]
 
 
 def _remove(state: State, command: RemoveMessage, facts: Facts) -> Decision:
@@ -173,7 +173,7 @@ def _retry_from(state: State, command: RetryFrom, facts: Facts) -> Decision:
         *supersede(state),
         *cut(state, place),
         MessageAdded(turn=turn, message=message, content=content),
-        started(turn, Trigger(messages=(message,)), facts),
+        start_turn(turn, Trigger(messages=(message,)), facts),
     ]
 
 
@@ -181,7 +181,7 @@ def _regenerate(state: State, facts: Facts) -> Decision:
     place = _last_asked(state)
     if place is not None:
         trigger = Trigger(kind="regenerate", messages=(state.messages[place - state.offset].id,))
-        again = started(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
+        again = start_turn(facts.new_id(), trigger, facts, state.last_turn.mode if state.last_turn else None)
         return [*supersede(state), *cut(state, place + 1), again]
     if state.offset:
         return _not_found(state)
@@ -198,7 +198,7 @@ def cut(state: State, index: int) -> list[KnownEvent]:
 def _restore(state: State, command: RestoreMessages, facts: Facts) -> Decision:
     if not is_empty(state):
         return NOT_EMPTY
-    events = restored(command.messages, facts.new_id)
+    events = restored(imported(command.messages, facts.origin), facts.new_id)
     return [event for event, _ in events] if events else Already("There was nothing to restore.")
 
 
@@ -206,7 +206,8 @@ def _fill(state: State, command: Fill, facts: Facts) -> Decision:
     if not is_empty(state):
         return NOT_EMPTY
     say = restored if command.new_ids else said_again
-    said = [replace(event, ts=ts) for event, ts in say(command.messages, facts.new_id)]
+    messages = command.messages if command.is_copy else imported(command.messages, facts.origin)
+    said = [replace(event, ts=ts) for event, ts in say(messages, facts.new_id)]
     framed = ConversationUpdated(
         agent=command.agent,
         project=command.project,

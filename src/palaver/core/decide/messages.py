@@ -7,7 +7,7 @@ from palaver.core import exchanges
 from palaver.core.decide.decision import Already, Decision, Refusal, content_bytes, unfit
 from palaver.core.decide.facts import Facts
 from palaver.core.decide.queue import overfull, starts
-from palaver.core.next import spoken, started
+from palaver.core.next import message_from, start_turn
 from palaver.core.queue import waiting
 from palaver.core.settle import supersede
 from palaver.schema.commands import Deliver, PostAnswer, ReturnExchange, SendMessage
@@ -113,8 +113,8 @@ def _taken(
     return [
         *supersede(state),
         *titled,
-        spoken(item, turn),
-        started(turn, trigger, facts, added.mode, parent),
+        message_from(item, turn),
+        start_turn(turn, trigger, facts, added.mode, parent),
     ]
 
 

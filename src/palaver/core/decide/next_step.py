@@ -13,7 +13,7 @@ from palaver.core.decide.decision import Already, Refusal
 from palaver.core.decide.facts import Facts
 from palaver.core.decide.history import rewrite
 from palaver.core.next import next_items, next_turn
-from palaver.core.queue import removed, words_of
+from palaver.core.queue import remove, words_of
 from palaver.core.state import NOTICE
 from palaver.schema.commands import Rewriting
 from palaver.schema.content import as_content
@@ -33,7 +33,7 @@ def _carry_out(state: State, item: QueueItem, facts: Facts) -> list[KnownEvent]:
         command = msgspec.convert(item.command, Rewriting)
     except msgspec.ValidationError:
         return _left_out(item, "this release does not know it.", facts)
-    decision = rewrite(replace(state, queue=removed(state.queue, item.id)), command, facts)
+    decision = rewrite(replace(state, queue=remove(state.queue, item.id)), command, facts)
     match decision:
         case Refusal():
             return _left_out(item, decision.message, facts)

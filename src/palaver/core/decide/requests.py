@@ -10,7 +10,7 @@ from palaver.core.decide.admission import NONE_WAITS
 from palaver.core.decide.decision import Already, Decision, Refusal
 from palaver.core.decide.facts import Facts
 from palaver.core.decide.history import cut
-from palaver.core.next import started
+from palaver.core.next import start_turn
 from palaver.core.params import MODES
 from palaver.core.state import find_request, is_from_elsewhere, open_requests
 from palaver.schema.commands import AskFirst, DecideTools, Order, ResolveRequest
@@ -83,8 +83,8 @@ def resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
 def _gone_on(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
     """The turn that goes on from where a restart cut one, in its mode."""
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
-    trigger = exchanges.gone_on_by(state, Trigger(kind="request", request=request))
-    return started(turn, trigger, facts, cut.mode if cut else None)
+    trigger = exchanges.continue_trigger(state, Trigger(kind="request", request=request))
+    return start_turn(turn, trigger, facts, cut.mode if cut else None)
 
 
 def _plan_answered(
@@ -92,7 +92,7 @@ def _plan_answered(
 ) -> list[KnownEvent]:
     """Yes: it is carried out, out of plan mode. No with words: it is revised, in plan mode. A plain no: it is dropped."""
     plan = request.plan
-    trigger = exchanges.gone_on_by(state, Trigger(kind="request", request=request.id))
+    trigger = exchanges.continue_trigger(state, Trigger(kind="request", request=request.id))
     if command.verdict == "allow" and plan is not None:
         chosen = command.input.get("mode") if isinstance(command.input, dict) else None
         usual = state.params.get("mode")
@@ -105,14 +105,14 @@ def _plan_answered(
             *forgotten,
             PlanUpdated(turn=turn, plan=replace(plan, status="executing")),
             _word(turn, "plan_approved", text, facts, *([_in_words(plan)] if forgotten else [])),
-            started(turn, trigger, facts, mode),
+            start_turn(turn, trigger, facts, mode),
         ]
     if command.text:
         text = f"The plan was not approved; revise it.{_remark(command)}"
-        return [_word(turn, "plan_revised", text, facts), started(turn, trigger, facts, "plan")]
+        return [_word(turn, "plan_revised", text, facts), start_turn(turn, trigger, facts, "plan")]
     # Nothing runs, but the agent should know of it when it is spoken to next.
     dropped = "The plan was rejected and dropped."
-    return [PlanUpdated(plan=None), _word(None, "plan_rejected", dropped, facts), *exchanges.called_off(state, dropped)]
+    return [PlanUpdated(plan=None), _word(None, "plan_rejected", dropped, facts), *exchanges.call_off(state, dropped)]
 
 
 def clears_context(command: Order) -> bool:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from palaver.core.settle import interrupted_result
+from palaver.core.settle import result_of_interruption
 from palaver.core.state import OPEN_TOOL
 from palaver.schema.base import ID_PATTERN, IMPORT_FACE, Origin
 from palaver.schema.events import AnswerFinished, KnowledgeRecalled, KnownEvent, MessageAdded
-from palaver.schema.view import Block, Message, TextBlock, ThinkingBlock, ToolBlock
+from palaver.schema.view import Block, ImageBlock, Message, TextBlock, ThinkingBlock, ToolBlock
 
 Timed = list[tuple[KnownEvent, int]]
 """Events, each with the time it was first said; 0: now."""
@@ -24,13 +24,46 @@ _PLACEHOLDER = re.compile(r"message-\d+")
 """What a document's reader calls a message that has no id."""
 
 
-def imported(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages of a file, marked as such: no role in it makes them the words of a person who speaks here."""
-    return tuple(replace(message, origin=Origin(face=IMPORT_FACE)) for message in messages)
+def imported(
+    messages: Iterable[Message], by: Origin | None = None, known: Iterable[Message] = ()
+) -> tuple[Message, ...]:
+    """Messages from outside, marked as such: no role in them makes them the words of a person who speaks here.
+
+    One that says under its id what a message in `known` says keeps that message's origin. What an agent's token brings
+    stays that token's own to change.
+    """
+    is_agent = by is not None and by.agent_token
+    origin = Origin(face=IMPORT_FACE, user=by.user if by and is_agent else None, agent_token=is_agent)
+    here = {message.id: message for message in known}
+    marked: list[Message] = []
+    for message in messages:
+        same = here.pop(message.id, None)  # Said once, it is not said twice.
+        if same is not None and _content(same) == _content(message):
+            # The kind too: a document leaves it out, and without it what the server said to wake an agent is a person's.
+            marked.append(replace(message, origin=same.origin, event_kind=same.event_kind))
+        else:
+            marked.append(replace(message, origin=origin))
+    return tuple(marked)
+
+
+def _content(message: Message) -> tuple[object, ...]:
+    """All of a message that a model takes for its words. Places and states of blocks differ in a document."""
+    blocks = message.blocks
+    return (
+        message.role,
+        [(block.text, block.blob and block.blob.id) for block in blocks if isinstance(block, TextBlock)],
+        [block.url for block in blocks if isinstance(block, ImageBlock)],
+        [block.text for block in blocks if isinstance(block, ThinkingBlock)],
+        [(block.call, block.name, block.input, block.output) for block in blocks if isinstance(block, ToolBlock)],
+        message.knowledge and (message.knowledge.text, message.knowledge.sources),
+    )
 
 
 def restored(messages: Iterable[Message], new_id: Callable[[], str]) -> Timed:
-    """The events that say messages from elsewhere again under new ids, each with the time it was first said."""
+    """The events that say messages again under new ids, each with the time it was first said.
+
+    A message without a foreign origin becomes the words of whoever asks for it: those from outside are `imported` before.
+    """
     events: Timed = []
     for message in messages:
         # A cut attempt was taken back where it was made; here nothing would say so.
@@ -49,7 +82,7 @@ def _restored(message: Message, new_id: Callable[[], str]) -> list[KnownEvent]:
         hidden=message.hidden,
         event_kind=message.event_kind,
         data=message.data,
-        # What an agent or a file said does not become the words of the person who restores it.
+        # What an agent or a file said does not become the words of the person who says it again.
         origin=message.origin if message.origin and message.origin.is_foreign else None,
     )
     events: list[KnownEvent] = [added]
@@ -79,7 +112,7 @@ def _at_rest(block: Block, new_id: Callable[[], str]) -> Block:
         case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
             return replace(block, status="interrupted")
         case ToolBlock() if block.status in OPEN_TOOL:
-            result = interrupted_result(block, None)
+            result = result_of_interruption(block, None)
             return replace(
                 block, call=new_id(), status="interrupted", output=result.output, error=result.error, request=None
             )

@@ -65,7 +65,7 @@ def process_ended(known: tuple[Process, ...], event: ProcessFinished) -> tuple[P
     )
 
 
-def granted(known: tuple[Grant, ...], event: GrantAdded) -> tuple[Grant, ...]:
+def add_grant(known: tuple[Grant, ...], event: GrantAdded) -> tuple[Grant, ...]:
     grant = Grant(
         tool=event.tool,
         scope=event.scope,
@@ -75,10 +75,10 @@ def granted(known: tuple[Grant, ...], event: GrantAdded) -> tuple[Grant, ...]:
         request=event.request,
         ts=event.ts,
     )
-    return (*ungranted(known, event), grant)[-KEEP_LATEST:]
+    return (*remove_grant(known, event), grant)[-KEEP_LATEST:]
 
 
-def ungranted(known: tuple[Grant, ...], event: GrantAdded | GrantRemoved) -> tuple[Grant, ...]:
+def remove_grant(known: tuple[Grant, ...], event: GrantAdded | GrantRemoved) -> tuple[Grant, ...]:
     return tuple(grant for grant in known if (grant.tool, grant.match) != (event.tool, event.match))
 
 

@@ -60,7 +60,7 @@ def of_content(content: Content) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def superseded(block: Block) -> Block:
+def supersede(block: Block) -> Block:
     """A cut attempt is taken back: what streamed stays to be seen, calls that nobody acted on are off."""
     match block:
         case TextBlock(status="streaming") | ThinkingBlock(status="streaming"):
@@ -94,7 +94,7 @@ def text_finished(known: Block | None, event: TextFinished) -> Block:
     )
 
 
-def cited(known: Block | None, event: CitationAdded) -> Block:
+def cite(known: Block | None, event: CitationAdded) -> Block:
     if known is None:
         return TextBlock(index=event.block, text="", status="streaming", citations=(event.citation,))
     if isinstance(known, TextBlock):
@@ -135,7 +135,7 @@ def input_grown(known: Block | None, event: ToolInputDelta) -> Block:
     return known
 
 
-def called(known: Block | None, event: ToolCalled) -> Block:
+def set_input(known: Block | None, event: ToolCalled) -> Block:
     if isinstance(known, ToolBlock) and known.status != "input":
         return known
     return ToolBlock(
@@ -155,7 +155,7 @@ def waiting(tool: ToolBlock, event: RequestOpened) -> ToolBlock:
     return replace(tool, status=tool.status if tool.status == "running" else "waiting", request=event.request)
 
 
-def answered(tool: ToolBlock) -> ToolBlock:
+def set_result(tool: ToolBlock) -> ToolBlock:
     return replace(tool, status="called") if tool.status == "waiting" else tool
 
 

@@ -15,7 +15,7 @@ KEEP_LATEST = 20
 """Enough to see how it came about; what counts is kept beside them, at most two a stage."""
 
 
-def compressed(event: ContextCompressed) -> Compression:
+def compression_of(event: ContextCompressed) -> Compression:
     return Compression(
         stage=event.stage,
         horizon=event.horizon,
@@ -33,7 +33,7 @@ def strongest(compressions: Iterable[Compression]) -> Strength:
     return max((one.strength for one in compressions), key=get_args(Strength).index, default="absent")
 
 
-def bounded(compressions: Sequence[Compression]) -> tuple[Compression, ...]:
+def keep_latest(compressions: Sequence[Compression]) -> tuple[Compression, ...]:
     if len(compressions) <= KEEP_LATEST:
         return tuple(compressions)
     furthest: dict[tuple[str, bool], Compression] = {}

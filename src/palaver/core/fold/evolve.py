@@ -27,7 +27,7 @@ def evolve(state: State, event: Event) -> State:
 
 def fold(state: State, made: Iterable[Event]) -> State:
     draft = _Draft(state)
-    for event in _joined(made):
+    for event in _join_fragments(made):
         draft.apply(event)
     return draft.state()
 
@@ -48,7 +48,7 @@ _Steady = (
 """Events that begin and end neither a turn, nor a request, nor the run of a tool: the status word stays what it was."""
 
 
-def _joined(made: Iterable[Event]) -> Iterator[Event]:
+def _join_fragments(made: Iterable[Event]) -> Iterator[Event]:
     """Neighbouring fragments of one block as one. A text that grows by each of them is copied each time, and with it the
     list of its message's blocks; so a burst costs what one fragment costs."""
     run: list[_Growing] = []
@@ -138,7 +138,7 @@ class _Draft:
                     title=state.title if event.title is None else event.title,
                     title_source=state.title_source if event.title is None else event.title_source or "user",
                     agent=event.agent or state.agent,
-                    params=state.params if event.params is None else _merged(state.params, event.params),
+                    params=state.params if event.params is None else _merge(state.params, event.params),
                     archived=state.archived if event.archived is None else event.archived,
                     project=event.project or state.project,
                     parent=event.parent or state.parent,
@@ -151,14 +151,16 @@ class _Draft:
                 self._set(draft="")
 
             case events.QueueAdded():
-                self._set(queue=queue.added(state.queue, event), exchanges=exchanges.queued(state.exchanges, event))
+                self._set(
+                    queue=queue.insert(state.queue, event), exchanges=exchanges.record_queued(state.exchanges, event)
+                )
             case events.QueueEdited():
-                self._set(queue=queue.edited(state.queue, event))
+                self._set(queue=queue.edit(state.queue, event))
             case events.QueueRemoved():
-                self._set(queue=queue.removed(state.queue, event.item))
+                self._set(queue=queue.remove(state.queue, event.item))
 
             case events.MessageAdded():
-                self._said.append(transcript.added(event))
+                self._said.append(transcript.message_of(event))
             case events.MessageEdited():
                 self._said.change(
                     event.message,
@@ -178,9 +180,9 @@ class _Draft:
 
             case events.TurnStarted():
                 self._set(
-                    turn=turns.started(event),
+                    turn=turns.turn_of(event),
                     processes=tuple(process for process in state.processes if process.running),
-                    exchanges=exchanges.begun(state.exchanges, event),
+                    exchanges=exchanges.record_start(state.exchanges, event),
                 )
             case events.TurnStatus():
                 if state.turn:
@@ -218,13 +220,13 @@ class _Draft:
                 )
             case events.AnswerFinished():
                 self._spend(event)
-                self._said.change(event.message, event.seq, lambda known: transcript.finished(known, event))
+                self._said.change(event.message, event.seq, lambda known: transcript.finish(known, event))
             case events.CitationAdded():
-                self._said.change_block(event.message, event.seq, event.block, lambda known: blocks.cited(known, event))
+                self._said.change_block(event.message, event.seq, event.block, lambda known: blocks.cite(known, event))
 
             case events.ToolCalled():
                 self._said.change_block(
-                    event.message, event.seq, event.block, lambda known: blocks.called(known, event)
+                    event.message, event.seq, event.block, lambda known: blocks.set_input(known, event)
                 )
             case events.ToolStarted():
                 self._said.change_call(event.call, event.seq, lambda tool: blocks.tool_started(tool, event))
@@ -241,9 +243,9 @@ class _Draft:
             case events.SubagentFinished():
                 self._set(subagents=activity.subagent_ended(state.subagents, event))
             case events.ExchangeSent():
-                self._set(exchanges=exchanges.sent(state.exchanges, event))
+                self._set(exchanges=exchanges.record_sent(state.exchanges, event))
             case events.ExchangeReturned():
-                self._set(exchanges=exchanges.told(state.exchanges, event))
+                self._set(exchanges=exchanges.record_return(state.exchanges, event))
 
             case events.ContextMeasured():
                 self._set(
@@ -260,7 +262,7 @@ class _Draft:
                 self._spend(event)
                 self._set(
                     context=ContextMeter(used_tokens=event.after_tokens, window_tokens=window, compressed=True),
-                    compressions=compressions.bounded((*state.compressions, compressions.compressed(event))),
+                    compressions=compressions.keep_latest((*state.compressions, compressions.compression_of(event))),
                 )
             case events.KnowledgeRecalled():
                 if event.message:
@@ -281,9 +283,9 @@ class _Draft:
                     switch = Switch(to_model=event.to_model, from_model=event.from_model, reason=event.reason)
                     self._set(turn=replace(state.turn, model=event.to_model, switch=switch))
             case events.GrantAdded():
-                self._set(grants=activity.granted(state.grants, event))
+                self._set(grants=activity.add_grant(state.grants, event))
             case events.GrantRemoved():
-                self._set(grants=activity.ungranted(state.grants, event))
+                self._set(grants=activity.remove_grant(state.grants, event))
 
             case (
                 events.MissionSet()
@@ -299,13 +301,13 @@ class _Draft:
 
     def _spend(self, event: events.AnswerFinished | events.ContextCompressed) -> None:
         if self._state.turn and (event.usage or event.cost_usd):
-            self._set(turn=turns.spent(self._state.turn, event))
+            self._set(turn=turns.add_usage(self._state.turn, event))
 
     def _end_turn(self, event: events.TurnFinished | events.TurnInterrupted) -> None:
         state = self._state
         if state.turn is None or state.turn.id != (event.turn or ""):
             return  # The end of a turn that is over, or was never begun, ends no other.
-        summary = turns.ended(state.turn, event)
+        summary = turns.summary_of(state.turn, event)
         self._set(
             turn=None,
             last_turn=summary,
@@ -331,7 +333,7 @@ class _Draft:
     def _open_request(self, event: events.RequestOpened) -> None:
         if find_request(self._state, event.request) is not None:
             return
-        self._set(requests=(*self._state.requests, requests.opened(event)))
+        self._set(requests=(*self._state.requests, requests.request_of(event)))
         if event.call:
             self._said.change_call(event.call, event.seq, lambda tool: blocks.waiting(tool, event))
 
@@ -342,9 +344,9 @@ class _Draft:
             return
         self._set(requests=requests.with_resolved(self._state.requests, request, event))
         if request.call:
-            self._said.change_call(request.call, event.seq, blocks.answered)
+            self._said.change_call(request.call, event.seq, blocks.set_result)
 
 
-def _merged(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
+def _merge(params: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
     merged = {**params, **patch}
     return {key: value for key, value in merged.items() if value is not None}

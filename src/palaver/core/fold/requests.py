@@ -12,7 +12,7 @@ KEEP_RESOLVED = 32
 """Resolved requests that stay in view: enough for every late decider to be told, bounded so that a view stays small."""
 
 
-def opened(event: RequestOpened) -> Request:
+def request_of(event: RequestOpened) -> Request:
     return Request(
         id=event.request,
         kind=event.kind,
@@ -49,10 +49,10 @@ def with_resolved(requests: tuple[Request, ...], request: Request, event: Reques
         by=event.origin,
     )
     resolved = replace(request, status=event.status, resolution=resolution)
-    return bounded([resolved if known is request else known for known in requests])
+    return keep_latest([resolved if known is request else known for known in requests])
 
 
-def bounded(requests: list[Request]) -> tuple[Request, ...]:
+def keep_latest(requests: list[Request]) -> tuple[Request, ...]:
     """Open ones always stay; of the others the latest."""
     surplus = sum(1 for known in requests if known.status != "open") - KEEP_RESOLVED
     kept: list[Request] = []

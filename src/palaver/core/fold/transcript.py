@@ -101,7 +101,7 @@ def _is_shown(message: Message) -> bool:
     return not message.hidden and message.status != "superseded" and bool(message.blocks)
 
 
-def added(event: MessageAdded) -> Message:
+def message_of(event: MessageAdded) -> Message:
     return Message(
         id=event.message,
         role=event.role,
@@ -121,10 +121,10 @@ def added(event: MessageAdded) -> Message:
     )
 
 
-def finished(message: Message, event: AnswerFinished) -> Message:
+def finish(message: Message, event: AnswerFinished) -> Message:
     return replace(
         message,
-        status=_ended(message, event),
+        status=_progress_at_end(message, event),
         finish_reason=event.finish_reason,
         usage=event.usage,
         model=event.model or message.model,
@@ -132,11 +132,11 @@ def finished(message: Message, event: AnswerFinished) -> Message:
     )
 
 
-def _ended(message: Message, event: AnswerFinished) -> Progress:
+def _progress_at_end(message: Message, event: AnswerFinished) -> Progress:
     if message.status == "superseded":
         return message.status
     return "interrupted" if event.interrupted else "done"
 
 
 def superseded(message: Message) -> Message:
-    return replace(message, status="superseded", blocks=tuple(blocks.superseded(block) for block in message.blocks))
+    return replace(message, status="superseded", blocks=tuple(blocks.supersede(block) for block in message.blocks))

@@ -20,7 +20,7 @@ SEEN_AT_REST = frozenset({"task", "failed"})
 """Outcomes that are the status of a conversation at rest."""
 
 
-def started(event: TurnStarted) -> Turn:
+def turn_of(event: TurnStarted) -> Turn:
     return Turn(
         id=event.turn or "",
         agent=event.agent,
@@ -44,12 +44,12 @@ def busy_with(turn: Turn, event: TurnStatus) -> Turn:
     )
 
 
-def spent(turn: Turn, event: AnswerFinished | ContextCompressed) -> Turn:
+def add_usage(turn: Turn, event: AnswerFinished | ContextCompressed) -> Turn:
     usage, cost_usd = turn.usage + (event.usage or Usage()), turn.cost_usd + (event.cost_usd or 0.0)
     return replace(turn, usage=usage, cost_usd=cost_usd)
 
 
-def ended(turn: Turn, event: TurnFinished | TurnInterrupted) -> TurnSummary:
+def summary_of(turn: Turn, event: TurnFinished | TurnInterrupted) -> TurnSummary:
     finished = event if isinstance(event, TurnFinished) else None
     stopped = event if isinstance(event, TurnInterrupted) else None
     return TurnSummary(

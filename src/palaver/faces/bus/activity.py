@@ -70,7 +70,7 @@ def doing(state: State) -> Doing | None:
     is_streaming = answers[-1].status == "streaming" and answers[-1] is answered[-1]
     is_loading = turn.activity == "model_loading" and not is_streaming
     if turn.retry is not None or is_loading or (turn.detail and turn.activity not in ("calling_tool", "model_loading")):
-        return _reported(turn)
+        return _from_backend(turn)
     if is_streaming:
         return _streaming(answered)
     # Results, or what was delivered meanwhile, go back to the model; an answer without calls was the last.
@@ -92,7 +92,7 @@ def _running(state: State, answers: Sequence[Message]) -> tuple[Message, ToolBlo
     return max(running, key=lambda pair: pair[1].started_at or 0) if running else None
 
 
-def _reported(turn: Turn) -> Doing:
+def _from_backend(turn: Turn) -> Doing:
     """What the backend itself says that it does."""
     word: Word = "working" if turn.activity == "idle" else turn.activity
     detail = _detail(turn)
@@ -134,25 +134,25 @@ def tool_detail(tool: ToolBlock) -> str:
     return f"{verb} {' '.join(given.split())}"[:DETAIL_CHARS]
 
 
-def changed(before: Doing | None, after: Doing | None, state: State) -> list[Told]:
+def tell_change(before: Doing | None, after: Doing | None, state: State) -> list[Told]:
     """What is told of the way from one status to the next."""
     if before == after:
         return []
     told: list[Told] = []
     if before is not None and (after is None or after.id != before.id):
-        told.append(_told(before, "done", state))
+        told.append(_activity_message(before, "done", state))
     if after is not None:
-        told.append(_told(after, "doing", state))
+        told.append(_activity_message(after, "doing", state))
     return told
 
 
 def at_rest(state: State) -> list[Told]:
     """The agent came to rest. Closed as soon as it is opened: nothing is being done, and what is listed as open is."""
     idle = Doing(f"status-{state.conversation}-idle", "idle", None)
-    return [_told(idle, "doing", state), _told(idle, "done", state)]
+    return [_activity_message(idle, "doing", state), _activity_message(idle, "done", state)]
 
 
-def woken(prompt: str | None, agent: str, target: str | None) -> Told:
+def tell_wake(prompt: str | None, agent: str, target: str | None) -> Told:
     """An agent is about to be given its idle prompt, in its session of the mission."""
     return Told(
         "activity", "doing", prompt, {"status": IDLE_PROMPT}, f"{IDLE_PROMPT}-{target}", agent=agent, session=target
@@ -164,7 +164,7 @@ def awake(state: State) -> Told:
     return Told("activity", "done", None, {"status": IDLE_PROMPT}, f"{IDLE_PROMPT}-{state.conversation}")
 
 
-def _told(status: Doing, phase: Literal["doing", "done"], state: State) -> Told:
+def _activity_message(status: Doing, phase: Literal["doing", "done"], state: State) -> Told:
     data: Json = {"status": status.word}
     if state.parent is not None and state.parent.kind == "subagent":
         data["parent_id"] = state.parent.conversation

@@ -145,7 +145,7 @@ def _answer(place: int, given: GivenAnswer) -> Answer:
 
 async def _not_waiting(server: ServerParts, request: str) -> CallerError:
     """Gone, if it ever was: a request is kept in the view of its conversation for a while after its end."""
-    made_at = _made_at(request)
+    made_at = _creation_time(request)
     if made_at is None:
         return NotFound("No such question.", question_id=request[:128])
     cursor: str | None = None
@@ -162,7 +162,7 @@ async def _not_waiting(server: ServerParts, request: str) -> CallerError:
     return NotFound("No such question.", question_id=request)
 
 
-def _made_at(request: str) -> int | None:
+def _creation_time(request: str) -> int | None:
     """Our ids begin with the moment they were made, in milliseconds."""
     digits = request[:8] + request[9:13]
     try:

@@ -79,7 +79,7 @@ async def begin(body: Sent, request: BusRequest, server: ServerParts, choosing: 
     """On disk, and running or in the queue. `choosing`: one for all requests, while they look for their session."""
     named = await _row(server, body.session_id) if body.session_id else None
     project = (named.project if named else None) or await _project(server, request, body.project_root)
-    addressed, text = _addressed(body.message, server, project)
+    addressed, text = _split_address(body.message, server, project)
     planned = _PLAN.match(text)
     text = text[planned.end() :] if planned else text
     agent = addressed or body.agent_id
@@ -96,7 +96,7 @@ async def begin(body: Sent, request: BusRequest, server: ServerParts, choosing: 
     if named is None:
         # Two first messages at once must not make two sessions.
         async with choosing:
-            named = await _found(body, agent, project, server) or await _made(body, agent, project, origin, server)
+            named = await _found(body, agent, project, server) or await _create(body, agent, project, origin, server)
     if agent is not None and agent != named.agent:
         message = replace(message, agent=agent)
     accepted = await server.directory.command(named.id, message, origin)
@@ -130,7 +130,7 @@ async def _own_sessions(server: ServerParts, agent: str, project: str, limit: in
                 return
 
 
-async def _made(body: Sent, agent: str | None, project: str, origin: Origin, server: ServerParts) -> Listing:
+async def _create(body: Sent, agent: str | None, project: str, origin: Origin, server: ServerParts) -> Listing:
     made = CreateConversation(id=body.session_id, agent=agent, project=project)
     session = (await server.directory.create(made, origin)).conversation
     row = await _row(server, session)
@@ -144,7 +144,7 @@ async def _project(server: ServerParts, request: BusRequest, name: str | None) -
     return str(await server.projects.folder(name, person=request.auth.may("decide")))
 
 
-def _addressed(message: str, server: ServerParts, project: str | None) -> tuple[str | None, str]:
+def _split_address(message: str, server: ServerParts, project: str | None) -> tuple[str | None, str]:
     """`@agent-id text`, if there is such an agent; else the words are the person's own."""
     found = _ADDRESSED.match(message)
     if found is None or server.agents.agent(found[1], project) is None:
@@ -163,7 +163,7 @@ def _content(text: str, images: tuple[str | ImagePart, ...]) -> Content:
 def _mode(word: str | None) -> str | None:
     if word is None:
         return None
-    fitted = params.checked({"mode": word})
+    fitted = params.check_patch({"mode": word})
     if isinstance(fitted, Refusal):
         raise Invalid(fitted.message)
     return str(fitted["mode"])

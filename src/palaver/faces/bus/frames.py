@@ -83,12 +83,12 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 _decoder = msgspec.json.Decoder(BusMessage)
 
 
-def encoded(message: BusMessage) -> bytes:
+def encode_message(message: BusMessage) -> bytes:
     # Without an `event:` line: `EventSource.onmessage` hears unnamed events only.
     return b"id: %d\ndata: %s\n\n" % (message.seq, _encoder.encode(message))
 
 
-def redacted(frame: Frame) -> Frame:
+def redact(frame: Frame) -> Frame:
     """The frame once a message whose content it carries was removed.
 
     What opens or closes something stays, without its words: a client that heard the one must hear the other. The rest
@@ -96,7 +96,7 @@ def redacted(frame: Frame) -> Frame:
     """
     message = _decoder.decode(frame.body.partition(b"\ndata: ")[2])
     stays = message.kind == "activity" or (message.kind, message.phase) == ("run", "outcome")
-    body = encoded(msgspec.structs.replace(message, text=None)) if stays else b""
+    body = encode_message(msgspec.structs.replace(message, text=None)) if stays else b""
     return replace(frame, body=body, messages=())
 
 
@@ -113,7 +113,7 @@ class Source:
     """The names of its folder, the one that is shown first."""
 
 
-def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
+def number_frames(told: Sequence[Told], source: Source) -> list[Frame]:
     frames: list[Frame] = []
     place = -1
     for one in told:
@@ -133,17 +133,19 @@ def numbered(told: Sequence[Told], source: Source) -> list[Frame]:
             project_root=source.projects[0] if source.projects else None,
             data=one.data,
         )
-        frames.append(Frame(seq, encoded(message), session, source.projects, messages=one.messages))
+        frames.append(Frame(seq, encode_message(message), session, source.projects, messages=one.messages))
     return frames
 
 
 def beside(seq: int, ts: int) -> Frame:
     """Something changed that no event tells of, such as an agent or a setting: look again."""
     message = BusMessage(id=f"sync-{seq}", seq=seq, rev=seq, ts_ms=ts, kind="run", phase="sync")
-    return Frame(seq, encoded(message), None, (), is_beside=True)
+    return Frame(seq, encode_message(message), None, (), is_beside=True)
 
 
 def resync(seq: int, ts: int, reason: str, lagged_count: int) -> bytes:
     """Something was missed: whoever is told this fetches everything anew. What follows it is whole."""
     data: Json = {"reason": reason, "lagged_count": lagged_count}
-    return encoded(BusMessage(id=f"resync-{seq}", seq=seq, rev=seq, ts_ms=ts, kind="run", phase="resync", data=data))
+    return encode_message(
+        BusMessage(id=f"resync-{seq}", seq=seq, rev=seq, ts_ms=ts, kind="run", phase="resync", data=data)
+    )

@@ -9,7 +9,7 @@ from palaver.schema.events import AnswerFinished, ContextMeasured
 from palaver.schema.view import Block, State, TextBlock
 
 
-def measured(event: ContextMeasured, after: State) -> Told:
+def tell_context(event: ContextMeasured, after: State) -> Told:
     counted = None if event.estimated else Usage(input_tokens=event.used_tokens)
     base = meter(after, event.stage or "prepared", event.used_tokens, counted)
     data: Json = dict(base.data or {})
@@ -18,7 +18,7 @@ def measured(event: ContextMeasured, after: State) -> Told:
     return Told("run", "context_usage", data=data, id=base.id)
 
 
-def used(event: AnswerFinished, after: State) -> list[Told]:
+def tell_usage(event: AnswerFinished, after: State) -> list[Told]:
     if event.usage is None:
         return []
     known = after.context.used_tokens if after.context else event.usage.input_tokens

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from palaver.core.queue import words_of
 from palaver.core.state import find_call, find_request, messages_of_turn, tools_of_turn
-from palaver.faces.bus.activity import at_rest, awake, changed, doing, woken
+from palaver.faces.bus.activity import at_rest, awake, doing, tell_change, tell_wake
 from palaver.faces.bus.frames import FRAMES, Json, Told
-from palaver.faces.bus.meter import measured, meter, texts, used
-from palaver.faces.bus.questions import asked, plan_data
+from palaver.faces.bus.meter import meter, tell_context, tell_usage, texts
+from palaver.faces.bus.questions import plan_data, question_of
 from palaver.schema import events
 from palaver.schema.base import Origin
 from palaver.schema.content import Content, plain_text
@@ -55,10 +55,10 @@ Streamed = events.TextDelta | events.ThinkingDelta | events.TextFinished | event
 
 def project(event: events.Event, before: State, after: State, agent: str | None = None) -> list[Told]:
     """`agent`: who answers the message that this is, where another than the conversation's own does."""
-    said = _said(event, before, after, agent)
+    said = _project(event, before, after, agent)
     if isinstance(event, Deltas) and not _begins_block(event, before):
         return said  # Nine events of ten: what is being done only changes where a block begins.
-    status = changed(doing(before), doing(after), after)
+    status = tell_change(doing(before), doing(after), after)
     match event:
         case events.TurnStarted() if event.trigger.kind == "idle":
             return [awake(after), *status, *said]
@@ -90,24 +90,24 @@ def _message(state: State, message: str) -> Message | None:
     return next((known for known in reversed(state.messages) if known.id == message), None)
 
 
-def _said(event: events.Event, before: State, after: State, agent: str | None) -> list[Told]:
+def _project(event: events.Event, before: State, after: State, agent: str | None) -> list[Told]:
     """What is told of an event, but for the agent's status."""
     match event:
         case events.TextDelta() | events.ThinkingDelta():
-            return said_of_fragment(event)
+            return project_fragment(event)
         case events.ToolOutputDelta():
             return _progress(event, before)
 
         case events.MessageAdded():
-            return _added(event, agent or event.agent or after.agent)
+            return _message_added(event, agent or event.agent or after.agent)
         case events.QueueAdded():
-            announced = _announced(event.item, event.content, event, event.agent or after.agent)
+            announced = _announce(event.item, event.content, event, event.agent or after.agent)
             is_message = event.trigger == "message" and event.command is None
             return [*([announced] if is_message else []), _queue(after)]
         case events.QueueEdited():
-            return [*_edited(event, after), _queue(after)]
+            return [*_edit(event, after), _queue(after)]
         case events.QueueRemoved():
-            return [_queue(after), *_taken_back(event, before, after)]
+            return [_queue(after), *_take_back(event, before, after)]
 
         case events.TextFinished():
             segment = Told("text_segment", text=event.text, data=_cut(event), place=1, messages=(event.message,))
@@ -115,7 +115,7 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
         case events.ThinkingFinished():
             return _rest_of(event, before)
         case events.AnswerFinished():
-            return [Told("token", "done"), *used(event, after)]
+            return [Told("token", "done"), *tell_usage(event, after)]
         case events.AnswerStarted():
             # Another attempt: what the one before it had said does not count.
             return [SYNC] if event.replaces else []
@@ -154,7 +154,7 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
             return [Told("run", "subagent_result", data=ended)]
 
         case events.ContextMeasured():
-            return [measured(event, after)]
+            return [tell_context(event, after)]
         case events.ContextCompressed():
             return [meter(after, event.stage, event.after_tokens)]
         case events.ModelSwitched():
@@ -169,7 +169,7 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
             return [Told("model_fallback", data=switched)]
 
         case events.MissionTriggered():
-            return [woken(event.prompt[:PREVIEW_CHARS] if event.prompt else None, event.agent, event.target)]
+            return [tell_wake(event.prompt[:PREVIEW_CHARS] if event.prompt else None, event.agent, event.target)]
         case events.MissionSet() | events.MissionCleared() | events.AgentOverridden():
             return [SYNC]
 
@@ -205,7 +205,7 @@ def _said(event: events.Event, before: State, after: State, agent: str | None) -
             assert_never(event)
 
 
-def said_of_fragment(event: events.TextDelta | events.ThinkingDelta) -> list[Told]:
+def project_fragment(event: events.TextDelta | events.ThinkingDelta) -> list[Told]:
     return [_token(event, event.text)]
 
 
@@ -216,17 +216,17 @@ def _speaker(state: State) -> str:
 # -- words
 
 
-def _added(event: events.MessageAdded, agent: str) -> list[Told]:
+def _message_added(event: events.MessageAdded, agent: str) -> list[Told]:
     if event.item is not None and event.event_kind is None:
         return []  # It was announced when it was queued.
     if event.hidden or event.role not in ("user", "assistant", "system", "event"):
         return [SYNC]
     content = event.content if event.blocks is None else ()
     text = plain_text(content) if event.blocks is None else texts(event.blocks)
-    return [_announced(event.message, content, event, agent, event.role, text)]
+    return [_announce(event.message, content, event, agent, event.role, text)]
 
 
-def _announced(
+def _announce(
     message: str,
     content: Content,
     event: events.MessageAdded | events.QueueAdded | events.QueueEdited,
@@ -248,7 +248,7 @@ def sender_of(origin: Origin | None) -> str:
     return origin.agent or (MISSION if origin.face == MISSION else USER)
 
 
-def _taken_back(event: events.QueueRemoved, before: State, after: State) -> list[Told]:
+def _take_back(event: events.QueueRemoved, before: State, after: State) -> list[Told]:
     if event.reason != "cancelled":
         return []
     item = next((known for known in before.queue if known.id == event.item), None)
@@ -256,21 +256,21 @@ def _taken_back(event: events.QueueRemoved, before: State, after: State) -> list
     return [*([awake(after)] if item is not None and item.trigger == "idle" else []), SYNC]
 
 
-def _edited(event: events.QueueEdited, after: State) -> list[Told]:
+def _edit(event: events.QueueEdited, after: State) -> list[Told]:
     """The announced message says something else now; it has the same id."""
     if event.content is None:
         return []
     item = next((known for known in after.queue if known.id == event.item), None)
-    return [_announced(event.item, event.content, event, (item.agent if item else None) or after.agent)]
+    return [_announce(event.item, event.content, event, (item.agent if item else None) or after.agent)]
 
 
 def _queue(after: State) -> Told:
-    items = [_queued(item, after) for item in after.queue]
+    items = [_queue_item(item, after) for item in after.queue]
     waiting = tuple(item.id for item in after.queue)
     return Told("queue", data={"items": items}, id=f"queue-{after.conversation}", messages=waiting)
 
 
-def _queued(item: QueueItem, after: State) -> Json:
+def _queue_item(item: QueueItem, after: State) -> Json:
     return {
         "id": item.id,
         "agent_id": item.agent or after.agent,
@@ -358,14 +358,14 @@ def _request(event: events.RequestOpened | events.RequestResolved, before: State
     if isinstance(event, events.RequestResolved) and known is not None and known.status != "open":
         return []  # The first answer was the answer.
     if request.kind == "plan":
-        return _proposed(event, request.plan, after)
+        return _propose_plan(event, request.plan, after)
     if isinstance(event, events.RequestOpened):
-        return [Told("ask_user", data=asked(request), id=request.id, messages=_holder(after, request.call))]
+        return [Told("ask_user", data=question_of(request), id=request.id, messages=_holder(after, request.call))]
     status = event.status if event.status in ("answered", "expired") else "cancelled"
     return [Told("ask_user", "resolved", data={"question_id": request.id, "status": status}, id=request.id)]
 
 
-def _proposed(event: events.RequestOpened | events.RequestResolved, plan: Plan | None, after: State) -> list[Told]:
+def _propose_plan(event: events.RequestOpened | events.RequestResolved, plan: Plan | None, after: State) -> list[Told]:
     if plan is None:
         return [SYNC]
     if isinstance(event, events.RequestOpened):

@@ -20,15 +20,25 @@ import msgspec
 
 from palaver.clock import Clock
 from palaver.errors import LogError
-from palaver.faces.bus.frames import FRAMES, Frame, Source, beside, number_of, numbered, position_of, redacted, resync
-from palaver.faces.bus.projection import project, said_of_fragment
+from palaver.faces.bus.frames import (
+    FRAMES,
+    Frame,
+    Source,
+    beside,
+    number_frames,
+    number_of,
+    position_of,
+    redact,
+    resync,
+)
+from palaver.faces.bus.projection import project, project_fragment
 from palaver.faces.bus.views import View, names_of, view_at
 from palaver.faces.http.rings import Beat, Behind, Piece, Reader, Ring
 from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT
 from palaver.feed.feed import HEARTBEAT_S, Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog, Line, Segment
-from palaver.log.base import numbered as numbered_lines
+from palaver.log.base import number_lines as numbered_lines
 from palaver.schema.events import (
     AgentOverridden,
     ConversationDeleted,
@@ -130,7 +140,7 @@ class Bus:
             now = self._last if self._pos >= head else number_of(head + 1) - 1
             cursor = now if after is None else after
             yield b": listening\n\n"
-            if after is not None and (missed := self._missed(cursor, head)) is not None:
+            if after is not None and (missed := self._resync_for(cursor, head)) is not None:
                 cursor = self._last
                 yield missed
             reader = Reader(self._ring, self._ring.place_after(cursor, attrgetter("seq")))
@@ -147,11 +157,11 @@ class Bus:
                         reader.begin_anew()
                         yield resync(cursor, self._clock.now_ms(), "lagged", lagged)
                     case _:
-                        if chosen := _chosen(item, cursor, choice):
+                        if chosen := _choose(item, cursor, choice):
                             yield chosen
                         cursor = max(cursor, item.frames[-1].seq)
 
-    def _missed(self, cursor: int, head: int) -> bytes | None:
+    def _resync_for(self, cursor: int, head: int) -> bytes | None:
         """A resync for a cursor that is older than the ring, or of a store that this is not."""
         if cursor < (self._floor or 0):
             lagged = self._pos - max(0, position_of(cursor))
@@ -244,7 +254,7 @@ class Bus:
 
     async def _tell(self, conversation: str, segment: Segment) -> None:
         lines = numbered_lines(segment)
-        events = [_decoded(line) for line in lines]
+        events = [_decode(line) for line in lines]
         # A message and the turn that it begins are of one commit: who answers it is known with it.
         agents = {event.turn: event.agent for event in events if isinstance(event, TurnStarted)}
         for line, event in zip(lines, events, strict=True):
@@ -253,7 +263,7 @@ class Bus:
                 self._pass_over(conversation, event, position)
                 continue
             frames = await self._frames(conversation, event, position, agents)
-            self._passed(conversation, position)
+            self._skip(conversation, position)
             # Both in one breath: whoever ends us here must not have an event told twice.
             self._keep(frames, position)
 
@@ -265,7 +275,7 @@ class Bus:
             view.folded(compacted)
         self._keep([], position)
 
-    def _passed(self, conversation: str, position: int) -> None:
+    def _skip(self, conversation: str, position: int) -> None:
         """Whoever stood among them was told some, and nobody knows which: his cursor is none of ours any more."""
         before = self._passing.pop(conversation, None)
         if before is not None:
@@ -279,8 +289,8 @@ class Bus:
         view = await self._view(conversation, event.seq - 1)
         view.position = position
         if isinstance(event, TextDelta | ThinkingDelta) and view.grows(event):
-            told = said_of_fragment(event)
-            return numbered(told, Source(position, event.id, event.ts, conversation, view.agent, view.projects))
+            told = project_fragment(event)
+            return number_frames(told, Source(position, event.id, event.ts, conversation, view.agent, view.projects))
         before = view.state
         after = view.folded(event)
         self._erase(conversation, event, before)
@@ -295,13 +305,13 @@ class Bus:
             return []
         turn = after.turn or before.turn
         agent = turn.agent if turn else answers or after.agent
-        return numbered(told, Source(position, event.id, event.ts, conversation, agent, view.projects))
+        return number_frames(told, Source(position, event.id, event.ts, conversation, agent, view.projects))
 
     def _of_project(
         self, stream: str, event: MissionSet | MissionCleared | MissionTriggered | AgentOverridden, position: int
     ) -> list[Frame]:
         folder = (event.project,) if event.project else ()
-        return numbered(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
+        return number_frames(project(event, State(), State()), Source(position, event.id, event.ts, None, None, folder))
 
     def _erase(self, conversation: str, event: Event, before: State) -> None:
         """What is removed from a conversation is gone from a replay too: nobody is told its words any more."""
@@ -327,7 +337,7 @@ class Bus:
             if frame.session != conversation or not frame.messages:
                 return frame
             is_gone = removed is None or not removed.isdisjoint(frame.messages)
-            return redacted(frame) if is_gone else frame
+            return redact(frame) if is_gone else frame
 
         self._ring.rewrite(without)
 
@@ -352,13 +362,13 @@ class Bus:
         return view
 
 
-def _chosen(piece: Piece[Frame], cursor: int, choice: Choice) -> bytes:
+def _choose(piece: Piece[Frame], cursor: int, choice: Choice) -> bytes:
     if piece.frames[0].seq <= cursor:
         return choice.of([frame for frame in piece.frames if frame.seq > cursor or frame.is_beside])
     return piece.body if choice is EVERYTHING else piece.once(choice, choice.of)
 
 
-def _decoded(line: Line) -> Event:
+def _decode(line: Line) -> Event:
     try:
         return decode_event(line.body)
     except msgspec.DecodeError:

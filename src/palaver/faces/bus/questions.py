@@ -1,6 +1,6 @@
 """Whatever waits for a person, as the bus asks it: questions as they are, a permission as a question with fixed options.
 
-Pure, both ways: `asked` says it, `answer_to` reads what came back. A question takes its own options and free words, and
+Pure, both ways: `question_of` says it, `answer_to` reads what came back. A question takes its own options and free words, and
 refuses the rest. A permission is only given by one of its own options; anything else denies.
 """
 
@@ -22,7 +22,7 @@ HEADER = "Permission"
 ONLY_ONCE = "This can only be allowed call by call: it will be asked again."
 
 
-def asked(request: Request) -> Json:
+def question_of(request: Request) -> Json:
     """The data of an `ask_user` event, and of a row of what is pending."""
     if request.kind == "question":
         return {"question_id": request.id, "questions": [_question(one) for one in request.questions]}
@@ -41,7 +41,7 @@ def asked(request: Request) -> Json:
 
 def _question(question: Question) -> Json:
     options = [
-        {"label": one.label, **_given(description=one.description, preview=one.preview)} for one in question.options
+        {"label": one.label, **_input_of(description=one.description, preview=one.preview)} for one in question.options
     ]
     return {
         "question": question.question,
@@ -56,14 +56,14 @@ def _options(request: Request) -> list[Json]:
     session = f"Unasked until this session ends: {covered}." if _scope(request, ALLOW_SESSION) != "once" else ONLY_ONCE
     always = f"Unasked from now on: {covered}." if _scope(request, ALLOW_ALWAYS) != "once" else ONLY_ONCE
     return [
-        {"label": ALLOW_ONCE, **_given(preview=approval_text(request.preview, request.input) or None)},
+        {"label": ALLOW_ONCE, **_input_of(preview=approval_text(request.preview, request.input) or None)},
         {"label": ALLOW_SESSION, "description": session},
         {"label": ALLOW_ALWAYS, "description": always},
         {"label": DENY, "description": "It is not run; the agent is told so and goes on."},
     ]
 
 
-def _given(**fields: str | None) -> Json:
+def _input_of(**fields: str | None) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -86,7 +86,7 @@ def answer_to(request: Request, answers: Sequence[Answer]) -> ResolveRequest:
         return ResolveRequest(request=request.id, verdict=None if answers else "deny", answers=tuple(answers))
     chosen = answers[0].selected if len(answers) == 1 and answers[0].question_index == 0 else ()
     said = answers[0].custom_text if answers else None
-    word = _known(chosen[0]) if len(chosen) == 1 else None
+    word = _match_label(chosen[0]) if len(chosen) == 1 else None
     if word is None or word == DENY:
         return ResolveRequest(request=request.id, verdict="deny", text=said)
     scope = _scope(request, word)
@@ -107,25 +107,25 @@ def _check(questions: Sequence[Question], answers: Sequence[Answer]) -> None:
         question = questions[index]
         offered = [option.label for option in question.options]
         if strange := [label for label in answer.selected if label not in offered]:
-            raise Invalid(f"{name}.selected`: “{strange[0][:80]}” was not offered, but {_listed(offered)}.")
+            raise Invalid(f"{name}.selected`: “{strange[0][:80]}” was not offered, but {_list_labels(offered)}.")
         if len(answer.selected) > 1 and not question.multi_select:
             raise Invalid(f"{name}.selected`: only one option can be selected here.")
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _list_labels(labels: Sequence[str]) -> str:
     return ", ".join(f"“{label}”" for label in labels) or "only free words (`custom_text`)"
 
 
-def _known(label: str) -> str | None:
+def _match_label(label: str) -> str | None:
     words = {word.casefold(): word for word in (ALLOW_ONCE, ALLOW_SESSION, ALLOW_ALWAYS, DENY)}
     return words.get(label.strip().casefold())
 
 
 def plan_data(plan: Plan) -> Json:
     items: list[Json] = [
-        {"title": item.title, **_given(description=item.description), "status": item.status} for item in plan.items
+        {"title": item.title, **_input_of(description=item.description), "status": item.status} for item in plan.items
     ]
-    return {"summary": plan.summary, "items": items, "status": plan.status, **_given(plan_text=plan.text)}
+    return {"summary": plan.summary, "items": items, "status": plan.status, **_input_of(plan_text=plan.text)}
 
 
 def payload(request: Request) -> Json:
@@ -135,4 +135,4 @@ def payload(request: Request) -> Json:
             known: dict[str, Any] = {"plan": plan_data(request.plan)} if request.plan else {}
             return {"title": request.title, **known}
         case "question" | "approval":
-            return asked(request)
+            return question_of(request)

@@ -90,7 +90,7 @@ class Cancelled(Shown):
     cancelled_run_ids: list[str]
 
 
-def told(run: Run) -> RunTold:
+def tell_run(run: Run) -> RunTold:
     return RunTold(
         run_id=run.run,
         session_id=run.conversation,
@@ -145,7 +145,7 @@ def _piece(block: Block) -> Piece:
 
 
 @get("/api/agent-runs", operation_id="bus_list_runs", tags=["bus"])
-async def listed(
+async def list_runs(
     server: Server,
     project_root: FromQuery[str | None] = None,
     session_id: FromQuery[str | None] = None,
@@ -160,7 +160,7 @@ async def listed(
             run.run: run for name in await _names(project_root) for run in await runs.list(project=name, limit=limit)
         }
         found = sorted(by_run.values(), key=lambda run: run.started_at, reverse=True)[:limit]
-    return [told(run) for run in found]
+    return [tell_run(run) for run in found]
 
 
 async def _names(project_root: str | None) -> Iterable[str | None]:
@@ -170,7 +170,7 @@ async def _names(project_root: str | None) -> Iterable[str | None]:
 @get("/api/agent-children", operation_id="bus_list_children", tags=["bus"])
 async def children(server: Server, run_id: FromQuery[str]) -> list[RunTold]:
     """The runs that work or worked for one, oldest first."""
-    return [told(run) for run in await _runs(server).children(run_id)]
+    return [tell_run(run) for run in await _runs(server).children(run_id)]
 
 
 @get("/api/agent-context", operation_id="bus_run_context", tags=["bus"])
@@ -181,7 +181,7 @@ async def context(
     known = await _runs(server).context(run_id, raw=view == "raw")
     said = None if known.messages is None else [await with_whole_texts(one, server.log.blobs) for one in known.messages]
     messages = None if said is None else [_message(message, known.run.agent) for message in said]
-    return ContextTold(run=told(known.run), summary=known.summary, messages=messages)
+    return ContextTold(run=tell_run(known.run), summary=known.summary, messages=messages)
 
 
 @json_post("/api/agent-cancel", "bus_cancel_run", "bus")
@@ -194,4 +194,4 @@ def _runs(server: ServerParts) -> Runs:
     return Runs(server.directory, server.log)
 
 
-ROUTES = [listed, children, context, cancel]
+ROUTES = [list_runs, children, context, cancel]

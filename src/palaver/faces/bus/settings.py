@@ -12,18 +12,18 @@ from palaver.faces.http.json_route import json_post
 from palaver.faces.server import Server
 
 
-def _named(word: str) -> Callable[..., str]:
+def _name_operation(word: str) -> Callable[..., str]:
     """Two addresses share each route; in the API's description every operation has a name of its own."""
     return lambda _route, _method, path: f"{word}_{path[-1]}"
 
 
-@get(["/api/settings", "/api/config"], operation_id=_named("bus"), tags=["bus", "settings"])
+@get(["/api/settings", "/api/config"], operation_id=_name_operation("bus"), tags=["bus", "settings"])
 async def settings(server: Server) -> Json:
     """What counts where nobody said otherwise, and what clients keep here."""
     return server.defaults.shown
 
 
-@json_post(["/api/settings", "/api/config"], _named("bus_set"), "bus", "settings")
+@json_post(["/api/settings", "/api/config"], _name_operation("bus_set"), "bus", "settings")
 async def merge(data: JSONBody[dict[str, Any]], server: Server) -> Json:
     """Change what is given; everything else stays, null clears. What looks like a secret is not kept, and named."""
     agent = data.get("default_agent")

@@ -19,7 +19,6 @@ from msgspec import structs
 from palaver.conversation.project_files.trajectories import FOREIGN_PLACE, PLACE, ForeignFile, read_trajectory
 from palaver.conversation.rewrite import Filling
 from palaver.core.decide.decide import body_hash
-from palaver.core.decide.restore import imported
 from palaver.core.fold.evolve import fold
 from palaver.core.openai_index import owner_of
 from palaver.core.state import NOTICE
@@ -34,7 +33,7 @@ from palaver.faces.chats.commands import (
     Read,
     Translated,
     digest_of,
-    filled_by,
+    fill_of,
     meant_by,
     status_for,
 )
@@ -238,12 +237,12 @@ class _Taking:
     async def _means(self, asked: Translated, state: State) -> str | None:
         try:
             meant = meant_by(asked, state, decides=self._request.auth.may("decide"))
-            return body_hash(await self._server.directory.fitted(meant.command))
+            return body_hash(await self._server.directory.fit(meant.command))
         except CallerError:
             return None
 
     async def _fill(self, asked: Filled) -> None:
-        wanted, fill = filled_by(asked), filling(self._server)
+        wanted, fill = fill_of(asked), filling(self._server)
         match asked:
             case AskBranchFromChat():
                 last = asked.up_to_message_id
@@ -252,27 +251,30 @@ class _Taking:
                     last = owner_of(last, source) or last
                 await fill.branch(self._chat, asked.source_chat_id, last, wanted, self._origin)
             case AskRestoreFromTrajectory() | AskRestoreMessages():
-                messages, title = await self._brought(asked.trajectory_id, asked.messages)
-                await fill.restore(self._chat, messages, title, wanted, self._origin)
+                messages, title, is_own = await self._read_messages(asked.trajectory_id, asked.messages)
+                await fill.restore(self._chat, messages, title, structs.replace(wanted, own=is_own), self._origin)
             case _:
                 assert_never(asked)
 
-    async def _brought(self, trajectory: str | None, messages: Sequence[Any] | None) -> tuple[Sequence[Message], str]:
+    async def _read_messages(
+        self, trajectory: str | None, messages: Sequence[Any] | None
+    ) -> tuple[Sequence[Message], str, bool]:
+        """The messages, a title, and whether they are of a conversation of this server."""
         if messages is not None:
-            return messages_of(messages), ""
+            return messages_of(messages), "", False
         if trajectory is None:
             raise Invalid("Say what to restore: a `trajectory_id`, or `messages`.")
-        found = await self._found(trajectory)
-        return found.messages, found.title
-
-    async def _found(self, trajectory: str) -> Trajectory:
         if trajectory != self._chat:
             try:
                 source = await self._server.directory.whole(trajectory)
             except (NotFound, Gone):
                 pass
             else:
-                return Trajectory(trajectory, source.title, source.agent, {}, source.messages)
+                return source.messages, source.title, True
+        kept = await self._read(trajectory)
+        return kept.messages, kept.title, False
+
+    async def _read(self, trajectory: str) -> Trajectory:
         project = (await self._server.directory.state(self._chat, tail=0)).project
         try:
             document = await asyncio.to_thread(read_from, Path(project or self._server.directory.home), trajectory)
@@ -280,8 +282,7 @@ class _Taking:
             raise Invalid(f"There is no such trajectory: {foreign}") from None
         if document is None:
             raise NotFound("There is no such trajectory.")
-        kept = trajectory_of(document)
-        return replace(kept, messages=imported(kept.messages))
+        return trajectory_of(document)
 
 
 async def _state_at(server: ServerParts, chat: str, seq: int) -> State:

@@ -195,7 +195,7 @@ class Meant:
 _body: "msgspec.json.Decoder[dict[str, Any]]" = msgspec.json.Decoder(dict[str, Any])
 
 
-def asked_of(body: bytes) -> Read:
+def read_command(body: bytes) -> Read:
     try:
         fields = decode(body, _body)
     except Invalid as wrong:
@@ -230,7 +230,7 @@ def status_for(asked: Asked) -> Status:
             return "accepted"
 
 
-def filled_by(asked: Filled) -> Fill:
+def fill_of(asked: Filled) -> Fill:
     """Without what it fills the chat with."""
     word = asked.__struct_config__.tag
     return Fill(messages=(), word=str(word), digest=digest_of(asked), **_patient(asked))
@@ -309,10 +309,10 @@ def _message(asked: AskUserMessage, state: State, decides: bool) -> Command:
 
 
 def content_of(asked: _Said) -> Content:
-    return (*as_content(asked.content), *(_attached(one) for one in asked.attachments))
+    return (*as_content(asked.content), *(_attachment_part(one) for one in asked.attachments))
 
 
-def _attached(attachment: Any) -> Part:
+def _attachment_part(attachment: Any) -> Part:
     if isinstance(attachment, str):
         return ImagePart(image_url=ImageUrl(url=attachment))
     try:

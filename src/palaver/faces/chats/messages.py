@@ -8,7 +8,7 @@ from typing import Any
 
 from palaver.core.openai_index import is_draft, is_shown, results
 from palaver.history.parts import KEY
-from palaver.history.trajectory import shown_messages
+from palaver.history.trajectory import messages_json
 from palaver.schema.view import Message, State, ThinkingBlock
 
 Json = dict[str, Any]
@@ -21,13 +21,13 @@ def entries(message: Message, state: State) -> list[Json]:
     """The message and the results that its calls have so far; empty when it is not shown."""
     if not is_shown(message, state):
         return []
-    main, *outcomes = ({name: value for name, value in one.items() if name != KEY} for one in shown_messages(message))
+    main, *outcomes = ({name: value for name, value in one.items() if name != KEY} for one in messages_json(message))
     if message.role == "assistant":
         _as_answer(main, message, is_draft(message, state))
     return [main, *(one for one in outcomes if one["message_id"] in results(message, state))]
 
 
-def shown(state: State) -> list[Json]:
+def list_messages(state: State) -> list[Json]:
     return [entry for message in state.messages for entry in entries(message, state)]
 
 

@@ -61,26 +61,26 @@ class ChatsProjector:
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         told = [] if _asks(event) else self._pause()
-        return [*told, *(one for frame in self._frames(event, before, after) for one in self._said(*frame))]
+        return [*told, *(one for frame in self._frames(event, before, after) for one in self._frame(*frame))]
 
     def gathered(self) -> Sequence[Told]:
-        return [*self._pause(), *self._written()]
+        return [*self._pause(), *self._flush()]
 
     def _pause(self) -> list[Told]:
         asked, self._asked = self._asked, None
-        return [] if asked is None else [one for frame in self._runtime_frames(*asked) for one in self._said(*frame)]
+        return [] if asked is None else [one for frame in self._runtime_frames(*asked) for one in self._frame(*frame)]
 
-    def _written(self) -> Sequence[Told]:
+    def _flush(self) -> Sequence[Told]:
         delta, self._delta = self._delta, None
-        return [] if delta is None else [self._numbered("stream_delta", delta)]
+        return [] if delta is None else [self._number("stream_delta", delta)]
 
-    def _said(self, type: str, fields: Json) -> Sequence[Told]:
+    def _frame(self, type: str, fields: Json) -> Sequence[Told]:
         if type != "stream_delta":
-            return [*self._written(), self._numbered(type, fields)]
+            return [*self._flush(), self._number(type, fields)]
         if self._delta is not None and self._delta["message_id"] == fields["message_id"]:
-            self._delta["ops"] = joined(self._delta["ops"], fields["ops"])
+            self._delta["ops"] = join_operations(self._delta["ops"], fields["ops"])
             return []
-        before, self._delta = self._written(), {**fields}
+        before, self._delta = self._flush(), {**fields}
         return before
 
     def renewed(self, state: State) -> Sequence[Told]:
@@ -94,10 +94,10 @@ class ChatsProjector:
         fields: Json = {"client_request_id": client_request_id, "accepted": accepted, "result": result}
         if takes_number:
             # Every command that is taken leaves an event, whose numbers are more than enough for its frames and this one.
-            return [self._numbered("ack", fields)]
+            return [self._number("ack", fields)]
         return [Told(framed(self._chat, self.seq, "ack", fields))]
 
-    def _numbered(self, type: str, fields: Json) -> Told:
+    def _number(self, type: str, fields: Json) -> Told:
         self.seq += 1
         return Told(framed(self._chat, self.seq, type, fields))
 
@@ -106,7 +106,7 @@ class ChatsProjector:
             case ToolInputDelta() | ToolOutputDelta() if not self._owes_runtime and before.status == after.status:
                 return []  # Arguments and output are told when they are whole.
             case TextDelta() | ThinkingDelta() if not self._owes_runtime:
-                grown = _grown(event, before, after)
+                grown = _append_fragment(event, before, after)
                 if grown is not None:
                     return grown
             case _:
@@ -180,14 +180,18 @@ def _is_closing(event: Event, after: State) -> bool:
 def message_frames(event: Event, before: State, after: State) -> list[Frame]:
     match event:
         case MessageTruncated():
-            return _truncated(before, after)
+            return _truncate(before, after)
         case MessageRemoved():
-            return _removed(event, before, after)
+            return _remove(event, before, after)
         case _:
-            return [frame for place in _changed(before, after) for frame in _told(event, place, before, after)]
+            return [
+                frame
+                for place in _changed_places(before, after)
+                for frame in _message_frames(event, place, before, after)
+            ]
 
 
-def _changed(before: State, after: State) -> Iterator[int]:
+def _changed_places(before: State, after: State) -> Iterator[int]:
     """Places of messages that are new or not what they were. A turn that is over may show or hide what broke off in it."""
     over = before.turn.id if before.turn is not None and before.turn != after.turn else None
     for place, message in enumerate(after.messages):
@@ -196,21 +200,21 @@ def _changed(before: State, after: State) -> Iterator[int]:
             yield place
 
 
-def _truncated(before: State, after: State) -> list[Frame]:
+def _truncate(before: State, after: State) -> list[Frame]:
     place = len(after.messages)
     if not any(entries(message, before) for message in before.messages[place:]):
         return []
     return [("messages_truncated", {"from_index": index_of(place, before)})]
 
 
-def _removed(event: MessageRemoved, before: State, after: State) -> list[Frame]:
+def _remove(event: MessageRemoved, before: State, after: State) -> list[Frame]:
     if len(before.messages) == len(after.messages):
         return []
     gone = next((message for message in before.messages if message.id == event.message), None)
-    return _taken_away(gone, before, "abort") if gone is not None else []
+    return _take_away(gone, before, "abort") if gone is not None else []
 
 
-def _taken_away(message: Message, state: State, reason: str) -> list[Frame]:
+def _take_away(message: Message, state: State, reason: str) -> list[Frame]:
     shown = entries(message, state)
     frames: list[Frame] = [("message_removed", {"message_id": entry["message_id"]}) for entry in shown]
     if shown and is_draft(message, state):
@@ -218,14 +222,14 @@ def _taken_away(message: Message, state: State, reason: str) -> list[Frame]:
     return frames
 
 
-def _told(event: Event, place: int, before: State, after: State) -> list[Frame]:
+def _message_frames(event: Event, place: int, before: State, after: State) -> list[Frame]:
     """From what was shown of one message to what is shown of it now."""
     message = after.messages[place]
     known = before.messages[place] if place < len(before.messages) else None
     was, now = entries(known, before) if known else [], entries(message, after)
     if not now:
         reason = "error" if isinstance(event, AnswerStarted | TurnFinished) else "abort"
-        return _taken_away(known, before, reason) if known else []
+        return _take_away(known, before, reason) if known else []
     drafted, drafts = bool(known and was and is_draft(known, before)), is_draft(message, after)
     index = index_of(place, after)
     main = now[0]
@@ -234,7 +238,7 @@ def _told(event: Event, place: int, before: State, after: State) -> list[Frame]:
         frames.append(("stream_started", {"message_id": message.id}))
         was, drafted = [{"message_id": message.id, "role": "assistant", "content": ""}], True
     if drafted:
-        frames += _written(was[0], main, finished=not drafts)
+        frames += _flush(was[0], main, finished=not drafts)
         if not drafts:
             frames.append(("stream_finished", {"message_id": message.id, "finish_reason": main.get("finish_reason")}))
             frames.append(("message_added", {"message": main, "index": index}))
@@ -261,7 +265,7 @@ def _results(was: Sequence[Json], now: Sequence[Json], index: int) -> list[Frame
 # -- a draft, as it is written
 
 
-def _written(was: Json, now: Json, *, finished: bool) -> list[Frame]:
+def _flush(was: Json, now: Json, *, finished: bool) -> list[Frame]:
     if (ops := delta_ops(was, now)) is None:
         # `message_added` follows a finished stream, with all of it.
         return [] if finished else [("message_updated", {"message_id": now["message_id"], "message": now})]
@@ -295,7 +299,7 @@ def delta_ops(was: Json, now: Json) -> list[Json] | None:
     return ops
 
 
-def joined(ops: list[Json], more: list[Json]) -> list[Json]:
+def join_operations(ops: list[Json], more: list[Json]) -> list[Json]:
     """One after the other; a text that goes on is one operation, of what is set twice the latest counts."""
     together = [*ops]
     for op in more:
@@ -325,7 +329,7 @@ _SAID = frozenset(
 """What the other operations and frames tell."""
 
 
-def _grown(event: TextDelta | ThinkingDelta, before: State, after: State) -> list[Frame] | None:
+def _append_fragment(event: TextDelta | ThinkingDelta, before: State, after: State) -> list[Frame] | None:
     """The common case of a fragment at the end of what was said, without looking at all of it. None: look at all of it."""
     if not before.messages or len(before.messages) != len(after.messages):
         return None

@@ -15,7 +15,7 @@ from msgspec import Struct
 from palaver.errors import Invalid, NotFound
 from palaver.faces.chats import trajectories
 from palaver.faces.chats.command_route import ID, STATUSES, ChatsRequest, Outcome, make, take
-from palaver.faces.chats.commands import Asked, Read, asked_of
+from palaver.faces.chats.commands import Asked, Read, read_command
 from palaver.faces.chats.refusals import REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.http.body import JsonBody
 from palaver.faces.http.errors import RETRY_AFTER_S
@@ -39,7 +39,7 @@ class _CommandBody(JsonBody):
     """Decoded by this face itself: whatever is wrong with a body is an answer in its own words, and is acked."""
 
     def decode_bytes(self, value: bytes) -> Any:
-        return asked_of(value)
+        return read_command(value)
 
 
 def _spec(description: str) -> ResponseSpec:
@@ -93,7 +93,7 @@ async def commands(
 ) -> Response[dict[str, Any]]:
     """Ask something of a chat: `{client_request_id?, priority?, type, …}`. When this answers, it is on disk."""
     if ID.fullmatch(chat_id):
-        read = asked_of(b"") if data is None else cast(Read, data)
+        read = read_command(b"") if data is None else cast(Read, data)
         outcome = await take(chat_id, read, request, server, live.chats)
     else:
         outcome = Outcome("invalid_content", "A chat's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")

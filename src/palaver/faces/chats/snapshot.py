@@ -7,7 +7,7 @@ import msgspec
 from palaver.core.fold.compressions import strongest
 from palaver.core.queue import words_of
 from palaver.core.state import open_requests, open_tools
-from palaver.faces.chats.messages import Json, shown
+from palaver.faces.chats.messages import Json, list_messages
 from palaver.history.parts import as_json
 from palaver.history.trajectory import DEFAULT_TOOL_USE
 from palaver.schema.view import COMPRESSING, QueueItem, Request, State, Status
@@ -37,7 +37,7 @@ def framed(chat: str, seq: int, type: str, fields: Json) -> bytes:
 
 
 def snapshot_frame(state: State, seq: int) -> bytes:
-    fields = {"thread": thread_of(state), "runtime": runtime_of(state), "messages": shown(state)}
+    fields = {"thread": thread_of(state), "runtime": runtime_of(state), "messages": list_messages(state)}
     return framed(state.conversation, seq, "snapshot", fields)
 
 
@@ -78,7 +78,7 @@ def _model(state: State) -> str:
 
 def runtime_of(state: State) -> Json:
     reasons = [pause_reason(request) for request in _approvals(state)]
-    items = [queued_item(item) for item in state.queue]
+    items = [queue_item(item) for item in state.queue]
     return {
         **activity_of(state),
         "paused": status_of(state) == "paused",
@@ -159,7 +159,7 @@ def _command(request: Request) -> str:
             return as_json(request.input)
 
 
-def queued_item(item: QueueItem) -> Json:
+def queue_item(item: QueueItem) -> Json:
     preview = " ".join(words_of(item).split())
     return {
         "client_request_id": item.client_request_id or item.id,

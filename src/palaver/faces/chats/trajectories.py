@@ -30,7 +30,7 @@ from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, described
 from palaver.faces.native.history import IMPORT_BYTES
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.feed.feed import HEARTBEAT_S
-from palaver.history.parts import decoded_document
+from palaver.history.parts import decode_document
 from palaver.history.trajectory import document_of, moment, trajectory_of, unknown_keys
 from palaver.log.base import Claim
 from palaver.schema.commands import CreateConversation, DeleteConversation
@@ -133,7 +133,7 @@ async def list_trajectories(
 async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, server: Server) -> Response[dict[str, Any]]:
     """The document of a chat; of one that is only a file beside the server's folder, that file."""
     try:
-        return Response(await written(trajectory, server))
+        return Response(await write_trajectory(trajectory, server))
     except NotFound:
         if not request.auth.may("send"):
             raise  # Who may only read sees what the log says, and no files.
@@ -143,7 +143,7 @@ async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
         return Response(document)
 
 
-async def written(chat: str, server: ServerParts) -> Json:
+async def write_trajectory(chat: str, server: ServerParts) -> Json:
     state = await server.directory.whole(chat)
     messages = [await with_whole_texts(message, server.log.blobs) for message in state.messages]
     known = await asyncio.to_thread(kept_in, _folder(state, server), chat)
@@ -169,7 +169,7 @@ async def put_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
     """Write a trajectory: its chat says from now on what the document says. At rest only."""
     if not ID.fullmatch(trajectory):
         raise Invalid("A trajectory's id is 1 to 128 of the characters A-Z a-z 0-9 _ -.")
-    document = await asyncio.to_thread(decoded_document, await request.body())
+    document = await asyncio.to_thread(decode_document, await request.body())
     if not isinstance(document, dict):
         raise Invalid("A trajectory is a JSON object with a list of `messages`.")
     if document.get("id", trajectory) != trajectory:
@@ -184,7 +184,7 @@ async def put_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
     origin = origin_of(request, "chats")
     if before is None:
         await server.directory.create(CreateConversation(id=trajectory), origin)
-    if before is None or _said(await written(trajectory, server)) != _said(document):
+    if before is None or _content_of(await write_trajectory(trajectory, server)) != _content_of(document):
         claim = Claim(server.ids.new(), "")
         params = {**told.params, **unknown_keys(document)}
         await filling(server).rewrite(trajectory, told.messages, told.title, params, claim, origin)
@@ -200,7 +200,7 @@ async def _before(trajectory: str, server: ServerParts) -> State | None:
         return None
 
 
-def _said(document: Json) -> Any:
+def _content_of(document: Json) -> Any:
     """What a document says, without when it was written."""
     return {name: value for name, value in document.items() if name not in ("updated_at", "created_at")}
 
@@ -283,10 +283,10 @@ def _change(listing: Listing, met: set[str], since_ms: int) -> bytes:
         met.add(listing.id)
     # One that is gone before anybody looked was made all the same.
     kinds = [*(["created"] if made else []), *(["deleted"] if listing.deleted else [])] or ["updated"]
-    return b"".join(_told(kind, listing) for kind in kinds)
+    return b"".join(_frame(kind, listing) for kind in kinds)
 
 
-def _told(kind: str, listing: Listing) -> bytes:
+def _frame(kind: str, listing: Listing) -> bytes:
     body = msgspec.json.encode({"type": kind, **msgspec.to_builtins(row_of(listing))})
     return b"id: %d\ndata: %s\n\n" % (listing.pos, body)
 

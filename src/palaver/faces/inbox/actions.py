@@ -19,8 +19,8 @@ from palaver.faces.inbox.tools import (
     PostArguments,
     ReadArguments,
     YieldArguments,
-    checked_mime,
-    decoded,
+    check_mime,
+    decode_arguments,
 )
 from palaver.faces.rights import Side
 from palaver.faces.server import ServerParts, origin_for
@@ -49,13 +49,13 @@ class Acts:
     async def call(self, tool: InboxTool, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         match tool.act:
             case "read":
-                asked = decoded(arguments, ReadArguments)
+                asked = decode_arguments(arguments, ReadArguments)
                 self._subscriber(asked.subscriber)
                 return dict(msgspec.to_builtins(await self._since(asked)))
             case "post":
-                return await self._post(decoded(arguments, PostArguments))
+                return await self._post(decode_arguments(arguments, PostArguments))
             case "yield":
-                wanted = decoded(arguments, YieldArguments)
+                wanted = decode_arguments(arguments, YieldArguments)
                 origin = self._origin(wanted.subscriber)
                 if self._begun:
                     await self._server.directory.command(self._conversation, YieldTurn(), origin)
@@ -74,7 +74,7 @@ class Acts:
     async def _post(self, asked: PostArguments) -> dict[str, Any]:
         if not asked.content.strip():
             raise Invalid("`content` says nothing.")
-        content = (TextPart(text=asked.content, mime=checked_mime(asked.mime)),)
+        content = (TextPart(text=asked.content, mime=check_mime(asked.mime)),)
         origin = self._origin(asked.subscriber)
         command = (
             SendMessage(content=content, delivery="boundary")
@@ -84,7 +84,7 @@ class Acts:
         if not self._begun:
             await begin(self._server.directory, self._conversation, origin)
         accepted = await self._server.directory.command(self._conversation, command, origin)
-        message = await self._pages.made_by(accepted)
+        message = await self._pages.message_of_command(accepted)
         return {"id": message.id, "ts": message.ts}
 
     def _subscriber(self, named: str | None) -> str:

@@ -30,7 +30,7 @@ TAKE_BACK_S = 5.0
 """Ample for one append; who went away waits for nothing."""
 
 
-async def asked(
+async def ask_person(
     server: ServerParts, visit: Visit, state: State, tool: str, arguments: Mapping[str, Any], proposal: Proposal
 ) -> RequestResolved:
     """How it ended. The request is on disk and announced before this waits."""
@@ -53,7 +53,7 @@ async def asked(
     try:
         return await _answer(server, visit.conversation, request, accepted.seq)
     except asyncio.CancelledError:
-        await asyncio.shield(_taken_back(server, visit.conversation, request, origin))
+        await asyncio.shield(_withdraw(server, visit.conversation, request, origin))
         raise
 
 
@@ -70,14 +70,14 @@ async def _answer(server: ServerParts, conversation: str, request: str, after: i
                         if isinstance(event, RequestResolved) and event.request == request:
                             return event
                 case Snapshot():
-                    if answer := _recorded(await server.directory.state(conversation), request):
+                    if answer := _find_answer(await server.directory.state(conversation), request):
                         return answer
                 case _:
                     continue
     raise AssertionError("a feed ends only with its reader")
 
 
-def _recorded(state: State, request: str) -> RequestResolved | None:
+def _find_answer(state: State, request: str) -> RequestResolved | None:
     for known in state.requests:
         if known.id == request and known.resolution is not None:
             ended = known.resolution
@@ -87,7 +87,7 @@ def _recorded(state: State, request: str) -> RequestResolved | None:
     return None
 
 
-async def _taken_back(server: ServerParts, conversation: str, request: str, origin: Origin) -> None:
+async def _withdraw(server: ServerParts, conversation: str, request: str, origin: Origin) -> None:
     answer = ResolveRequest(request=request, verdict="deny", text="The caller went away.")
     try:
         async with asyncio.timeout(TAKE_BACK_S):

@@ -89,7 +89,7 @@ class InboxDoors:
         except TimeoutError:
             logger.info("an inbox's client hangs and was let go", conversation=scope["path"])
         except PalaverError as refusal:
-            await refuse(scope, receive, send, refusal, _told_in_both(refusal) if refusal.retryable else None)
+            await refuse(scope, receive, send, refusal, _error_body(refusal) if refusal.retryable else None)
 
     async def _visit(self, side: Side, scope: Scope) -> Visit:
         caller: Principal = scope["auth"]
@@ -142,7 +142,7 @@ class InboxDoors:
             await asyncio.Event().wait()
 
 
-def _told_in_both(refusal: PalaverError) -> bytes:
+def _error_body(refusal: PalaverError) -> bytes:
     """As every error of ours, and as JSON-RPC has it: a client of MCP reads nothing else, and should know to try again."""
     own = msgspec.json.decode(body_of(refusal), type=dict[str, Any])
     error = {"code": NOT_NOW, "message": refusal.message, "data": own}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from palaver.errors import Invalid, NotFound
 from palaver.faces.inbox.default import generation_of
-from palaver.faces.inbox.projection import TELLING, InboxMessage, Posted, posted, seq_of
+from palaver.faces.inbox.projection import TELLING, InboxMessage, Posted, posts_of, seq_of
 from palaver.faces.inbox.removals import Removals, is_telling
 from palaver.log.base import EventLog, lines_after
 from palaver.schema.commands import Accepted
@@ -87,7 +87,7 @@ class Pages:
                 break
         return Page(last_id=messages[-1].id if messages else after_id, messages=messages)
 
-    async def made_by(self, accepted: Accepted) -> InboxMessage:
+    async def message_of_command(self, accepted: Accepted) -> InboxMessage:
         """The message that a command made. It stands at the end of what the command did."""
         async for event in self._events(accepted.conversation, max(0, accepted.seq - COMMAND_EVENTS)):
             if accepted.id is None:
@@ -95,7 +95,7 @@ class Pages:
             else:
                 made = accepted.id in (getattr(event, "message", None), getattr(event, "item", None))
             if made:
-                for one in posted(event, generation=generation_of(accepted.conversation)):
+                for one in posts_of(event, generation=generation_of(accepted.conversation)):
                     return one.message
         raise NotFound("The message is not in the inbox.")
 
@@ -118,13 +118,13 @@ class Pages:
                     await said.begun(event)
                     continue
                 case TextFinished():
-                    messages = posted(event, await said.before(event), generation)
+                    messages = posts_of(event, await said.before(event), generation)
                     began: int | None = said.place(event)
                     said.finished(event)
                 case QueueAdded():
-                    messages, began = posted(event, generation=generation), None
+                    messages, began = posts_of(event, generation=generation), None
                 case _:
-                    messages, began = posted(event, generation=generation), event.seq
+                    messages, began = posts_of(event, generation=generation), event.seq
             for one in messages:
                 if not removals.covers(one.source, began):
                     yield one

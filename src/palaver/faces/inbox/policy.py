@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from palaver.approval.policy import Policy, Rule, Verdict, as_mode, rules_of
-from palaver.faces.inbox.approvals import asked, folder_of, origin_of_agent
+from palaver.faces.inbox.approvals import ask_person, folder_of, origin_of_agent
 from palaver.faces.inbox.caller import Visit
 from palaver.faces.inbox.default import begin
-from palaver.faces.inbox.tools import InboxTool, as_key, ruled_as
+from palaver.faces.inbox.tools import InboxTool, as_key, rule_name
 from palaver.faces.server import ServerParts
 from palaver.schema.commands import Interrupt
 from palaver.schema.events import RequestResolved
@@ -32,14 +32,14 @@ class Denied(Exception):
         self.why = why
 
 
-async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: Mapping[str, Any]) -> None:
+async def judge(server: ServerParts, visit: Visit, tool: InboxTool, arguments: Mapping[str, Any]) -> None:
     """Returns when the call may run; raises Denied."""
     # The default inbox may not have begun: the server's rules count for it already.
     known = await server.directory.state(visit.conversation) if visit.begun else None
     state = known or State(conversation=visit.conversation)
     project = folder_of(server, state)
     # Speaking is no effect on the world: without a rule it is let through like reading.
-    spec = ToolSpec(ruled_as(tool), tool.description, {}, reads_only=True)
+    spec = ToolSpec(rule_name(tool), tool.description, {}, reads_only=True)
     match = str(arguments.get("content", "")) if tool.act == "post" else None
     proposal = Proposal(
         title=tool.name, hash=fingerprint(spec.name, arguments, project, {}), reads_only=True, match=match
@@ -58,7 +58,7 @@ async def judged(server: ServerParts, visit: Visit, tool: InboxTool, arguments: 
         case "ask":
             if not visit.begun:
                 await begin(server.directory, visit.conversation, origin_of_agent(visit))
-            answer = await asked(server, visit, state, spec.name, arguments, proposal)
+            answer = await ask_person(server, visit, state, spec.name, arguments, proposal)
             if answer.status == "answered" and answer.verdict == "deny" and answer.then == "stop":
                 await _abort(server, visit, await server.directory.state(visit.conversation, tail=0))
             _check(answer)
@@ -88,13 +88,13 @@ def _check(answer: RequestResolved) -> None:
 def verdict_of(server: ServerParts, state: State, project: Path, spec: ToolSpec, proposal: Proposal) -> Verdict:
     record = server.agents.agent(state.agent, str(project))
     of_agent = rules_of(record.policy, "agent") if record else ()
-    policy = Policy(rules=_keyed(server.rules)).at(project, _keyed(of_agent))
-    of_conversation = _keyed(rules_of(state.params.get("policy"), "conversation"))
+    policy = Policy(rules=_by_canonical_name(server.rules)).at(project.resolve(), _by_canonical_name(of_agent))
+    of_conversation = _by_canonical_name(rules_of(state.params.get("policy"), "conversation"))
     grants = tuple(Rule(known.tool, known.decision, known.match, "conversation") for known in state.grants)
     mode = as_mode(state.params.get("mode") or (record.mode if record else None))
-    return policy.verdict(spec, proposal, mode, _keyed(grants), of_conversation)
+    return policy.verdict(spec, proposal, mode, _by_canonical_name(grants), of_conversation)
 
 
-def _keyed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _by_canonical_name(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Rules may name a tool in either spelling."""
     return tuple(replace(rule, tool=as_key(rule.tool)) for rule in rules)

@@ -84,7 +84,7 @@ def _number_of(after_id: str) -> int:
     return int(match[1])
 
 
-def posted(event: Event, said_before: AbstractSet[str] = frozenset(), generation: int = 0) -> Sequence[Posted]:
+def posts_of(event: Event, said_before: AbstractSet[str] = frozenset(), generation: int = 0) -> Sequence[Posted]:
     """The messages of one event, in order. `said_before` is what the attempts said that this one takes the place of."""
     match event:
         case QueueAdded(trigger="message" | "task", command=None):
@@ -92,7 +92,7 @@ def posted(event: Event, said_before: AbstractSet[str] = frozenset(), generation
         case MessageAdded(role="user", item=None, event_kind=None, hidden=False) if event.blocks is None:
             return _texts(event, event.message, "user", [_whole(event.content)], generation)
         case MessageAdded(role="user" | "assistant", item=None, hidden=False):
-            return _told(event, generation)
+            return _post_of(event, generation)
         case TextFinished(interrupted=False, unposted=False) if event.text not in said_before:
             return _texts(event, event.message, "assistant", [(event.text, MARKDOWN, event.blob)], generation)
         case _:
@@ -101,10 +101,10 @@ def posted(event: Event, said_before: AbstractSet[str] = frozenset(), generation
 
 def is_by_a_person(event: Event) -> bool:
     """Whether subscribers are told of it: people's words are, an agent's own are not."""
-    return any(one.message.author == "user" for one in posted(event))
+    return any(one.message.author == "user" for one in posts_of(event))
 
 
-def _told(event: MessageAdded, generation: int) -> Sequence[Posted]:
+def _post_of(event: MessageAdded, generation: int) -> Sequence[Posted]:
     """A message that nobody here generated: posted by an agent from elsewhere, brought from a file or another branch."""
     author: Author = "user" if event.role == "user" else "assistant"
     if event.event_kind is not None and author == "user":

@@ -22,8 +22,8 @@ from palaver import __version__
 from palaver.errors import CallerError, PalaverError
 from palaver.faces.inbox.actions import Acts
 from palaver.faces.inbox.caller import VISIT, Visit
-from palaver.faces.inbox.policy import Denied, judged
-from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, known
+from palaver.faces.inbox.policy import Denied, judge
+from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, require_known
 from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, as_key, offered
 from palaver.faces.inbox.updates import updates
 from palaver.faces.rights import Side
@@ -78,7 +78,7 @@ class _Handlers:
     # -- tools
 
     async def list_tools(self, ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_shown(tool) for tool in offered(self._side, _visit(ctx).caller.kind)])
+        return types.ListToolsResult(tools=[_tool_info(tool) for tool in offered(self._side, _visit(ctx).caller.kind)])
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         visit = _visit(ctx)
@@ -89,12 +89,12 @@ class _Handlers:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r} for you here. There are: {names}.")
         try:
             if self._side == "assistant":
-                await judged(self._parts, visit, tool, params.arguments or {})
+                await judge(self._parts, visit, tool, params.arguments or {})
             answer = await self._acts(visit).call(tool, params.arguments)
         except Denied as denied:
             raise MCPError(denied.code, denied.why) from None
         except CallerError as refusal:
-            return _failed(refusal)
+            return _failure(refusal)
         except PalaverError as failure:
             raise MCPError(types.INTERNAL_ERROR, failure.message) from None
         text = msgspec.json.encode(answer).decode()
@@ -118,8 +118,8 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        known(params.uri)
-        page = await _told(self._acts(_visit(ctx)).newest())
+        require_known(params.uri)
+        page = await _explain_errors(self._acts(_visit(ctx)).newest())
         text = msgspec.json.encode(page).decode()
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=INBOX, mime_type=JSON, text=text)])
 
@@ -132,14 +132,14 @@ def _visit(ctx: Context) -> Visit:
     return visit
 
 
-async def _told(work: Awaitable[T]) -> T:
+async def _explain_errors(work: Awaitable[T]) -> T:
     try:
         return await work
     except PalaverError as refusal:
         raise MCPError(types.INVALID_REQUEST, refusal.message) from None
 
 
-def _failed(refusal: CallerError) -> types.CallToolResult:
+def _failure(refusal: CallerError) -> types.CallToolResult:
     """In words, and in the shape of all our errors: a client sees whether the same call may succeed later."""
     error = msgspec.to_builtins(refusal.wire(), enc_hook=str)
     return types.CallToolResult(
@@ -147,7 +147,7 @@ def _failed(refusal: CallerError) -> types.CallToolResult:
     )
 
 
-def _shown(tool: InboxTool) -> types.Tool:
+def _tool_info(tool: InboxTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,

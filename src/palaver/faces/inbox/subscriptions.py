@@ -28,8 +28,8 @@ class Subscriptions:
         self._updates = updates
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        known(params.uri)
-        held = _held(ctx)
+        require_known(params.uri)
+        held = _subscriptions_of(ctx)
         if INBOX not in held:
             listening = asyncio.Event()
             telling = held[INBOX] = asyncio.create_task(self._tell(ctx, listening), name="tell an inbox's subscriber")
@@ -37,8 +37,8 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        known(params.uri)
-        if telling := _held(ctx).pop(INBOX, None):
+        require_known(params.uri)
+        if telling := _subscriptions_of(ctx).pop(INBOX, None):
             telling.cancel()
         return types.EmptyResult()
 
@@ -90,12 +90,12 @@ class _Paced:
         self.written.set()
 
 
-def known(uri: Any) -> None:
+def require_known(uri: Any) -> None:
     if str(uri) != INBOX:
         raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri} here; there is {INBOX}.", {"uri": str(uri)})
 
 
-def _held(ctx: Context) -> dict[str, asyncio.Task[None]]:
+def _subscriptions_of(ctx: Context) -> dict[str, asyncio.Task[None]]:
     """The subscriptions of a session; they end with it."""
     # The package shows handlers no connection, and tells them of its end in no other way (mcp 2.3).
     connection: Any = ctx.session._connection

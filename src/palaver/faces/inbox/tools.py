@@ -127,7 +127,7 @@ def as_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def ruled_as(tool: InboxTool) -> str:
+def rule_name(tool: InboxTool) -> str:
     """The name by which rules know a call: an alias does not lead around them."""
     return next(known.key for known in TOOLS if known.act == tool.act and "assistant" in known.sides)
 
@@ -137,14 +137,14 @@ def offered(side: Side, kind: Kind) -> tuple[InboxTool, ...]:
     return tuple(tool for tool in TOOLS if side in tool.sides and may_act(side, tool.act, kind))
 
 
-def decoded(arguments: Mapping[str, Any] | None, kind: type[T]) -> T:
+def decode_arguments(arguments: Mapping[str, Any] | None, kind: type[T]) -> T:
     try:
         return msgspec.convert(dict(arguments or {}), kind)
     except msgspec.ValidationError as problem:
         raise Invalid(f"The arguments do not fit: {problem}.") from None
 
 
-def checked_mime(mime: str) -> str:
+def check_mime(mime: str) -> str:
     if not MIME.fullmatch(mime):
         raise Invalid("`mime` is a media type such as text/markdown.")
     return mime

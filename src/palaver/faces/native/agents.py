@@ -103,7 +103,7 @@ async def agent(
     known = server.agents.book.known(agent, await _folder(server, request, project))
     if known is None:
         raise NotFound(server.agents.why_not(agent, project), agent=agent)
-    return shown(server, known)
+    return agent_info(server, known)
 
 
 @post(
@@ -114,7 +114,7 @@ async def agent(
 )
 async def create(data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
     """Make one: its fields, `system_prompt`, and an `id` unless it can be made from the name."""
-    return shown(server, await server.agents.book.create(data))
+    return agent_info(server, await server.agents.book.create(data))
 
 
 @patch(
@@ -125,7 +125,7 @@ async def create(data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
 )
 async def update(agent: FromPath[str], data: JSONBody[dict[str, Any]], server: Server) -> AgentShown:
     """Change what is given; null clears a field. Everything else in its file stays."""
-    return shown(server, await server.agents.book.update(agent, data))
+    return agent_info(server, await server.agents.book.update(agent, data))
 
 
 @delete("/api/agents/{agent:str}", operation_id="delete_agent", tags=["agents"])
@@ -151,7 +151,7 @@ async def duplicate(
     """A copy with a file of its own."""
     wishes = {"id": data.id, "name": data.name} if data else {}
     folder = await _folder(server, request, project)
-    return shown(server, await server.agents.book.duplicate(agent, folder, wishes))
+    return agent_info(server, await server.agents.book.duplicate(agent, folder, wishes))
 
 
 @post(
@@ -167,7 +167,7 @@ async def trust(data: JSONBody[Trusting], request: NativeRequest, server: Server
     return server.agents.entry(await server.agents.book.trust(data.agent, Path(data.project), data.hash))
 
 
-def shown(server: ServerParts, known: Known) -> AgentShown:
+def agent_info(server: ServerParts, known: Known) -> AgentShown:
     entry = server.agents.entry(known)
     record = known.record or AgentRecord(id=known.id, name=known.id, backend=entry.backend)
     return AgentShown(

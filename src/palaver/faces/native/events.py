@@ -43,10 +43,8 @@ async def events(
     items = server.feed.subscribe(conversation, cursor, snapshot_first=moved_store)
     # The first item comes at once, or the refusal does: before any header is out.
     epoch_here = server.log.epoch
-    first = _encoded(await anext(items), conversation, epoch_here, "epoch" if moved_store else None)
-    return EventStream(
-        conversation, first, items, lambda item: _encoded(item, conversation, epoch_here), server.streams
-    )
+    first = _encode(await anext(items), conversation, epoch_here, "epoch" if moved_store else None)
+    return EventStream(conversation, first, items, lambda item: _encode(item, conversation, epoch_here), server.streams)
 
 
 def _cursor(name: str, text: str | None) -> int | None:
@@ -57,7 +55,7 @@ def _cursor(name: str, text: str | None) -> int | None:
     return int(text)
 
 
-def _encoded(item: Item, conversation: str, epoch: str, reason: Reason | None = None) -> bytes:
+def _encode(item: Item, conversation: str, epoch: str, reason: Reason | None = None) -> bytes:
     match item:
         case Frame():
             return item.sse()

@@ -27,11 +27,11 @@ class GrantList(Shown):
 @get("/api/grants", operation_id="list_grants", tags=["requests"])
 async def standing(server: Server) -> GrantList:
     """What was allowed for agents and projects, oldest first. A conversation's own are in its view."""
-    items = tuple(_listed(known) for known in server.standing.all() if _counts(known, server))
+    items = tuple(_grant_info(known) for known in server.standing.all() if _counts(known, server))
     return GrantList(items=items, problem=server.standing.problem)
 
 
-def _listed(grant: StandingGrant) -> ListedGrant:
+def _grant_info(grant: StandingGrant) -> ListedGrant:
     return ListedGrant(**structs.asdict(grant), problem=why_not_lasting(grant.match))
 
 

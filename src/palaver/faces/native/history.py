@@ -25,7 +25,7 @@ from palaver.faces.http.spool import spool_body
 from palaver.faces.native.conversations import NativeRequest
 from palaver.faces.server import Server, origin_of
 from palaver.history import markdown, page
-from palaver.history.import_files import Format, Recorded, Told, read, recognised
+from palaver.history.import_files import Format, Recorded, Told, detect_format, read
 from palaver.history.trajectory import document_of
 from palaver.log.base import Claim, EventLog, lines_after
 from palaver.schema.base import ID_PATTERN, Shown
@@ -95,7 +95,7 @@ async def export(conversation: FromPath[str], server: Server, format: FromQuery[
     }
     if format == "html":
         headers["Content-Security-Policy"] = f"{page.POLICY}; sandbox"
-    return Stream(_written(state, format, server.log), headers=headers)
+    return Stream(_write(state, format, server.log), headers=headers)
 
 
 def _check_size(messages: Sequence[Message]) -> None:
@@ -113,10 +113,10 @@ def _name(state: State) -> str:
     return _NOT_IN_A_NAME.sub("-", state.title).strip("-")[:NAME_CHARS].strip("-").lower() or state.conversation
 
 
-async def _written(state: State, format: Format, log: EventLog) -> AsyncIterator[bytes]:
+async def _write(state: State, format: Format, log: EventLog) -> AsyncIterator[bytes]:
     match format:
         case "jsonl":
-            async for piece in _stored_lines(log, state):
+            async for piece in _read_lines(log, state):
                 yield piece
         case "markdown" | "html" | "trajectory":
             whole = replace(
@@ -124,9 +124,9 @@ async def _written(state: State, format: Format, log: EventLog) -> AsyncIterator
             )
             if format == "html":
                 images = Images(log.blobs, IMAGE_BYTES)
-                whole = replace(whole, messages=tuple([await images.inlined(message) for message in whole.messages]))
+                whole = replace(whole, messages=tuple([await images.inline(message) for message in whole.messages]))
             pieces = _pieces(whole, format)
-            while piece := await asyncio.to_thread(_gathered, pieces):
+            while piece := await asyncio.to_thread(_take_pieces, pieces):
                 yield piece
         case _:
             assert_never(format)
@@ -135,14 +135,14 @@ async def _written(state: State, format: Format, log: EventLog) -> AsyncIterator
 def _pieces(state: State, format: Format) -> Iterator[bytes]:
     match format:
         case "markdown":
-            yield from (piece.encode(errors="replace") for piece in markdown.written(state))
+            yield from (piece.encode(errors="replace") for piece in markdown.write_document(state))
         case "html":
-            yield from (piece.encode(errors="replace") for piece in page.written(state))
+            yield from (piece.encode(errors="replace") for piece in page.write_page(state))
         case _:
             yield msgspec.json.format(msgspec.json.encode(document_of(state)), indent=2) + b"\n"
 
 
-def _gathered(pieces: Iterator[bytes]) -> bytes:
+def _take_pieces(pieces: Iterator[bytes]) -> bytes:
     """Enough pieces for one write; empty at the end."""
     gathered = bytearray()
     for piece in pieces:
@@ -152,7 +152,7 @@ def _gathered(pieces: Iterator[bytes]) -> bytes:
     return bytes(gathered)
 
 
-async def _stored_lines(log: EventLog, state: State) -> AsyncIterator[bytes]:
+async def _read_lines(log: EventLog, state: State) -> AsyncIterator[bytes]:
     """Up to where it stood when it was asked for: an export of a running conversation ends."""
     cursor = 0
     while cursor < state.seq and (segments := await log.read(state.conversation, cursor)):
@@ -193,7 +193,7 @@ async def import_file(
     async with spool_body(request, server.directory.folders.data) as body:
         if await asyncio.to_thread(_is_blank, body):
             raise Invalid("The body is empty: send the file as it is.")
-        kind = await asyncio.to_thread(recognised, body) if format is None else format
+        kind = await asyncio.to_thread(detect_format, body) if format is None else format
         file = await asyncio.to_thread(read, body, kind)
         digest = await asyncio.to_thread(_digest, body, kind, title, agent, project)
         claim = Claim(client_request_id or server.ids.new(), digest)

@@ -20,7 +20,7 @@ from msgspec.structs import replace as changed
 
 from palaver.conversation.creation import Wishes
 from palaver.conversation.folders import is_person
-from palaver.conversation.imported_conversation import Taken, announced
+from palaver.conversation.imported_conversation import Taken, announce
 from palaver.conversation.imports import Imports
 from palaver.errors import CallerError, NotFound
 from palaver.faces.http.openapi import BYTES, TEXT, operation
@@ -34,7 +34,7 @@ from palaver.history.programs.places import (
     SessionFile,
     Unreadable,
     batches,
-    chosen,
+    changed_since,
     files,
     is_within,
     names,
@@ -87,7 +87,7 @@ class Advance(Shown):
 async def found(server: Server) -> FoundAll:
     """What could be imported of other programs' histories on the server's machine. Only looks at names and times."""
     places = await _places(server)
-    return FoundAll(items=await asyncio.to_thread(_counted, places))
+    return FoundAll(items=await asyncio.to_thread(_count, places))
 
 
 async def _places(server: Server) -> Places:
@@ -97,7 +97,7 @@ async def _places(server: Server) -> Places:
     return replace(server.places, projects=tuple(dict.fromkeys(projects)))
 
 
-def _counted(places: Places) -> tuple[Found, ...]:
+def _count(places: Places) -> tuple[Found, ...]:
     items: list[Found] = []
     for program in PROGRAMS:
         some = list(islice(files(program, places), FILES_COUNTED + 1))
@@ -129,7 +129,7 @@ async def import_conversations(
     async with spool_body(request, server.directory.folders.data) as body:
         conversations = await asyncio.to_thread(read_conversations, body)
         _check_agent(server, agent)
-        taken = await taken_over(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
+        taken = await import_batch(server, conversations, agent, origin_of(request, "native"), dry=dry_run)
     return TakenAll(items=tuple(taken))
 
 
@@ -157,7 +157,7 @@ async def import_program(
         raise NotFound(f"No history of “{program}” can be imported; there are {', '.join(PROGRAMS)}.")
     _check_agent(server, agent)
     places = await _places(server)
-    picked = await asyncio.to_thread(chosen, wanted, places, since)
+    picked = await asyncio.to_thread(changed_since, wanted, places, since)
     folder = Path(project) if project else None
     origin = origin_of(request, "native")
 
@@ -168,7 +168,7 @@ async def import_program(
         for batch in batches(picked):
             with Scratch(server.directory.folders.data) as scratch:
                 read = await asyncio.to_thread(read_all, batch, titles, scratch)
-                advances = await _advanced(server, batch, read, folder, agent, origin, dry=dry_run)
+                advances = await _advance(server, batch, read, folder, agent, origin, dry=dry_run)
             for advance in advances:
                 done += 1
                 yield msgspec.json.encode(changed(advance, done=done, of=len(picked))) + b"\n"
@@ -176,7 +176,7 @@ async def import_program(
     return Stream(lines(), headers={"Cache-Control": "no-store"})
 
 
-async def _advanced(
+async def _advance(
     server: Server,
     batch: list[SessionFile],
     read: list[ForeignConversation | Unreadable],
@@ -187,7 +187,7 @@ async def _advanced(
     dry: bool,
 ) -> list[Advance]:
     wanted = [one for one in read if isinstance(one, ForeignConversation) and is_within(one, project)]
-    taken = iter(await taken_over(server, wanted, agent, origin, dry=dry))
+    taken = iter(await import_batch(server, wanted, agent, origin, dry=dry))
     advances: list[Advance] = []
     for file, one in zip(batch, read, strict=True):
         advance = Advance(done=0, of=0, path=str(file.path))
@@ -204,7 +204,7 @@ def _check_agent(server: Server, agent: str | None) -> None:
         raise NotFound(f"No agent is called “{agent}”.", agent=agent)
 
 
-async def taken_over(
+async def import_batch(
     server: ServerParts, conversations: Iterable[ForeignConversation], agent: str | None, origin: Origin, *, dry: bool
 ) -> list[Taken]:
     """Side by side, so that they share commits; a few at a time, as each has a batch of messages in memory."""
@@ -223,7 +223,7 @@ async def taken_over(
             async with at_once:
                 return await imports.take_over(foreign, wishes, origin, dry=dry)
         except CallerError as problem:
-            return changed(announced(foreign, ""), outcome="refused", added=0, note=problem.message)
+            return changed(announce(foreign, ""), outcome="refused", added=0, note=problem.message)
 
     return list(await asyncio.gather(*(one(foreign) for foreign in conversations)))
 

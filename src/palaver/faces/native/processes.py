@@ -90,13 +90,13 @@ async def _background(server: ServerParts, one: Running) -> ProcessEntry:
         backend=agent.backend if agent else None,
         pid=one.pid,
         command=one.command,
-        started_at=await _started_at(server, one),
+        started_at=await _start_time(server, one),
         busy=True,
         idle_s=0.0,
     )
 
 
-async def _started_at(server: ServerParts, one: Running) -> int | None:
+async def _start_time(server: ServerParts, one: Running) -> int | None:
     try:
         state = await server.directory.state(one.conversation, tail=0)
     except CallerError:

@@ -72,7 +72,7 @@ async def waiting(
         if row.id not in parents:
             parents[row.id] = await _parents(server.log, row)
 
-    def shown(row: Listing, request: Request) -> WaitingRequest:
+    def request_info(row: Listing, request: Request) -> WaitingRequest:
         return WaitingRequest(
             conversation=row.id,
             title=row.title,
@@ -83,7 +83,9 @@ async def waiting(
             request=request,
         )
 
-    return Waiting(items=tuple(shown(*pair) for pair in opened), recent=tuple(shown(*pair) for pair in resolved))
+    return Waiting(
+        items=tuple(request_info(*pair) for pair in opened), recent=tuple(request_info(*pair) for pair in resolved)
+    )
 
 
 def _root(row: Listing) -> str:

@@ -25,7 +25,7 @@ class Cancelled(Shown):
 
 
 @get("/api/runs", operation_id="list_runs", tags=["runs"])
-async def listed(
+async def list_runs(
     server: Server,
     conversation: FromQuery[str | None] = None,
     project: FromQuery[str | None] = None,
@@ -66,4 +66,4 @@ def _runs(server: ServerParts) -> Runs:
     return Runs(server.directory, server.log)
 
 
-ROUTES = [listed, one, children, context, cancel]
+ROUTES = [list_runs, one, children, context, cancel]

@@ -202,7 +202,7 @@ class Following:
                 reason = "epoch" if moved_store and item.reason == "start" else item.reason
                 return snapshot_line(conversation, self._server.log.epoch, item, reason) + b"\n"
             case CaughtUp():
-                return _encoded(type="caught_up", conversation=conversation, seq=item.seq)
+                return _encode(type="caught_up", conversation=conversation, seq=item.seq)
             case Heartbeat():
                 return b""  # The socket has one of its own.
             case _:
@@ -224,7 +224,7 @@ class Following:
             await self._say(type="heartbeat", ts=self._server.clock.now_ms())
 
     async def _say(self, **fields: object) -> None:
-        await self._outbox.put(None, _encoded(**fields))
+        await self._outbox.put(None, _encode(**fields))
 
 
 async def _watch(writes: Hanging) -> None:
@@ -234,7 +234,7 @@ async def _watch(writes: Hanging) -> None:
             raise _Stalled
 
 
-def _encoded(**fields: object) -> bytes:
+def _encode(**fields: object) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
 
 

@@ -99,10 +99,10 @@ async def blob(blob: Annotated[str, PathParameter(pattern=ID_PATTERN)], server: 
     found = await server.log.blobs.get(blob)
     if found is None:
         raise NotFound("There is nothing under this id.", blob=blob)
-    return served(blob, *found)
+    return blob_response(blob, *found)
 
 
-def served(blob: str, content: bytes, mime: str) -> Response[bytes]:
+def blob_response(blob: str, content: bytes, mime: str) -> Response[bytes]:
     """Shown if it can do no harm, else a download; in either case in a sandbox of its own."""
     kind = mime.partition(";")[0].strip().lower()
     shown = kind in SHOWN_TYPES

@@ -12,7 +12,7 @@ from palaver.schema.events import MessageAdded, TextDelta, TextFinished, Thinkin
 from palaver.schema.view import Block, TextBlock, ThinkingBlock, ToolBlock, ToolError
 
 
-def grown(event: TextDelta | ThinkingDelta, kind: Kind, memory: Memory) -> Said:
+def grow(event: TextDelta | ThinkingDelta, kind: Kind, memory: Memory) -> Said:
     place = (event.message, event.block)
     if not event.text or event.message not in memory.answers or place in memory.written:
         return
@@ -29,7 +29,7 @@ def grown(event: TextDelta | ThinkingDelta, kind: Kind, memory: Memory) -> Said:
     yield _block(f"{kind}_delta", memory, number, delta=event.text)
 
 
-def finished(event: TextFinished | ThinkingFinished, kind: Kind, memory: Memory) -> Said:
+def finish(event: TextFinished | ThinkingFinished, kind: Kind, memory: Memory) -> Said:
     place = (event.message, event.block)
     if event.message not in memory.answers or place in memory.written:
         return
@@ -53,7 +53,7 @@ def _whole(
     if kind == "text":
         memory.texts[place] = event.text
         memory.cut |= {place} if event.interrupted else set()
-    yield _done(kind, memory, place, number, event.text, interrupted=event.interrupted)
+    yield _done_frame(kind, memory, place, number, event.text, interrupted=event.interrupted)
 
 
 def _what_is_left(text: str, kind: Kind, writing: Writing | None, memory: Memory, number: int) -> Said:
@@ -70,7 +70,7 @@ def _block(kind: str, memory: Memory, number: int, **fields: object) -> tuple[st
     return kind, {"responseId": memory.turn, "block": number, **fields}
 
 
-def _done(
+def _done_frame(
     kind: Kind, memory: Memory, place: Place, number: int, text: str, *, interrupted: bool = False
 ) -> tuple[str, Json]:
     flags = {"interrupted": True} if interrupted else {}
@@ -93,13 +93,13 @@ def cut_short(memory: Memory) -> Said:
         yield text_done(memory.turn, text, interrupted=True)
 
 
-def taken_back(message: str, memory: Memory) -> Said:
+def take_back(message: str, memory: Memory) -> Said:
     """A new attempt takes the place of one that was cut: what had been told of that one is ended."""
     if message not in memory.answers:
         return
     for place in sorted(place for place in memory.writing if place[0] == message):
         writing, number = memory.writing.pop(place), memory.block_number(place)
-        yield _done(writing.kind, memory, place, number, writing.text, interrupted=True)
+        yield _done_frame(writing.kind, memory, place, number, writing.text, interrupted=True)
     memory.forget_answer(message)
     for known, call in list(memory.calls.items()):
         if call.message == message and not (call.runs or call.waits):
@@ -109,26 +109,26 @@ def taken_back(message: str, memory: Memory) -> Said:
                 yield "tool_result", outcome(known, call.name, ok=False, error=error)
 
 
-def posted(event: MessageAdded, memory: Memory) -> Said:
+def post(event: MessageAdded, memory: Memory) -> Said:
     """What a run says through a tool for it: text like any other that it says."""
     memory.begin_answer(event.message)
     for block in _blocks_of(event):
         if isinstance(block, TextBlock):
-            yield from finished(TextFinished(message=event.message, block=block.index, text=block.text), "text", memory)
+            yield from finish(TextFinished(message=event.message, block=block.index, text=block.text), "text", memory)
 
 
 def _blocks_of(event: MessageAdded) -> tuple[Block, ...]:
     return of_content(event.content) if event.blocks is None else event.blocks
 
 
-def restored(event: MessageAdded, memory: Memory) -> Said:
+def restore(event: MessageAdded, memory: Memory) -> Said:
     """An answer that comes whole, from a branch or from elsewhere: the same grammar as one that is given now."""
     texts: list[TextBlock] = []
     for block in _blocks_of(event):
         match block:
             case TextBlock() | ThinkingBlock() if block.text:
                 texts += [block] if isinstance(block, TextBlock) else []
-                yield from _restored(event.message, block)
+                yield from _restore_block(event.message, block)
             case ToolBlock():
                 yield start(event.message, event.message, block.call, block.name, block.input)
                 if block.status in OPEN_TOOL:
@@ -155,7 +155,7 @@ def restored(event: MessageAdded, memory: Memory) -> Said:
     yield text_done(event.message, text, interrupted=any(block.status == "interrupted" for block in texts))
 
 
-def _restored(message: str, block: TextBlock | ThinkingBlock) -> Said:
+def _restore_block(message: str, block: TextBlock | ThinkingBlock) -> Said:
     kind: Kind = "text" if isinstance(block, TextBlock) else "thinking"
     named: Json = {"responseId": message, "block": block.index}
     if kind == "thinking":

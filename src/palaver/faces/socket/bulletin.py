@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from palaver.clock import Clock
 from palaver.errors import LogError
 from palaver.faces.socket.memory import Memory
-from palaver.faces.socket.projection import encoded, project
+from palaver.faces.socket.projection import encode_frame, project
 from palaver.feed.feed import Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_of
@@ -117,6 +117,6 @@ class Bulletin:
             return
         for frame in project(event, Memory()):
             self._number += 1
-            self._news.append(News(self._number, conversation, event.seq, encoded(frame)))
+            self._news.append(News(self._number, conversation, event.seq, encode_frame(frame)))
         self._moved.set()
         self._moved = asyncio.Event()

@@ -38,9 +38,9 @@ from palaver.faces.socket.client_frames import (
 from palaver.faces.socket.execution import carry_out
 from palaver.faces.socket.live import SocketFace
 from palaver.faces.socket.pieces import but_for, look
-from palaver.faces.socket.projection import FACE, encoded
+from palaver.faces.socket.projection import FACE, encode_frame
 from palaver.faces.socket.replay import Cursor as Place
-from palaver.faces.socket.replay import cursor_of, replayed
+from palaver.faces.socket.replay import cursor_of, replay
 from palaver.faces.socket.sequence import after_event, sequence_of
 from palaver.journal import Journal
 from palaver.people.authentication import Principal
@@ -181,7 +181,7 @@ class Connection:
                 self._face.speech.listening(session) as spoken,
                 self._passing_on_speech(spoken),
             ):
-                await self._told(session, after, following)
+                await self._forward(session, after, following)
         except PalaverError as refusal:
             await self._say(**_error(refusal), sessionId=session)
         except Exception as failure:  # noqa: BLE001 - the border: one broken subscription must not end the others
@@ -202,7 +202,7 @@ class Connection:
             passing.cancel()
             await asyncio.wait({passing})
 
-    async def _told(self, session: str, after: Cursor | None, following: Following) -> None:
+    async def _forward(self, session: str, after: Cursor | None, following: Following) -> None:
         if following.state.deleted:
             # Others may still listen to it; whoever comes now comes too late.
             raise Gone("This conversation was deleted.", conversation=session)
@@ -211,8 +211,8 @@ class Connection:
         cursor = Place(after_event(seen))
         if after is not None:
             cursor = await cursor_of(self._server.log, session, after, seen)
-        await self._write(_subscribed(session, seen, reset=cursor.reset))
-        async with aclosing(replayed(self._server.log, session, cursor.after, seen)) as pieces:
+        await self._write(_subscription_frame(session, seen, reset=cursor.reset))
+        async with aclosing(replay(self._server.log, session, cursor.after, seen)) as pieces:
             async for frames in pieces:
                 # Who begins anew throws away what it shows, so it needs its own messages too.
                 await self._write(
@@ -245,7 +245,7 @@ class Connection:
 
     async def _catch_up(self, session: str, after: int, until: int) -> None:
         """What was not said live because this reader was too slow, or because the log alone has the whole of it."""
-        missed = replayed(self._server.log, session, after_event(after), until, with_news=True)
+        missed = replay(self._server.log, session, after_event(after), until, with_news=True)
         async with aclosing(missed) as pieces:
             async for frames in pieces:
                 await self._write(but_for(self._client, frames))
@@ -278,18 +278,18 @@ class Connection:
             return  # The reader meets the same end and says so.
 
     async def _say(self, **fields: object) -> None:
-        await self._write(encoded(fields))
+        await self._write(encode_frame(fields))
 
 
-def _subscribed(session: str, event: int, *, reset: bool) -> bytes:
+def _subscription_frame(session: str, event: int, *, reset: bool) -> bytes:
     """`reset`: what the client has is not what follows; it begins anew with it."""
-    return encoded({"type": "subscribed", "sessionId": session, "sequence": sequence_of(event), "reset": reset})
+    return encode_frame({"type": "subscribed", "sessionId": session, "sequence": sequence_of(event), "reset": reset})
 
 
 def _resync(session: str, event: int, missed: int) -> bytes:
     """The client was too slow for what is kept: what follows this number is read from the log, in order and whole."""
     place = {"sessionId": session, "sequence": sequence_of(event)}
-    return encoded({"type": "resync", **place, "reason": "lagged", "laggedCount": missed})
+    return encode_frame({"type": "resync", **place, "reason": "lagged", "laggedCount": missed})
 
 
 def _error(refusal: PalaverError) -> dict[str, object]:

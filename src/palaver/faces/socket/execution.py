@@ -40,7 +40,7 @@ async def carry_out(order: Order, home: str | None, who: Principal, origin: Orig
                 raise Invalid("`text`: say something.")
             command: Command = SendMessage(content=order.text, client_request_id=order.client_message_id)
         case Control():
-            command = Interrupt(audio_end_ms=_heard_ms(order.audio_end_ms))
+            command = Interrupt(audio_end_ms=_audio_end_ms(order.audio_end_ms))
         case CancelQueuedMessage():
             command, conversation = RemoveQueued(item=order.message_id), _queue_of(order.message_id, server)
         case ToolInteractionResponse():
@@ -56,7 +56,7 @@ async def carry_out(order: Order, home: str | None, who: Principal, origin: Orig
         await _hear_what_stands(conversation, command, origin, server)
 
 
-def _heard_ms(given: float | None) -> int | None:
+def _audio_end_ms(given: float | None) -> int | None:
     if given is None:
         return None
     if not 0 <= given <= LONGEST_SPEECH_MS:
@@ -98,11 +98,11 @@ async def _hear_what_stands(conversation: str, given: ResolveRequest, origin: Or
     recorded = request.resolution if request else None
     if recorded is None or recorded.status != "answered":
         raise Gone("This interaction is over: it has expired or was called off. Your answer had no effect.")
-    if recorded.by is None or recorded.by.client != origin.client or _said(recorded) != _said(given):
+    if recorded.by is None or recorded.by.client != origin.client or _words_of(recorded) != _words_of(given):
         raise Gone("This interaction was answered before, and that answer stands. Yours had no effect.")
 
 
-def _said(answer: ResolveRequest | Resolution) -> tuple[object, ...]:
+def _words_of(answer: ResolveRequest | Resolution) -> tuple[object, ...]:
     # From a snapshot they come as plain data.
     answers = msgspec.convert(answer.answers, tuple[Answer, ...], from_attributes=True)
     return answer.verdict, answer.then, answer.scope, answer.offer, answers, answer.text, answer.input

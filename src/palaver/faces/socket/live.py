@@ -21,7 +21,7 @@ class SocketFace:
         self.live = Projected(
             server.feed,
             self._view,
-            lambda state: SocketProjector(self._taken(state), self._taken),
+            lambda state: SocketProjector(self._memory_of(state), self._memory_of),
         )
         self.speech = Speech(server.speaker, self.live)
         self.bulletin = Bulletin(server.log, server.feed, server.clock)
@@ -35,5 +35,5 @@ class SocketFace:
         self._memories[conversation, state.seq] = await memory_at(self._server.log, state)
         return state
 
-    def _taken(self, state: State) -> Memory:
+    def _memory_of(self, state: State) -> Memory:
         return self._memories.pop((state.conversation, state.seq), None) or memory_of(state)

@@ -4,7 +4,7 @@ Called by `project`.
 """
 
 from palaver.core import queue
-from palaver.faces.socket.answers import posted, restored
+from palaver.faces.socket.answers import post, restore
 from palaver.faces.socket.frame_types import Json, Said
 from palaver.faces.socket.memory import Memory
 from palaver.schema.base import Origin
@@ -19,7 +19,7 @@ def message(event: MessageAdded, memory: Memory) -> Said:
     if event.role == "user":
         yield "user_message", _user_message(event)
     elif event.role == "assistant":
-        yield from restored(event, memory) if event.turn is None or event.turn != memory.turn else posted(event, memory)
+        yield from restore(event, memory) if event.turn is None or event.turn != memory.turn else post(event, memory)
 
 
 def _user_message(event: MessageAdded) -> Json:
@@ -54,20 +54,20 @@ def _images(event: MessageAdded) -> list[str]:
 def in_queue(event: QueueAdded | QueueEdited | QueueRemoved, memory: Memory) -> Said:
     match event:
         case QueueAdded(command=None):
-            memory.waiting = queue.added(memory.waiting, event)
+            memory.waiting = queue.insert(memory.waiting, event)
         case QueueAdded():
             return ()  # No message: a command of another face that waits for its turn.
         case QueueEdited():
-            memory.waiting = queue.edited(memory.waiting, event)
+            memory.waiting = queue.edit(memory.waiting, event)
         case QueueRemoved():
             was_there = memory.place_in_queue(event.item) is not None
-            memory.waiting = queue.removed(memory.waiting, event.item)
+            memory.waiting = queue.remove(memory.waiting, event.item)
             return (("message_dequeued", {"messageId": event.item, "reason": event.reason}),) if was_there else ()
     found = memory.place_in_queue(event.item)
-    return (("message_queued", _queued(*found)),) if found else ()
+    return (("message_queued", _queue_item(*found)),) if found else ()
 
 
-def _queued(place: int, item: QueueItem) -> Json:
+def _queue_item(place: int, item: QueueItem) -> Json:
     by_agent = item.trigger == "callback" or _is_agents(item.origin)
     fields: Json = {
         "messageId": item.id,

@@ -20,7 +20,7 @@ from palaver.faces.http.websocket_frames import payloads
 from palaver.faces.native.conversations import COMMAND_BYTES, PAGE_LIMIT, chose
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.faces.socket.projection import FACE
-from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replayed
+from palaver.faces.socket.replay import BEGINNING, Cursor, cursor_of, next_cursor, replay
 from palaver.faces.socket.sessions import OUTPUT_MODE, Row, row
 from palaver.people.authentication import Principal
 from palaver.schema.base import Id, Origin, Shown
@@ -137,7 +137,7 @@ class Created(Shown, rename="camel"):
 )
 async def events(data: JSONBody[Events], server: Server) -> Response[bytes]:
     """Everything that was told live of a session after a cursor, in order; without one, from the beginning."""
-    return await _replayed(data.session_id, data.after, server)
+    return await _replay(data.session_id, data.after, server)
 
 
 @get(
@@ -152,14 +152,14 @@ async def events_by_query(
     after: FromQuery[str | None] = None,
 ) -> Response[bytes]:
     """The same, with the fields in the query."""
-    return await _replayed(session, after, server)
+    return await _replay(session, after, server)
 
 
-async def _replayed(session: str, after: int | str | None, server: ServerParts) -> Response[bytes]:
+async def _replay(session: str, after: int | str | None, server: ServerParts) -> Response[bytes]:
     head = (await server.directory.state(session, tail=0)).seq
     cursor = Cursor(BEGINNING) if after is None else await cursor_of(server.log, session, after, head)
     told: list[bytes] = []
-    async with aclosing(replayed(server.log, session, cursor.after, head)) as pieces:
+    async with aclosing(replay(server.log, session, cursor.after, head)) as pieces:
         async for frames in pieces:
             told += [body for frame in frames for body in payloads(frame.body)]
     # Written from the frames as they were encoded: what is replayed is what was sent.
@@ -237,10 +237,10 @@ async def message(data: JSONBody[Writing], request: SocketRequest, server: Serve
     """Send a message: `sync` waits for the answer, unless the session is busy; `async` says that it began or waits."""
     if not data.content.strip():
         raise Invalid("`content`: say something.")
-    return Done(result=await _written(data, origin_of(request, FACE), server))
+    return Done(result=await _write(data, origin_of(request, FACE), server))
 
 
-async def _written(data: Writing, origin: Origin, server: ServerParts) -> Answered:
+async def _write(data: Writing, origin: Origin, server: ServerParts) -> Answered:
     order = SendMessage(content=data.content, client_request_id=data.client_message_id)
     accepted = await server.directory.command(data.session_id, order, origin)
     if accepted.queued or accepted.turn is None:
@@ -260,13 +260,13 @@ async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Ans
         if not over.done():
             words = f"No answer within {timeout_s:g} seconds. The turn goes on; what it says will be in the session."
             return Answered(status="timeout", session_id=data.session_id, message_id=accepted.id, response=words)
-        return _ended(over.result(), accepted, server.clock.now_ms() - begun_ms)
+        return _outcome(over.result(), accepted, server.clock.now_ms() - begun_ms)
     finally:
         for task in (over, timer):
             task.cancel()
 
 
-def _ended(state: State, accepted: Accepted, waited_ms: int) -> Answered:
+def _outcome(state: State, accepted: Accepted, waited_ms: int) -> Answered:
     turn = accepted.turn or ""
     last = state.last_turn if state.last_turn and state.last_turn.id == turn else None
     outcome = last.outcome if last else "completed"

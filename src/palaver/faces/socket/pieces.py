@@ -21,10 +21,10 @@ class Look:
 
 
 def look(piece: Piece[Told]) -> Look:
-    return piece.once(Look, _looked_at)
+    return piece.once(Look, _look_at)
 
 
-def _looked_at(frames: Sequence[Told]) -> Look:
+def _look_at(frames: Sequence[Told]) -> Look:
     last = frames[-1].about
     return Look(
         last=int(last[1] if last[0] == GAP else last[0]),

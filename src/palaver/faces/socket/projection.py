@@ -53,8 +53,8 @@ class SocketProjector:
 
     def project(self, event: events.Event, before: State, after: State) -> Sequence[Told]:
         memory = self._memory
-        event, before_turn = _made_whole(event, memory), memory.turn
-        frames = told(event, memory)
+        event, before_turn = _with_whole_text(event, memory), memory.turn
+        frames = encode_event(event, memory)
         if is_cut(event):
             # Its text outgrew the event; who reads gets the whole of it from the log, as every later reader will.
             self._cut_turn = memory.turn if _is_said(event) else self._cut_turn
@@ -90,7 +90,7 @@ def _gap(seq: int) -> Told:
     return Told(b"", (GAP, str(seq)))
 
 
-def _made_whole(event: events.Event, memory: Memory) -> events.Event:
+def _with_whole_text(event: events.Event, memory: Memory) -> events.Event:
     """A text that outgrew its event, from its fragments."""
     if not isinstance(event, events.TextFinished) or event.blob is None:
         return event
@@ -100,19 +100,19 @@ def _made_whole(event: events.Event, memory: Memory) -> events.Event:
     return replace(event, text=writing.text, blob=None)
 
 
-def told(event: events.Event, memory: Memory, after: int = 0) -> list[Told]:
+def encode_event(event: events.Event, memory: Memory, after: int = 0) -> list[Told]:
     """The frames of an event in one piece, encoded; `after` leaves out those up to that sequence. About the event's
     number, and about the connection that need not hear of its own words."""
     if isinstance(event, events.UnknownEvent):
         return []
-    frames = [encoded(frame) for frame in project(event, memory) if frame["sequence"] > after]
+    frames = [encode_frame(frame) for frame in project(event, memory) if frame["sequence"] > after]
     return [Told(b"".join(frames), (str(event.seq), *sender_of(event)))] if frames else []
 
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def encoded(frame: Json) -> bytes:
+def encode_frame(frame: Json) -> bytes:
     """As it goes over a socket: framed once, for everybody who gets it."""
     return framed(_encoder.encode(frame))
 
@@ -126,7 +126,7 @@ def sender_of(event: events.KnownEvent) -> tuple[str, ...]:
 
 def project(event: events.KnownEvent, memory: Memory) -> list[Json]:
     """Every frame that is told of an event, in order."""
-    said = list(_told(event, memory))
+    said = list(_project(event, memory))
     frames: list[Json] = []
     # Counted from the end: the last keeps the event's own id, whether or not a start or a delta had to be said before it.
     for left, (kind, fields) in zip(range(len(said) - 1, -1, -1), said, strict=True):
@@ -143,13 +143,13 @@ def project(event: events.KnownEvent, memory: Memory) -> list[Json]:
     return frames
 
 
-def _told(event: events.KnownEvent, memory: Memory) -> Said:
+def _project(event: events.KnownEvent, memory: Memory) -> Said:
     match event:
         # Deltas first: nine events of ten are deltas.
         case events.TextDelta():
-            return answers.grown(event, "text", memory)
+            return answers.grow(event, "text", memory)
         case events.ThinkingDelta():
-            return answers.grown(event, "thinking", memory)
+            return answers.grow(event, "thinking", memory)
         case events.ToolOutputDelta():
             return calls.output(event, memory)
         case events.ToolInputDelta():
@@ -157,9 +157,9 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
                 memory.calls[event.call] = Call(event.message, memory.turn or event.message, event.name, told=False)
             return ()
         case events.TextFinished():
-            return answers.finished(event, "text", memory)
+            return answers.finish(event, "text", memory)
         case events.ThinkingFinished():
-            return answers.finished(event, "thinking", memory)
+            return answers.finish(event, "thinking", memory)
         case events.ToolCalled():
             return calls.called(event, memory)
         case events.ToolStarted():
@@ -169,18 +169,18 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
         case events.ToolFinished():
             return _result(event, memory)
         case events.AnswerStarted():
-            return _begun(event, memory)
+            return _begin_run(event, memory)
         case events.TurnStarted():
             memory.begin_turn(event.turn)
             return ()
         case events.TurnFinished():
-            return _ended(event, memory)
+            return _end_run(event, memory)
         case events.TurnInterrupted():
-            return _cancelled(event, memory)
+            return _cancel_run(event, memory)
         case events.RequestOpened():
-            return _asked(event, memory)
+            return _open_interaction(event, memory)
         case events.RequestResolved():
-            return _answered(event, memory)
+            return _close_interaction(event, memory)
         case events.QueueAdded() | events.QueueEdited() | events.QueueRemoved():
             return messages.in_queue(event, memory)
         case events.MessageAdded():
@@ -189,7 +189,7 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
             memory.exchanges[event.exchange] = event.mode == "async"
             return ()
         case events.ExchangeReturned():
-            return _returned(event, memory)
+            return _return_exchange(event, memory)
         case _:
             return (session_frame(event),) if is_list_news(event) else ()
 
@@ -197,16 +197,16 @@ def _told(event: events.KnownEvent, memory: Memory) -> Said:
 # -- interactions
 
 
-def _asked(event: events.RequestOpened, memory: Memory) -> Said:
+def _open_interaction(event: events.RequestOpened, memory: Memory) -> Said:
     if event.request in memory.requests:
         return
-    request = memory.requests[event.request] = requests.opened(event)
+    request = memory.requests[event.request] = requests.request_of(event)
     if event.call and (call := memory.calls.get(event.call)):
         call.waits = True
     yield "interaction_request", interaction(request)
 
 
-def _answered(event: events.RequestResolved, memory: Memory) -> Said:
+def _close_interaction(event: events.RequestResolved, memory: Memory) -> Said:
     request = memory.requests.pop(event.request, None)
     if request is None:
         return
@@ -236,13 +236,13 @@ def _result(event: events.ToolFinished, memory: Memory) -> Said:
     yield from calls.result(event, memory)
 
 
-def _begun(event: events.AnswerStarted, memory: Memory) -> Said:
+def _begin_run(event: events.AnswerStarted, memory: Memory) -> Said:
     if event.replaces:
-        yield from answers.taken_back(event.replaces, memory)
+        yield from answers.take_back(event.replaces, memory)
     memory.begin_answer(event.message)
 
 
-def _ended(event: events.TurnFinished, memory: Memory) -> Said:
+def _end_run(event: events.TurnFinished, memory: Memory) -> Said:
     if event.turn is None or event.turn != memory.turn:
         return
     text, is_cut_off = memory.text(), bool(memory.cut)
@@ -255,7 +255,7 @@ def _ended(event: events.TurnFinished, memory: Memory) -> Said:
     yield answers.text_done(event.turn, text, interrupted=is_cut_off)
 
 
-def _cancelled(event: events.TurnInterrupted, memory: Memory) -> Said:
+def _cancel_run(event: events.TurnInterrupted, memory: Memory) -> Said:
     if event.turn != memory.turn:
         return
     if why := BROKEN_OFF.get(event.reason):
@@ -269,7 +269,7 @@ def _cancelled(event: events.TurnInterrupted, memory: Memory) -> Said:
     yield "output_cancelled", fields
 
 
-def _returned(event: events.ExchangeReturned, memory: Memory) -> Said:
+def _return_exchange(event: events.ExchangeReturned, memory: Memory) -> Said:
     callback = memory.exchanges.get(event.exchange)
     if callback is None:
         return

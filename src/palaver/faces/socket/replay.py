@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from palaver.faces.long_texts import with_whole_block, with_whole_text
 from palaver.faces.projection import Told
 from palaver.faces.socket.memory import Memory, begins_within_turn, cut_outputs, memory_of
-from palaver.faces.socket.projection import told
+from palaver.faces.socket.projection import encode_event
 from palaver.faces.socket.rewrites import NOTED, REWRITING, Rewrites, Rewritten, is_rewriting, rewrites_of
 from palaver.faces.socket.sequence import Position, after_event, position_of, sequence_of
 from palaver.faces.socket.sessions import is_list_news
-from palaver.log.base import Blobs, Segment, Snapshot, lines_after, numbered
+from palaver.log.base import Blobs, Segment, Snapshot, lines_after, number_lines
 from palaver.schema.events import (
     Event,
     EventBase,
@@ -118,7 +118,7 @@ async def is_inside_compacted(log: Log, conversation: str, position: Position) -
         line.first <= seen < line.seq + (not position.is_between_events)
         for segment in segments
         if segment.compacted and segment.first <= seen
-        for line in numbered(segment)
+        for line in number_lines(segment)
         if line.body.startswith(COMPACTED)
     )
 
@@ -126,7 +126,7 @@ async def is_inside_compacted(log: Log, conversation: str, position: Position) -
 async def _is_rewritten(log: Log, conversation: str, after: int, until: int) -> bool:
     if not after:
         return False  # Who has seen nothing is told what is left.
-    async with aclosing(_noted(log, conversation, after, until, REWRITING_LINES)) as events:
+    async with aclosing(_read_events(log, conversation, after, until, REWRITING_LINES)) as events:
         async for event in events:
             if is_rewriting(event):
                 return True
@@ -136,7 +136,7 @@ async def _is_rewritten(log: Log, conversation: str, after: int, until: int) -> 
 # -- reading
 
 
-async def replayed(
+async def replay(
     log: Log, conversation: str, after: Position, until: int, *, with_news: bool = False
 ) -> AsyncGenerator[list[Told], None]:
     """The frames after a position, through those of an event. `with_news`: also those of the list of sessions, for whoever
@@ -154,7 +154,7 @@ async def replayed(
                 left = rewritten.event(event) if rewritten else event
                 if left is None or isinstance(left, UnknownEvent) or (is_list_news(left) and not with_news):
                     continue
-                said = told(await with_whole_text(left, log.blobs), memory, after.sequence)
+                said = encode_event(await with_whole_text(left, log.blobs), memory, after.sequence)
                 frames += said if event.seq > after.events else ()
             yield frames
 
@@ -174,7 +174,7 @@ async def _lines(log: Log, conversation: str, cursor: int, until: int) -> AsyncG
         cursor = segments[-1].last
 
 
-async def _noted(
+async def _read_events(
     log: Log, conversation: str, cursor: int, until: int, kinds: tuple[bytes, ...]
 ) -> AsyncGenerator[Event, None]:
     """The events of a few kinds, picked before anything is decoded: nine lines of ten are deltas."""
@@ -186,7 +186,7 @@ async def _noted(
 
 
 async def _rewrites(log: Log, conversation: str, until: int) -> Rewrites:
-    async with aclosing(_noted(log, conversation, 0, until, NOTED_LINES)) as events:
+    async with aclosing(_read_events(log, conversation, 0, until, NOTED_LINES)) as events:
         return rewrites_of(
             [
                 await with_whole_text(event, log.blobs) if isinstance(event, MessageEdited) else event

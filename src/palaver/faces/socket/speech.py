@@ -19,7 +19,7 @@ from palaver.errors import PalaverError
 from palaver.faces.http.rings import Beat, Behind
 from palaver.faces.http.websocket_frames import payloads
 from palaver.faces.projection import Projected
-from palaver.faces.socket.projection import encoded
+from palaver.faces.socket.projection import encode_frame
 from palaver.faces.socket.sessions import OUTPUT_MODE
 from palaver.faces.socket.voices import Speaker, SpeechFailed
 from palaver.journal import Journal
@@ -94,7 +94,7 @@ class _Session:
     told_why_not: bool = False
 
     def tell(self, frame: dict[str, Any]) -> None:
-        line = encoded(frame)
+        line = encode_frame(frame)
         for listener in self.listeners:
             if listener.full():
                 listener.get_nowait()

@@ -65,7 +65,7 @@ class AgentList(Shown):
     agents: list[AgentTold]
 
 
-def told(server: ServerParts, known: Known, *, whole: bool = True) -> AgentTold:
+def agent_info(server: ServerParts, known: Known, *, whole: bool = True) -> AgentTold:
     """Without its prompt, its servers' addresses and its allowances unless `whole`: those are for people."""
     record, entry = known.record if whole else None, server.agents.entry(known)
     return AgentTold(
@@ -89,7 +89,7 @@ def _server(server: McpServer) -> ServerTold:
     return ServerTold(name=server.name, command=list(server.command))
 
 
-def given(body: Json) -> Json:
+def read_fields(body: Json) -> Json:
     """The body in our words. Names we do not know are the book's to refuse."""
     fields = {NAMES.get(name, name): value for name, value in body.items()}
     return {name: value for name, value in fields.items() if name is not None}
@@ -127,19 +127,19 @@ def _agent(server: ServerParts, agent: str) -> Known:
 async def list_agents(request: StreamRequest, server: Server) -> AgentList:
     """All that can be used, and those whose file has a problem."""
     whole = request.auth.may("decide")
-    return AgentList(agents=[told(server, known, whole=whole) for known in server.agents.book.all()])
+    return AgentList(agents=[agent_info(server, known, whole=whole) for known in server.agents.book.all()])
 
 
 @get("/api/agents/get", operation_id="stream_get_agent", tags=["stream", "agents"])
 async def get_agent(request: StreamRequest, server: Server, id: FromQuery[str]) -> AgentAnswer:
     """One of them. Its prompt, servers and allowances are told to people alone, as on every face."""
-    return AgentAnswer(agent=told(server, _agent(server, id), whole=request.auth.may("decide")))
+    return AgentAnswer(agent=agent_info(server, _agent(server, id), whole=request.auth.may("decide")))
 
 
 @json_post("/api/agents/create", "stream_create_agent", "stream", "agents")
 async def create(data: JSONBody[Json], server: Server) -> AgentAnswer:
     """Make one."""
-    return AgentAnswer(agent=told(server, await server.agents.book.create(_with_id(server, given(data)))))
+    return AgentAnswer(agent=agent_info(server, await server.agents.book.create(_with_id(server, read_fields(data)))))
 
 
 @put(
@@ -153,9 +153,9 @@ async def update(data: JSONBody[Json], server: Server) -> AgentAnswer:
     agent = data.get("id")
     if not isinstance(agent, str):
         raise Invalid("`id`: say which agent.")
-    changes = given({name: value for name, value in data.items() if name != "id"})
+    changes = read_fields({name: value for name, value in data.items() if name != "id"})
     changes = _with_secrets(changes, _agent(server, agent))
-    return AgentAnswer(agent=told(server, await server.agents.book.update(agent, changes)))
+    return AgentAnswer(agent=agent_info(server, await server.agents.book.update(agent, changes)))
 
 
 @json_post("/api/agents/delete", "stream_delete_agent", "stream", "agents")
@@ -170,7 +170,7 @@ async def remove(data: JSONBody[Naming], server: Server) -> Success:
 async def duplicate(data: JSONBody[Naming], server: Server) -> AgentAnswer:
     """A copy with an id of its own."""
     _agent(server, data.id)
-    return AgentAnswer(agent=told(server, await server.agents.book.duplicate(data.id)))
+    return AgentAnswer(agent=agent_info(server, await server.agents.book.duplicate(data.id)))
 
 
 ROUTES = [list_agents, get_agent, create, update, remove, duplicate]

@@ -126,21 +126,21 @@ async def _conversation(query: Query, caller: Principal, server: ServerParts, or
     known = await conversation_of(session, caller, server, origin) if session is not None else None
     if known is None:
         try:
-            return await _begun(query, server, origin)
+            return await _begin(query, server, origin)
         except Conflict:  # Another query of the same moment has just begun it.
             known = session or ""
     try:
         state = await server.directory.state(known, tail=0)
     except (LogCorrupt, NotFound):
         # Its history is lost, as `history` says: what is said now begins another, under an id of its own.
-        return await _begun(replace(query, session_id=None), server, origin)
+        return await _begin(replace(query, session_id=None), server, origin)
     if query.agent_id is not None and query.agent_id != state.agent:
         await server.directory.command(known, UpdateConversation(agent=query.agent_id), origin)
         await server.agents.last_used.is_now(query.agent_id)
     return known
 
 
-async def _begun(query: Query, server: ServerParts, origin: Origin) -> str:
+async def _begin(query: Query, server: ServerParts, origin: Origin) -> str:
     """A fresh one, under the id that the client has for it or one of ours."""
     last = server.agents.last_used.agent
     usable = last if last and server.agents.agent(last) is not None else DEFAULT_AGENT
@@ -159,12 +159,12 @@ async def _answer(
         accepted = await server.directory.command(conversation, message, origin)
         wanted = accepted.id or ""
         yield b"%s%s\n\n" % (ACCEPTED, wanted.encode())
-        async with aclosing(_followed(following, wanted, conversation, server, partial=partial)) as frames:
+        async with aclosing(_follow(following, wanted, conversation, server, partial=partial)) as frames:
             async for body in frames:
                 yield body
 
 
-async def _followed(
+async def _follow(
     following: Following, wanted: str, conversation: str, server: ServerParts, *, partial: bool
 ) -> AsyncGenerator[bytes, None]:
     """The frames about a message or a turn, through `done`."""
@@ -179,7 +179,7 @@ async def _followed(
                 yield BEHIND_COMMENT
                 following.begin_anew()
                 until = following.state.seq
-                missed = _told_since(server, conversation, seen, until, wanted, partial=partial)
+                missed = _replay(server, conversation, seen, until, wanted, partial=partial)
                 async with aclosing(missed):
                     async for body in missed:
                         yield body
@@ -228,11 +228,11 @@ async def reattach(
         raise Invalid("`after` is the number of the last `id:` line, or absent.")
     known = await conversation_of(session_id, request.auth, server, origin_of(request, "stream"))
     conversation = known or session_id
-    items = _rejoined(conversation, int(cursor), server, live, partial=partial)
+    items = _rejoin(conversation, int(cursor), server, live, partial=partial)
     return EventStream(f"query in {conversation}", await anext(items), items, bytes, server.streams)
 
 
-async def _rejoined(
+async def _rejoin(
     conversation: str, after: int, server: ServerParts, live: LiveFaces, *, partial: bool
 ) -> AsyncGenerator[bytes, None]:
     async with live.stream.following(conversation) as following:
@@ -244,10 +244,8 @@ async def _rejoined(
         is_over = False
         if turn is not None:
             since = after if known else 0
-            kept = await _kept(state, turn, server) if state.turn is None else None
-            missed = _told_since(
-                server, conversation, since, state.seq, turn, partial=partial, reset=not known, kept=kept
-            )
+            kept = await _remaining_messages(state, turn, server) if state.turn is None else None
+            missed = _replay(server, conversation, since, state.seq, turn, partial=partial, reset=not known, kept=kept)
             async with aclosing(missed):
                 async for body in missed:
                     yield body
@@ -256,19 +254,19 @@ async def _rejoined(
             if not is_over:
                 yield frame("done", {"sessionId": conversation}, state.seq)
             return
-        async with aclosing(_followed(following, state.turn.id, conversation, server, partial=partial)) as frames:
+        async with aclosing(_follow(following, state.turn.id, conversation, server, partial=partial)) as frames:
             async for body in frames:
                 yield body
 
 
-async def _kept(state: State, turn: str, server: ServerParts) -> frozenset[str]:
+async def _remaining_messages(state: State, turn: str, server: ServerParts) -> frozenset[str]:
     """The messages of a turn that is over which nobody has removed since."""
     if state.offset and state.messages and state.messages[0].turn == turn:
         state = await server.directory.whole(state.conversation)
     return frozenset(message.id for message in state.messages if message.turn == turn)
 
 
-async def _told_since(
+async def _replay(
     server: ServerParts,
     conversation: str,
     after: int,
@@ -406,7 +404,7 @@ async def _let_through(conversation: str, tool: str, agent: str, origin: Origin,
     record = server.agents.agent(agent, project)
     policy = Policy(server.rules)
     if project is not None:
-        policy = policy.at(Path(project))
+        policy = policy.at(Path(project).resolve())
     more = (
         *rules_of(record.policy if record else None, "agent"),
         *rules_of(state.params.get("policy"), "conversation"),

@@ -37,32 +37,32 @@ def stream_events(event: Event, before: State) -> list[Json]:
     """What one event of the log adds to the stream of its answer; `before` is the view before it."""
     match event:
         case AnswerStarted():
-            return [*_closed(_find(before, event.replaces), "message_stop"), _message_start(event, before)]
+            return [*_close_open_blocks(_find(before, event.replaces), "message_stop"), _message_start(event, before)]
         case TextDelta():
-            return _grown(event, before, _text(), _text_delta(event.text))
+            return _grow(event, before, _text(), _text_delta(event.text))
         case ThinkingDelta():
-            return _grown(event, before, _thinking(), _thinking_delta(event.text))
+            return _grow(event, before, _thinking(), _thinking_delta(event.text))
         case CitationAdded():
-            return _grown(event, before, _text(), None)
+            return _grow(event, before, _text(), None)
         case ToolInputDelta():
-            return _grown(event, before, _tool_use(event), _input_delta(event.text))
+            return _grow(event, before, _tool_use(event), _input_delta(event.text))
         case TextFinished():
             rest = _rest(event.text, _block(event, before))
-            return _finished(event, before, _text(), _text_delta(rest) if rest else None)
+            return _finish(event, before, _text(), _text_delta(rest) if rest else None)
         case ThinkingFinished():
             rest = _rest(event.text, _block(event, before))
             signed = {"type": "signature_delta", "signature": event.signature} if event.signature else None
-            return _finished(event, before, _thinking(), _thinking_delta(rest) if rest else None, signed)
+            return _finish(event, before, _thinking(), _thinking_delta(rest) if rest else None, signed)
         case ToolCalled():
             block = _block(event, before)
             streamed = isinstance(block, ToolBlock) and block.input_text
             whole = None if streamed else _input_delta(msgspec.json.encode(event.input, enc_hook=str).decode())
-            return _finished(event, before, _tool_use(event), whole)
+            return _finish(event, before, _tool_use(event), whole)
         case AnswerFinished():
             message = _find(before, event.message)
             if message is None or message.status != "streaming":
                 return []
-            return [*_closed(message), _message_delta(event), {"type": "message_stop"}]
+            return [*_close_open_blocks(message), _message_delta(event), {"type": "message_stop"}]
         case _:
             return []
 
@@ -93,7 +93,7 @@ def _message_delta(event: AnswerFinished) -> Json:
     }
 
 
-def _closed(message: Message | None, *last: str) -> list[Json]:
+def _close_open_blocks(message: Message | None, *last: str) -> list[Json]:
     """The ends of what a message that is still written has open."""
     if message is None or message.status != "streaming":
         return []
@@ -113,7 +113,7 @@ _OfBlock = TextDelta | ThinkingDelta | ToolInputDelta | TextFinished | ThinkingF
 _KINDS: dict[str, type[Block]] = {"text": TextBlock, "thinking": ThinkingBlock, "tool_use": ToolBlock}
 
 
-def _grown(event: _OfBlock, before: State, content: Json, delta: Json | None) -> list[Json]:
+def _grow(event: _OfBlock, before: State, content: Json, delta: Json | None) -> list[Json]:
     """A fragment of a block; where the view does not grow, nothing is told either."""
     if not _is_written(event, before):
         return []
@@ -124,7 +124,7 @@ def _grown(event: _OfBlock, before: State, content: Json, delta: Json | None) ->
     return [*began, *([_delta(event.block, delta)] if delta else [])]
 
 
-def _finished(event: _OfBlock, before: State, content: Json, *deltas: Json | None) -> list[Json]:
+def _finish(event: _OfBlock, before: State, content: Json, *deltas: Json | None) -> list[Json]:
     if not _is_written(event, before):
         return []
     block = _block(event, before)

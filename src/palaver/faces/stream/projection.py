@@ -70,12 +70,12 @@ class StreamProjector:
         """Texts of the turn that outgrew their event, by message and block: the view has their beginnings alone."""
 
     def project(self, event: Event, before: State, after: State) -> Sequence[Told]:
-        return (*self._told(event, before, after), *_partial(event, before, after))
+        return (*self._project(event, before, after), *_partial(event, before, after))
 
-    def _told(self, event: Event, before: State, after: State) -> Sequence[Told]:
+    def _project(self, event: Event, before: State, after: State) -> Sequence[Told]:
         match event:
             case TurnStarted():
-                return self._begun(event, after)
+                return self._begin_turn(event, after)
             case TextFinished() if event.blob is not None:
                 self._keep_whole(event, before)
                 return ()
@@ -86,17 +86,17 @@ class StreamProjector:
             case RequestOpened():
                 return _permission(event, after)
             case TurnFinished():
-                told = _finished(event, self._whole(before))
+                told = _finish_message(event, self._whole(before))
                 self._long.clear()
                 return told
             case TurnInterrupted():
                 self._long.clear()
-                return _interrupted(event, before)
+                return _interrupt(event, before)
             case QueueRemoved(reason="cancelled"):
-                return _ended((event.item,), event, after.conversation, ("cancelled", {}))
+                return _end_turn((event.item,), event, after.conversation, ("cancelled", {}))
             case ConversationDeleted():
                 waiting = tuple(item.id for item in before.queue)
-                return _ended(waiting, event, after.conversation, ("cancelled", {})) if waiting else ()
+                return _end_turn(waiting, event, after.conversation, ("cancelled", {})) if waiting else ()
             case _:
                 return ()
 
@@ -123,7 +123,7 @@ class StreamProjector:
         text = self._long.get((message, block.index))
         return block if text is None or not isinstance(block, TextBlock) else replace(block, text=text)
 
-    def _begun(self, event: TurnStarted, after: State) -> Sequence[Told]:
+    def _begin_turn(self, event: TurnStarted, after: State) -> Sequence[Told]:
         conversation = after.conversation
         servers = [{"name": name, "status": "connected"} for name in self._mcp_servers]
         data: Json = {
@@ -251,7 +251,7 @@ def permission(event: RequestOpened) -> Json:
     }
 
 
-def _finished(event: TurnFinished, before: State) -> Sequence[Told]:
+def _finish_message(event: TurnFinished, before: State) -> Sequence[Told]:
     turn = before.turn
     if turn is None or turn.id != event.turn:
         return ()
@@ -260,16 +260,16 @@ def _finished(event: TurnFinished, before: State) -> Sequence[Told]:
     said = why or answer_of(before, turn.id) or event.summary or ""
     result = _result(event, before, turn, "error_during_execution" if failed else "success", said)
     end = ("error", {"message": why}) if why is not None else None
-    return _ended(about(turn), event, before.conversation, ("message", result), end)
+    return _end_turn(about(turn), event, before.conversation, ("message", result), end)
 
 
-def _interrupted(event: TurnInterrupted, before: State) -> Sequence[Told]:
+def _interrupt(event: TurnInterrupted, before: State) -> Sequence[Told]:
     turn = before.turn
     if turn is None or turn.id != event.turn:
         return ()
     why = STOPPED.get(event.reason)
     end: tuple[str, Json] = ("cancelled", {}) if why is None else ("error", {"message": f"{why} Send again to go on."})
-    return _ended(about(turn), event, before.conversation, end)
+    return _end_turn(about(turn), event, before.conversation, end)
 
 
 def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: str) -> Json:
@@ -289,7 +289,7 @@ def _result(event: TurnFinished, before: State, turn: Turn, subtype: str, said: 
     return _of_turn(event, before, turn, data)
 
 
-def _ended(whom: tuple[str, ...], event: Event, conversation: str, *words: tuple[str, Json] | None) -> list[Told]:
+def _end_turn(whom: tuple[str, ...], event: Event, conversation: str, *words: tuple[str, Json] | None) -> list[Told]:
     """One piece, so that nobody is ever cut off before `done`."""
     said = [*(word for word in words if word), ("done", {"sessionId": conversation})]
     return [Told(b"".join([frame(*word, event.seq) for word in said]), whom)]

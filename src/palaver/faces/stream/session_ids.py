@@ -9,9 +9,9 @@ import asyncio
 import re
 from typing import Any
 
-from palaver.conversation.imports import imported_id
+from palaver.conversation.imports import id_of_import
 from palaver.errors import CallerError
-from palaver.faces.native.imports import taken_over
+from palaver.faces.native.imports import import_batch
 from palaver.faces.server import ServerParts
 from palaver.history.programs.foreign import ForeignConversation
 from palaver.history.programs.places import claude_session, read_all
@@ -30,7 +30,7 @@ async def conversation_of(session: str, caller: Principal, server: ServerParts, 
     """The id of the conversation, which may be deleted; None: nobody knows such a session."""
     if not re.fullmatch(ID_PATTERN, session, re.ASCII):
         return None
-    for known in (session, imported_id("claude", session)):
+    for known in (session, id_of_import("claude", session)):
         if await server.log.listing(known) is not None:
             return known
     with Scratch(server.directory.folders.data) as scratch:
@@ -38,10 +38,10 @@ async def conversation_of(session: str, caller: Principal, server: ServerParts, 
         if foreign is None:
             return None
         if foreign.of_another is not None:
-            return await _driven_here(foreign, server)
+            return await _find_driven(foreign, server)
         if not caller.may("admin"):
             return None
-        (taken,) = await taken_over(server, [foreign], None, origin, dry=False)
+        (taken,) = await import_batch(server, [foreign], None, origin, dry=False)
     return taken.conversation if await server.log.listing(taken.conversation) is not None else None
 
 
@@ -51,7 +51,7 @@ def _read(server: ServerParts, session: str, scratch: Scratch) -> ForeignConvers
     return found if isinstance(found, ForeignConversation) else None
 
 
-async def _driven_here(foreign: ForeignConversation, server: ServerParts) -> str | None:
+async def _find_driven(foreign: ForeignConversation, server: ServerParts) -> str | None:
     """Its answers say which session of the program wrote them; only runs of the session's own time are looked into."""
     looked_into: set[str] = set()
     before: str | None = None

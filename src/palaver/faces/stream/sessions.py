@@ -149,7 +149,7 @@ def _fields(row: Listing) -> Json:
     }
 
 
-def _saved(row: Listing) -> Saved:
+def _session_info(row: Listing) -> Saved:
     return Saved(success=True, session=session(row), **_fields(row))
 
 
@@ -203,18 +203,18 @@ async def save(data: JSONBody[Saving], request: StreamRequest, server: Server) -
         body = CreateConversation(id=data.id, title=data.title or None, agent=data.agent_id or DEFAULT_AGENT)
         created_at = min(milliseconds(data.created_at), server.clock.now_ms())
         made = await server.directory.create(body, origin, created_at=created_at)
-        return _saved(await _row(server, made.conversation))
+        return _session_info(await _row(server, made.conversation))
     # Many clients save what they leave empty as an empty text.
-    return await _updated(known, data.title or None, data.agent_id, origin, server)
+    return await _update(known, data.title or None, data.agent_id, origin, server)
 
 
-async def _updated(known: str, title: str | None, agent: str | None, origin: Origin, server: ServerParts) -> Saved:
+async def _update(known: str, title: str | None, agent: str | None, origin: Origin, server: ServerParts) -> Saved:
     row = await _row(server, known)
     if row.deleted:
         raise Gone("This session was deleted.", id=row.id)
     if title is not None or agent is not None:
         await server.directory.command(known, UpdateConversation(title=title, agent=agent), origin)
-    return _saved(await _row(server, known))
+    return _session_info(await _row(server, known))
 
 
 @get("/api/chat/sessions/list", operation_id="stream_list_sessions", tags=["stream"])
@@ -250,7 +250,7 @@ async def update(data: JSONBody[Updating], request: StreamRequest, server: Serve
     """Change the title or the agent. A title that a person gave is never overwritten by another than a person's."""
     origin = origin_of(request, "stream")
     known = await conversation_of(data.session, request.auth, server, origin)
-    return await _updated(known or data.session, data.title, data.agent_id, origin, server)
+    return await _update(known or data.session, data.title, data.agent_id, origin, server)
 
 
 @json_post("/api/chat/sessions/delete", "stream_delete_session", "stream")

@@ -16,7 +16,7 @@ from palaver.conversation.attachments import ATTACHMENT_BYTES
 from palaver.errors import Invalid, NotFound
 from palaver.faces.http.body import JsonBody
 from palaver.faces.http.openapi import operation
-from palaver.faces.native.uploads import SERVED, Kept, Upload, keep, served
+from palaver.faces.native.uploads import SERVED, Kept, Upload, blob_response, keep
 from palaver.faces.server import Server
 
 BASE64_BYTES = ATTACHMENT_BYTES * 4 // 3 + (64 << 10)
@@ -70,7 +70,7 @@ async def fetch(name: FromPath[str], server: Server) -> Response[bytes]:
     kept = await server.log.blobs.get(found[1]) if found else None
     if found is None or kept is None:
         raise NotFound("There is no such upload.", name=name[:80])
-    return served(found[1], *kept)
+    return blob_response(found[1], *kept)
 
 
 def image_url(url: Any) -> str:

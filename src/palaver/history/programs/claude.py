@@ -23,7 +23,7 @@ from palaver.history.programs.foreign import (
     milliseconds,
     objects,
     text,
-    thought,
+    thinking_block,
 )
 from palaver.history.programs.scratch import LineTree, Scratch
 from palaver.schema.base import Usage
@@ -142,9 +142,9 @@ class _Reading:
         ts = milliseconds(line.timestamp)
         if line.type == "attachment":
             if on_path and b'"queued_command"' in bytes(line.attachment)[:300]:
-                self._queued(_decoded(line.attachment), ts)
+                self._add_queued(_decode(line.attachment), ts)
             return
-        message = _decoded(line.message)
+        message = _decode(line.message)
         if line.type == "assistant":
             self._answer(message, ts, on_path=on_path, notice=bool(line.isApiErrorMessage))
         else:
@@ -183,9 +183,9 @@ class _Reading:
                 if said.strip():
                     draft.blocks.append(text(said))
             case {"type": "thinking", "thinking": str(said)}:
-                draft.blocks.append(thought(said, text_of(part.get("signature"))))
+                draft.blocks.append(thinking_block(said, text_of(part.get("signature"))))
             case {"type": "redacted_thinking"}:
-                draft.blocks.append(thought("", provider={"data": part.get("data")}, redacted=True))
+                draft.blocks.append(thinking_block("", provider={"data": part.get("data")}, redacted=True))
             case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "id": str(call), "name": str(name)}:
                 self._telling.call(draft, call, name, part.get("input"))
             case {"type": str(kind), "tool_use_id": str(call)} if kind.endswith("_tool_result"):
@@ -217,9 +217,9 @@ class _Reading:
         elif line.isCompactSummary:
             self._telling.say("summary", ts, said, hidden=True)
         else:
-            self._said(said, ts)
+            self._add_person_text(said, ts)
 
-    def _said(self, said: list[Block], ts: int) -> None:
+    def _add_person_text(self, said: list[Block], ts: int) -> None:
         whole = "\n".join(block.text for block in said if isinstance(block, TextBlock)).strip()
         if whole in INTERRUPTED:
             self._telling.interrupt()
@@ -236,7 +236,7 @@ class _Reading:
             self._command = None
             self._telling.say("user", ts, [_without_reminders(block) for block in said])
 
-    def _queued(self, attachment: dict[str, Any], ts: int) -> None:
+    def _add_queued(self, attachment: dict[str, Any], ts: int) -> None:
         """What a person said while the program worked."""
         prompt = attachment.get("prompt")
         if own(attachment, "origin").get("kind") == "task-notification":
@@ -245,7 +245,7 @@ class _Reading:
         parts = prompt if isinstance(prompt, list) else [{"type": "text", "text": prompt}]
         said = [text(part["text"]) for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
         if said:
-            self._said(list(said), ts)
+            self._add_person_text(list(said), ts)
 
     def _result(self, call: str, part: dict[str, Any], ts: int) -> None:
         words, images = _result_of(part.get("content"))
@@ -258,7 +258,7 @@ class _Reading:
         self._telling.result(call, words, status, images, ts or None, int(code[1]) if code else None)
 
 
-def _decoded(raw: msgspec.Raw) -> dict[str, Any]:
+def _decode(raw: msgspec.Raw) -> dict[str, Any]:
     value = msgspec.json.decode(raw) if bytes(raw) else None
     return value if isinstance(value, dict) else {}
 

@@ -18,7 +18,7 @@ import msgspec
 from palaver.core.json_bounds import decode_json
 from palaver.history.parts import as_json, integer, own, text_of
 from palaver.history.programs.drafts import Draft
-from palaver.history.programs.foreign import ForeignConversation, Telling, milliseconds, objects, text, thought
+from palaver.history.programs.foreign import ForeignConversation, Telling, milliseconds, objects, text, thinking_block
 from palaver.history.programs.scratch import Scratch
 from palaver.schema.base import Usage
 from palaver.schema.view import Block, ImageBlock, TextBlock, ToolStatus
@@ -150,7 +150,7 @@ class _Reading:
         sealed = text_of(item.get("encrypted_content"))
         if words or sealed:
             provider = {"id": item.get("id"), "encrypted_content": sealed} if sealed else None
-            self._answer(ts).blocks.append(thought("\n\n".join(words), provider=provider, redacted=not words))
+            self._answer(ts).blocks.append(thinking_block("\n\n".join(words), provider=provider, redacted=not words))
 
     def _call(self, item: dict[str, Any], ts: int) -> None:
         asked: Any = item.get("arguments", item.get("input", item.get("action")))
@@ -186,7 +186,7 @@ class _Reading:
             case "token_count":
                 self._count(own(own(event, "info"), "last_token_usage"))
             case "item_completed":
-                self._completed(own(event, "item"), integer(event.get("completed_at_ms")) or None)
+                self._complete(own(event, "item"), integer(event.get("completed_at_ms")) or None)
             case "exec_command_end":
                 self._ran(str(event.get("call_id")), event, None)
             case "turn_aborted":
@@ -209,7 +209,7 @@ class _Reading:
         if usage and self._telling.change_answer(lambda draft: setattr(draft, "usage", counted)):
             self._answered = True
 
-    def _completed(self, item: dict[str, Any], ts: int | None) -> None:
+    def _complete(self, item: dict[str, Any], ts: int | None) -> None:
         if item.get("type") == "CommandExecution" and item.get("status") in ("completed", "failed"):
             self._ran(str(item.get("id")), item, ts)
 

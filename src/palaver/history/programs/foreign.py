@@ -191,7 +191,7 @@ def _message(place: int, draft: Draft, program: Program) -> Message:
         seq=place,
         updated_seq=place,
         ts=draft.ts,
-        blocks=tuple(_settled(index, block) for index, block in enumerate(draft.blocks)),
+        blocks=tuple(_settle(index, block) for index, block in enumerate(draft.blocks)),
         status="interrupted" if draft.interrupted else "done",
         agent=program if answer else None,
         model=draft.model if answer else None,
@@ -201,7 +201,7 @@ def _message(place: int, draft: Draft, program: Program) -> Message:
     )
 
 
-def _settled(index: int, block: Block) -> Block:
+def _settle(index: int, block: Block) -> Block:
     if isinstance(block, ToolBlock) and block.status == "called":
         return replace(block, index=index, status="interrupted", error=NO_RESULT)
     return replace(block, index=index)
@@ -232,7 +232,7 @@ def objects(lines: Iterable[bytes], decoder: msgspec.json.Decoder[Any], telling:
         try:
             decoded = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            decoded = _mended(line, decoder)
+            decoded = _mend_surrogates(line, decoder)
         if decoded is None:
             telling.skipped_lines += 1
         else:
@@ -240,7 +240,7 @@ def objects(lines: Iterable[bytes], decoder: msgspec.json.Decoder[Any], telling:
             yield decoded
 
 
-def _mended(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+def _mend_surrogates(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     """Programs that count in halves of characters cut some in two. That is no reason to lose what was said."""
     whole = _HALF.sub(rb"\1\\ufffd", line)
     try:
@@ -276,7 +276,9 @@ def text(said: str) -> TextBlock:
     return TextBlock(index=0, text=said)
 
 
-def thought(said: str, signature: str | None = None, provider: Any = None, *, redacted: bool = False) -> ThinkingBlock:
+def thinking_block(
+    said: str, signature: str | None = None, provider: Any = None, *, redacted: bool = False
+) -> ThinkingBlock:
     return ThinkingBlock(index=0, text=said, signature=signature, provider=provider, redacted=redacted)
 
 

@@ -20,7 +20,7 @@ from palaver.history.programs.foreign import (
     milliseconds,
     objects,
     text,
-    thought,
+    thinking_block,
 )
 from palaver.history.programs.scratch import LineTree, Scratch
 from palaver.schema.base import Usage
@@ -128,7 +128,7 @@ def _answer(telling: Telling, message: dict[str, Any], ts: int, key: str) -> Non
             case {"type": "text", "text": str(said)} if said.strip():
                 draft.blocks.append(text(said))
             case {"type": "thinking", "thinking": str(said)}:
-                draft.blocks.append(thought(said, text_of(part.get("thinkingSignature"))))
+                draft.blocks.append(thinking_block(said, text_of(part.get("thinkingSignature"))))
             case {"type": "toolCall", "id": str(call), "name": str(name)}:
                 telling.call(draft, call, name, part.get("arguments"))
             case _:

@@ -23,7 +23,7 @@ from palaver.history.programs import claude, codex, pi, refact
 from palaver.history.programs.foreign import ForeignConversation, Program, milliseconds
 from palaver.history.programs.scratch import Scratch
 from palaver.history.regular_file import open_regular
-from palaver.history.sessions import CHATS_NAME, SessionNote, noted_for_chats
+from palaver.history.sessions import CHATS_NAME, SessionNote, read_chat_sessions
 
 BATCH_FILES = 64
 BATCH_BYTES = 8 << 20
@@ -87,18 +87,18 @@ def files(program: Program, places: Places) -> Iterator[SessionFile]:
             for folder in _folders(places.claude and places.claude / "projects"):
                 for path in _children(folder, ".jsonl"):
                     if not path.name.startswith(SUBAGENT_FILE):
-                        yield from _stated(program, path)
+                        yield from _stat_files(program, path)
         case "codex":
             for top in ("sessions", "archived_sessions"):
                 yield from _rollouts(places.codex and places.codex / top)
         case "pi":
             for folder in _folders(places.pi and places.pi / "sessions"):
                 for path in _children(folder, ".jsonl"):
-                    yield from _stated(program, path)
+                    yield from _stat_files(program, path)
         case "refact":
             for project in places.projects:
                 for path in _children(project / refact.FOLDER, ".json"):
-                    yield from _stated(program, path, str(project))
+                    yield from _stat_files(program, path, str(project))
         case _:
             assert_never(program)
 
@@ -111,7 +111,7 @@ def claude_session(places: Places, session: str) -> SessionFile | None:
     for folder in _folders(top):
         path = folder / f"{session}.jsonl"
         if path.resolve().is_relative_to(top.resolve()):
-            for file in _stated("claude", path):
+            for file in _stat_files("claude", path):
                 return file
     return None
 
@@ -123,7 +123,7 @@ def _rollouts(top: Path | None) -> Iterator[SessionFile]:
         folders.sort()
         for name in names:
             if name.startswith("rollout-") and name.endswith((".jsonl", COMPRESSED)):
-                yield from _stated("codex", Path(folder, name))
+                yield from _stat_files("codex", Path(folder, name))
 
 
 def _folders(top: Path | None) -> list[Path]:
@@ -140,7 +140,7 @@ def _children(folder: Path, ending: str) -> list[Path]:
         return []
 
 
-def _stated(program: Program, path: Path, project: str | None = None) -> Iterator[SessionFile]:
+def _stat_files(program: Program, path: Path, project: str | None = None) -> Iterator[SessionFile]:
     try:
         found = path.stat()
     except OSError:
@@ -149,7 +149,7 @@ def _stated(program: Program, path: Path, project: str | None = None) -> Iterato
         yield SessionFile(program, path, found.st_size, int(found.st_mtime * 1000), project)
 
 
-def chosen(program: Program, places: Places, since_ms: int = 0) -> list[SessionFile]:
+def changed_since(program: Program, places: Places, since_ms: int = 0) -> list[SessionFile]:
     """Those that changed since, the oldest first: what is imported later is newer everywhere."""
     found = [file for file in files(program, places) if file.modified_ms >= since_ms]
     return sorted(found, key=lambda file: (file.modified_ms, file.path))
@@ -223,7 +223,7 @@ def _notes_in(project: Path) -> dict[str, SessionNote]:
             listed = file.read(NOTES_BYTES + 1)
     except (OSError, ValueError):
         return {}
-    return noted_for_chats(listed) if project.is_absolute() and len(listed) <= NOTES_BYTES else {}
+    return read_chat_sessions(listed) if project.is_absolute() and len(listed) <= NOTES_BYTES else {}
 
 
 def is_within(conversation: ForeignConversation, project: Path | None) -> bool:
@@ -235,7 +235,7 @@ def read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
     """Its messages stay on disk, in the scratch database or in the file itself. Raises OSError, Invalid or TooLarge."""
     found = _read(file, scratch)
     if not found.session or file.program == "claude":  # A fork's lines may still say where they come from.
-        found = replace(found, session=_named(file.path))
+        found = replace(found, session=_session_of(file.path))
     # A file without times, or of a program that tells none.
     return replace(
         found, created_at=found.created_at or file.modified_ms, updated_at=found.updated_at or file.modified_ms
@@ -245,7 +245,7 @@ def read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
 def _read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
     match file.program:
         case "refact":
-            return refact.read(_opened_document(file.path, scratch), file.project)
+            return refact.read(_open_document(file.path, scratch), file.project)
         case "claude":
             return claude.read(SessionLines(file.path), scratch)
         case "codex":
@@ -256,7 +256,7 @@ def _read(file: SessionFile, scratch: Scratch) -> ForeignConversation:
             assert_never(file.program)
 
 
-def _opened_document(path: Path, scratch: Scratch) -> Json:
+def _open_document(path: Path, scratch: Scratch) -> Json:
     """Its messages are read when they are wanted, as they are now: a program puts a new file in its place."""
     file = open_regular(path)
     scratch.keep_open(file)
@@ -265,7 +265,7 @@ def _opened_document(path: Path, scratch: Scratch) -> Json:
     return open_document(file)
 
 
-def _named(path: Path) -> str:
+def _session_of(path: Path) -> str:
     """The session's id is in the name of its file too: at its end."""
     name = path.name.removesuffix(".zst").removesuffix(".jsonl").removesuffix(".json")
     return name[-36:] if name.startswith("rollout-") else name.rpartition("_")[2]
@@ -286,12 +286,12 @@ class SessionLines:
             if self._size_bytes is None:
                 self._size_bytes = os.fstat(file.fileno()).st_size
             if self._path.name.endswith(COMPRESSED):
-                yield from _decompressed(file)
+                yield from _decompress(file)
             else:
-                yield from _bounded_lines(file, self._size_bytes)
+                yield from _read_lines(file, self._size_bytes)
 
 
-def _bounded_lines(file: BufferedReader, size_bytes: int | None = None) -> Iterator[bytes]:
+def _read_lines(file: BufferedReader, size_bytes: int | None = None) -> Iterator[bytes]:
     """Each line; in place of one that is too long, something that is no line of these files. Raises TooLarge."""
     left_bytes = SESSION_BYTES
     is_rest = False
@@ -313,7 +313,7 @@ def _too_large() -> TooLarge:
     return TooLarge(f"The conversation has more than {SESSION_BYTES:,} bytes.", limit_bytes=SESSION_BYTES)
 
 
-def _decompressed(file: BufferedReader) -> Iterable[bytes]:
+def _decompress(file: BufferedReader) -> Iterable[bytes]:
     for name in DECODERS:
         try:
             decoder: Any = importlib.import_module(name)
@@ -327,7 +327,7 @@ def _lines(decoder: Any, packed: BufferedReader) -> Iterator[bytes]:
     """What is cut off at its end is as long as it is."""
     try:
         with decoder.open(packed, "rb") as stream, BufferedReader(stream) as file:
-            yield from _bounded_lines(file)
+            yield from _read_lines(file)
     except (decoder.ZstdError, EOFError) as problem:
         raise Invalid(f"The file cannot be decompressed: {problem}.") from None
 

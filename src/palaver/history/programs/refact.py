@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from palaver.history.lazy_sequence import LazySequence
 from palaver.history.programs.drafts import Draft
 from palaver.history.programs.foreign import ForeignConversation, first_words, milliseconds
-from palaver.history.trajectory import listed_messages, trajectory_of
+from palaver.history.trajectory import message_list, trajectory_of
 from palaver.schema.view import Message
 
 FOLDER = PurePath(".refact", "trajectories")
@@ -24,22 +24,22 @@ FOLDER = PurePath(".refact", "trajectories")
 
 def read(document: Any, project: str | None = None) -> ForeignConversation:
     """Raises Invalid."""
-    shown = listed_messages(document)
+    shown = message_list(document)
     whole = LazySequence(sum(1 for _ in _whole(shown)), lambda skip: islice(_whole(shown), skip, None))
     found = trajectory_of({**document, "messages": whole})
     began = found.created_at or milliseconds(document.get("created_at"))
     ended = max(began, milliseconds(document.get("updated_at")))
     count = len(found.messages)
 
-    def timed() -> Iterator[Message]:
+    def with_times() -> Iterator[Message]:
         for place, message in enumerate(found.messages, 1):
             yield replace(message, ts=message.ts or (ended if place == count else began))
 
-    drafts = (Draft(message.role, message.ts, list(message.blocks), hidden=message.hidden) for message in timed())
+    drafts = (Draft(message.role, message.ts, list(message.blocks), hidden=message.hidden) for message in with_times())
     return ForeignConversation(
         program="refact",
         session=found.id,
-        messages=LazySequence(count, lambda skip: islice(timed(), skip, None)),
+        messages=LazySequence(count, lambda skip: islice(with_times(), skip, None)),
         title=found.title.strip() or first_words(drafts),
         project=project,
         created_at=began,

@@ -8,7 +8,7 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from palaver.log.base import GENESIS, Append, Appended, chained_through
+from palaver.log.base import GENESIS, Append, Appended, chain_hash_through
 from palaver.log.listings import is_child, is_unfinished, is_waiting
 from palaver.log.refusals import body_of, claim_used, head_moved
 from palaver.log.runs import UPSERT
@@ -89,7 +89,7 @@ class Commit:
             self._numbers = number
             self._new.add(name)
         first, last, pos = seq + 1, seq + len(lines), self._position + 1
-        chain = chained_through(chain, lines)
+        chain = chain_hash_through(chain, lines)
         self._segments.append((pos, number, first, last, chain, body))
         self._moved[name] = (number, last, chain)
         self._position += len(lines)

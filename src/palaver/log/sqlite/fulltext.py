@@ -12,9 +12,9 @@ from itertools import islice
 import apsw
 
 from palaver.log.base import Found, Recalled
-from palaver.log.listings import decoded
-from palaver.log.recall import NEWEST, WEIGHED, Possible, best, looked_for, rarity
-from palaver.log.search import CANDIDATES, Candidate, Term, excerpt, ranked, terms_of
+from palaver.log.listings import decode_listing
+from palaver.log.recall import NEWEST, WEIGHED, Possible, best, rarity, search_words
+from palaver.log.search import CANDIDATES, Candidate, Term, excerpt, rank, terms_of
 from palaver.log.sqlite.database import one_view
 
 # Noncharacters, set aside by Unicode for a program's own use: they mark the match in a snippet.
@@ -48,7 +48,7 @@ def search(connection: apsw.Connection, query: str, limit: int, conversation: st
             if row is None:
                 return ()
             match = f"conversation : {row[0]} AND {match}"
-        best = ranked(_candidates(connection, match), limit)
+        best = rank(_candidates(connection, match), limit)
         return _found(connection, match, best) if best else ()
 
 
@@ -83,15 +83,15 @@ def _found(connection: apsw.Connection, match: str, best: Sequence[int]) -> list
         "WHERE words MATCH ? AND words.rowid BETWEEN ? AND ? AND +words.rowid IN (SELECT value FROM json_each(?))",
         (_TEXT, _OPEN, _CLOSE, _SNIPPET_TOKENS, match, min(best), max(best), json.dumps(best)),
     )
-    found = {document: _shown(*row) for document, *row in rows}
+    found = {document: _found_of(*row) for document, *row in rows}
     return [found[document] for document in best if document in found]
 
 
-def _shown(name: str, listing: bytes | None, message: str, seq: int, role: str, marked: str) -> Found:
+def _found_of(name: str, listing: bytes | None, message: str, seq: int, role: str, marked: str) -> Found:
     before, _, rest = marked.partition(_OPEN)
     hit, _, after = rest.partition(_CLOSE)
     around = excerpt(before, hit, after.replace(_OPEN, "").replace(_CLOSE, ""))
-    title = decoded(listing).title if listing else ""
+    title = decode_listing(listing).title if listing else ""
     return Found(name, message, seq, role, around.before, around.match, around.after, title)
 
 
@@ -106,7 +106,7 @@ _LOTS = 10
 def recall(
     connection: apsw.Connection, text: str, project: str | None, limit: int, but: str | None
 ) -> Sequence[Recalled]:
-    wanted = looked_for(text)
+    wanted = search_words(text)
     if not wanted:
         return ()
     with one_view(connection):
@@ -157,4 +157,4 @@ def _of_project(
             (json.dumps(numbers[begin : begin + _AT_ONCE]), project, but),
         )
         for number, name, message, seq, ts, role, text, listing in rows:
-            yield Possible(number, Recalled(name, message, seq, ts, role, text, decoded(listing).title))
+            yield Possible(number, Recalled(name, message, seq, ts, role, text, decode_listing(listing).title))

@@ -19,10 +19,10 @@ from palaver.log.base import GENESIS, Damage, Head
 from palaver.log.blobs import PARTIAL, BlobCheck
 from palaver.log.compaction import SMALL_BYTES, Compacted, compact
 from palaver.log.directory import sync_directory
-from palaver.log.listings import decoded
+from palaver.log.listings import decode_listing
 from palaver.log.segments import Stored, segment_row
 from palaver.log.sqlite.database import one_view, open_reading
-from palaver.log.sqlite.queries import stored
+from palaver.log.sqlite.queries import read_segments
 from palaver.log.verify import Audit
 
 # -- compaction
@@ -53,7 +53,7 @@ def plan_compaction(connection: apsw.Connection, conversation: str, through: int
     before = connection.execute(
         "SELECT chain FROM segments WHERE conversation = ? AND last = ?", (number, segments[0].first - 1)
     ).get
-    result = _compacted(conversation, segments, before or GENESIS, min(through, head))
+    result = _compact(conversation, segments, before or GENESIS, min(through, head))
     old, new = set(segments), set(result.segments)
     return Plan(
         number,
@@ -65,7 +65,7 @@ def plan_compaction(connection: apsw.Connection, conversation: str, through: int
 
 
 def _range(connection: apsw.Connection, number: int, after: int, through: int) -> list[Stored]:
-    rows = stored(
+    rows = read_segments(
         connection,
         "s.conversation = ? AND s.last > ? AND s.first <= ? ORDER BY s.last",
         number,
@@ -76,11 +76,11 @@ def _range(connection: apsw.Connection, number: int, after: int, through: int) -
 
 
 def _small_one_before(connection: apsw.Connection, number: int, settled: int) -> list[Stored]:
-    rows = stored(connection, "s.conversation = ? AND s.last <= ? ORDER BY s.last DESC LIMIT 1", number, settled)
+    rows = read_segments(connection, "s.conversation = ? AND s.last <= ? ORDER BY s.last DESC LIMIT 1", number, settled)
     return [segment for _, segment in rows if len(segment.body) < SMALL_BYTES]
 
 
-def _compacted(conversation: str, segments: Sequence[Stored], before: bytes, through: int) -> Compacted:
+def _compact(conversation: str, segments: Sequence[Stored], before: bytes, through: int) -> Compacted:
     try:
         return compact(segments, before, through)
     except LogCorrupt as fault:
@@ -156,15 +156,15 @@ def audit_after(connection: apsw.Connection, number: int, blobs: BlobCheck) -> A
     )
     numbered = list(rows)
     audits = [_audit(connection, found, name, blobs) for found, name in numbered]
-    return _summed(audits, numbered[-1][0] if numbered else 0)
+    return _sum(audits, numbered[-1][0] if numbered else 0)
 
 
 def audit_one(connection: apsw.Connection, conversation: str, blobs: BlobCheck) -> Audited:
     row = connection.execute("SELECT number FROM conversations WHERE name = ?", (conversation,)).fetchone()
-    return _summed([_audit(connection, row[0], conversation, blobs)] if row else [], 0)
+    return _sum([_audit(connection, row[0], conversation, blobs)] if row else [], 0)
 
 
-def _summed(audits: Sequence[Audit], last: int) -> Audited:
+def _sum(audits: Sequence[Audit], last: int) -> Audited:
     damages = [damage for audit in audits for damage in audit.damages]
     return Audited(len(audits), sum(audit.events for audit in audits), damages, last)
 
@@ -174,7 +174,7 @@ def _audit(connection: apsw.Connection, number: int, name: str, blobs: BlobCheck
     try:
         _check_listing(connection, number, audit)
         with one_view(connection):
-            for _, segment in stored(connection, "s.conversation = ? ORDER BY s.last", number):
+            for _, segment in read_segments(connection, "s.conversation = ? ORDER BY s.last", number):
                 audit.segment(segment)
             audit.head(
                 Head(*connection.execute("SELECT head, chain FROM conversations WHERE number = ?", (number,)).get)
@@ -189,7 +189,7 @@ def _check_listing(connection: apsw.Connection, number: int, audit: Audit) -> No
     body = connection.execute("SELECT body FROM listings WHERE conversation = ?", (number,)).get
     try:
         if body is not None:
-            decoded(body)
+            decode_listing(body)
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         audit.listing_unreadable(str(error))
 

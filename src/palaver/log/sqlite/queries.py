@@ -49,7 +49,10 @@ def _missing(conversation: str, first: int, last: int) -> LogCorrupt:
 
 def read_all(connection: apsw.Connection, after_pos: int, limit_bytes: int) -> Sequence[tuple[str, Segment]]:
     with one_view(connection):  # A compaction in between could hide an event.
-        near, behind = _reaching_over(connection, after_pos), stored(connection, "s.pos > ? ORDER BY s.pos", after_pos)
+        near, behind = (
+            _reaching_over(connection, after_pos),
+            read_segments(connection, "s.pos > ? ORDER BY s.pos", after_pos),
+        )
         with closing(near), closing(behind):
             return in_commit_order(chain(near, behind), after_pos, limit_bytes)
 
@@ -60,7 +63,7 @@ def read_all_readable(connection: apsw.Connection, after_pos: int, limit_bytes: 
         near: list[tuple[str, Stored]] = []
         with suppress(apsw.CorruptError):
             near.extend(_reaching_over(connection, after_pos))
-        behind = map(_named, walk(connection, f"{_STORED} s.pos > ? ORDER BY s.pos", after_pos, key=_POS))
+        behind = map(_with_name, walk(connection, f"{_STORED} s.pos > ? ORDER BY s.pos", after_pos, key=_POS))
         return in_commit_order(chain(near, behind), after_pos, limit_bytes)
 
 
@@ -72,7 +75,7 @@ def _reaching_over(connection: apsw.Connection, after_pos: int) -> Generator[tup
         (after_pos, SPAN),
     )
     for (pos,) in list(positions):
-        yield from stored(connection, "s.pos = ?", pos)
+        yield from read_segments(connection, "s.pos = ?", pos)
 
 
 _STORED = """
@@ -83,14 +86,14 @@ _POS = 3
 """The column of a segment's position."""
 
 
-def stored(connection: apsw.Connection, where: str, *bindings: int) -> Generator[tuple[str, Stored]]:
+def read_segments(connection: apsw.Connection, where: str, *bindings: int) -> Generator[tuple[str, Stored]]:
     """Segments as they lie there, with the names of their conversations. `where` is SQL over `s`, never a caller's text."""
     rows = connection.execute(_STORED + where, bindings)
     with closing(rows):
-        yield from map(_named, rows)
+        yield from map(_with_name, rows)
 
 
-def _named(row: tuple[Any, ...]) -> tuple[str, Stored]:
+def _with_name(row: tuple[Any, ...]) -> tuple[str, Stored]:
     name, first, last, pos, last_pos, body, chain_value, check, runs = row
     return name, Stored(first, last, pos, last_pos, body, chain_value, check, decode_runs(runs))
 
@@ -100,7 +103,7 @@ def head(connection: apsw.Connection, conversation: str) -> Head | None:
     return Head(*row) if row else None
 
 
-def used(connection: apsw.Connection, conversation: str, client_request_id: str) -> Used | None:
+def find_used(connection: apsw.Connection, conversation: str, client_request_id: str) -> Used | None:
     row = connection.execute(
         "SELECT u.body_hash, u.first, u.last FROM conversations c JOIN claims u ON u.conversation = c.number "
         "WHERE c.name = ? AND u.client_request_id = ?",

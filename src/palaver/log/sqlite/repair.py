@@ -25,7 +25,7 @@ from palaver.log.segments import Stored, segment_row
 from palaver.log.sqlite.commit import listing_row
 from palaver.log.sqlite.damaged_tables import Gap, walk
 from palaver.log.sqlite.database import DAMAGE, one_view_of_damage, open_reading
-from palaver.log.sqlite.queries import stored
+from palaver.log.sqlite.queries import read_segments
 from palaver.log.sqlite.salvage import names_in, open_remnants
 from palaver.log.sqlite.salvage_store import Kept
 
@@ -176,7 +176,7 @@ class _Mending:
             self._rebuild_blobs()
         shadows = SEARCH[1:]
         if "documents" in self.mended or self.is_search_damaged or any(self._is_damaged(one) for one in shadows):
-            with self._made_anew(*SEARCH):
+            with self._recreate_tables(*SEARCH):
                 pass
             self.new.execute("INSERT INTO words (words) VALUES ('rebuild')")
 
@@ -199,7 +199,7 @@ class _Mending:
     # -- tables and their definitions
 
     @contextmanager
-    def _made_anew(self, *tables: str) -> Iterator[None]:
+    def _recreate_tables(self, *tables: str) -> Iterator[None]:
         """Empty tables in the place of damaged ones; within, without indexes and triggers, which are made at the end."""
         marks = ", ".join("?" * len(tables))
         asked = f"SELECT type, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql IS NOT NULL"  # noqa: S608 - marks
@@ -255,7 +255,7 @@ class _Mending:
         """Segments that SQLite reaches are copied. Conversations that it does not reach all of, and whose pages hold them whole
         for their chain to prove, are taken from there."""
         hit = {number for gap in gaps for number in self._segments_in(gap)}
-        with self._made_anew("segments"), open_remnants(self.path) as remnants:
+        with self._recreate_tables("segments"), open_remnants(self.path) as remnants:
             whole = {
                 number: name
                 for name, number in remnants.numbers.items()
@@ -281,11 +281,11 @@ class _Mending:
             "SELECT max((SELECT coalesce(max(pos + last - first), 0) FROM segments WHERE pos = (SELECT max(pos) FROM segments)), "
             "(SELECT coalesce(max(last_pos), 0) FROM segments WHERE compacted = 1))"
         ).get
-        with self._made_anew("store"):
+        with self._recreate_tables("store"):
             self._insert("store", [(1, token_hex(8), position)])
 
     def _rebuild_conversations(self) -> None:
-        with self._made_anew("conversations"):
+        with self._recreate_tables("conversations"):
             number = 0
             while number := self.old.execute(
                 "SELECT min(conversation) FROM segments WHERE conversation > ?", (number,)
@@ -314,7 +314,7 @@ class _Mending:
 
     def _rebuild_of_conversations(self, table: str) -> None:
         numbers = list(self.new.execute("SELECT number, name FROM conversations ORDER BY number"))
-        with self._made_anew(table):
+        with self._recreate_tables(table):
             unreadable = [(number, name) for number, name in numbers if not self._copy(table, number)]
             for number, name in unreadable:
                 self._insert_derived(table, number, name)
@@ -362,7 +362,7 @@ class _Mending:
         if number not in self._derived:
             segments: list[Stored] = []
             try:
-                for _, segment in stored(self.old, "s.conversation = ? ORDER BY s.last", number):
+                for _, segment in read_segments(self.old, "s.conversation = ? ORDER BY s.last", number):
                     if segment.first != (segments[-1].last if segments else 0) + 1:
                         break
                     segments.append(segment)
@@ -375,7 +375,7 @@ class _Mending:
 
     def _rebuild_blobs(self) -> None:
         """By the beginning of their ids. A blob whose row is lost is served without a type."""
-        with self._made_anew("blobs"):
+        with self._recreate_tables("blobs"):
             for beginning in (f"{number:03x}" for number in range(0x1000)):
                 try:
                     rows = list(
@@ -391,7 +391,7 @@ _END = (1 << 63) - 1
 _CONVERSATION = 1
 """The column of a segment's conversation."""
 
-_CHECKS: dict[str, Callable[[bytes], object]] = {"listings": listings.decoded, "runs": runs.decoded}
+_CHECKS: dict[str, Callable[[bytes], object]] = {"listings": listings.decode_listing, "runs": runs.decode_run}
 _BODY = {"listings": 8, "runs": 5}
 """Which column holds the JSON."""
 

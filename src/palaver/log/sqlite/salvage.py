@@ -18,8 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from palaver.errors import LogCorrupt
-from palaver.log.base import GENESIS, Damage, lines_of, numbered
-from palaver.log.segments import Stored, decode_runs, opened
+from palaver.log.base import GENESIS, Damage, lines_of, number_lines
+from palaver.log.segments import Stored, decode_runs, open_segment
 from palaver.log.sqlite.page_carver import Place, Row, StoreFile, open_store_file
 
 _ID_CHARS = 64
@@ -130,7 +130,7 @@ class Remnants:
     def _opens(self, candidate: _Candidate, before: bytes) -> bool:
         found = _stored(self._file.row(candidate.place))
         try:
-            return found is not None and bool(opened(found[1], before))
+            return found is not None and bool(open_segment(found[1], before))
         except (LogCorrupt, msgspec.MsgspecError, ValueError):
             return False
 
@@ -228,7 +228,7 @@ def _stored(row: Row | None) -> tuple[int, Stored] | None:
                 return (number, Stored(first, last, pos, pos + last - first, body, chain)) if whole else None
             if isinstance(last_pos, int) and isinstance(check, bytes) and isinstance(runs, bytes):
                 stored = Stored(first, last, pos, last_pos, body, chain, check, decode_runs(runs))
-                return (number, stored) if numbered(stored.segment())[-1].seq == last else None
+                return (number, stored) if number_lines(stored.segment())[-1].seq == last else None
             return None
         case _:
             return None

@@ -33,7 +33,7 @@ from palaver.log.base import (
 )
 from palaver.log.blobs import BlobCheck, FileBlobs
 from palaver.log.directory import DATABASE, DataDirectory, sync_directory
-from palaver.log.refusals import occupied
+from palaver.log.refusals import refuse_occupied
 from palaver.log.sqlite import maintenance, queries, snapshots
 from palaver.log.sqlite.database import Repairing, log_error, open_writing
 from palaver.log.sqlite.fulltext import recall, search
@@ -136,7 +136,7 @@ class SqliteLog:
         return self._writer.position
 
     async def used(self, conversation: str, client_request_id: str) -> Used | None:
-        return await self._readers.ask(queries.used, conversation, client_request_id)
+        return await self._readers.ask(queries.find_used, conversation, client_request_id)
 
     async def load_snapshot(self, conversation: str, tail: int) -> Snapshot | None:
         return await self._readers.ask(snapshots.load, conversation, tail)
@@ -160,7 +160,7 @@ class SqliteLog:
         return await self._readers.ask(listings.page, limit, cursor, project, archived, children, root)
 
     async def changed(self, after_pos: int, limit: int = 500) -> Sequence[Listing]:
-        return await self._readers.ask(listings.changed, after_pos, limit)
+        return await self._readers.ask(listings.list_changed, after_pos, limit)
 
     async def folders(self) -> Sequence[Folder]:
         return await self._readers.ask(listings.folders)
@@ -172,7 +172,7 @@ class SqliteLog:
         return await self._readers.ask(listings.waiting)
 
     async def unfinished(self) -> Sequence[str]:
-        return await self._readers.ask(listings.unfinished)
+        return await self._readers.ask(listings.list_unfinished)
 
     async def runs(
         self,
@@ -216,7 +216,7 @@ class SqliteLog:
                 return Verified(conversations, events, damages)
 
     async def backup(self, target: Path) -> None:
-        if refusal := await asyncio.to_thread(occupied, target):
+        if refusal := await asyncio.to_thread(refuse_occupied, target):
             raise refusal
         database = self._directory.database
         try:

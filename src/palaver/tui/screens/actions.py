@@ -116,11 +116,12 @@ def _now(state: State) -> list[ActionName]:
         names.append("plan")
     if any(process.running for process in state.processes):
         names.append("processes")
-    if state.project:
-        names.append("trust")
     if state.queue:
         names += ["queue", *(("release",) if any(item.held for item in state.queue) else ())]
-    return [*names, "unarchive" if state.archived else "archive"]
+    names.append("unarchive" if state.archived else "archive")
+    if state.project:
+        names.append("trust")
+    return names
 
 
 def slash_commands(state: State | None, *, may_write: bool = True) -> list[SlashCommand]:

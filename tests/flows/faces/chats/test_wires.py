@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from palaver.faces.chats.projection import joined
+from palaver.faces.chats.projection import join_operations
 from tests.flows.at_work import Work
 from tests.flows.engine import WIRES, bodies, engine, held
 from tests.flows.faces.chats.chat import Chat, following
@@ -38,7 +38,7 @@ def comparable(frames: list[Json], project: Path) -> list[Json]:
             continue
         plain = {name: value for name, value in frame.items() if name not in ("chat_id", "seq")}
         if plain["type"] == "stream_delta" and told and told[-1]["type"] == "stream_delta":
-            plain["ops"] = joined(told.pop()["ops"], plain["ops"])
+            plain["ops"] = join_operations(told.pop()["ops"], plain["ops"])
         told.append(plain)
     names: dict[str, str] = {}
     for frame in told:

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from palaver.backends.script.script import Say
 from palaver.faces import projection
 from palaver.faces.socket import connection as face_connection
-from palaver.faces.socket.replay import replayed
+from palaver.faces.socket.replay import replay
 from palaver.faces.socket.sequence import Position, sequence_of
 from tests.flows.faces.socket.client import Frame, client, events, of, operation, rendered, subscribed, types
 from tests.flows.served import PATIENCE_S, WAIT_S, Served, serving
@@ -213,9 +213,9 @@ async def test_client_that_was_too_slow_gets_what_it_missed_from_the_log(
 
     def counted(log: Any, session: str, after: Position, until: int, **more: Any) -> Any:
         missed.append(until - after.events)
-        return replayed(log, session, after, until, **more)
+        return replay(log, session, after, until, **more)
 
-    monkeypatch.setattr(face_connection, "replayed", counted)
+    monkeypatch.setattr(face_connection, "replay", counted)
     async with serving(tmp_path, (Say("x" * 200_000, chunk=20_000),) * BLOCKS) as server:
         session = await server.create()
         url, headers = server.url.replace("http", "ws", 1) + "/ws", {"Authorization": f"Bearer {server.token}"}

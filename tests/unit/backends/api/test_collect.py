@@ -2,7 +2,7 @@
 
 import itertools
 
-from palaver.backends.api.collect import DELTA_CHARS, SERVED_BYTES, Collector, parsed
+from palaver.backends.api.collect import DELTA_CHARS, SERVED_BYTES, Collector, parse_arguments
 from palaver.backends.api.provider import (
     Began,
     CitationPiece,
@@ -14,7 +14,7 @@ from palaver.backends.api.provider import (
     ThinkingPiece,
     ToolPiece,
     UsageSeen,
-    joined,
+    join_pieces,
 )
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -246,10 +246,10 @@ def test_fragment_too_long_for_an_event_is_split() -> None:
 
 
 def test_arguments_that_are_not_json_stay_as_they_are() -> None:
-    assert parsed('{"a": ') == '{"a": '
-    assert parsed("") == {}
-    assert parsed(" \n") == {}
-    assert parsed("[" * 100_000) == "[" * 100_000
+    assert parse_arguments('{"a": ') == '{"a": '
+    assert parse_arguments("") == {}
+    assert parse_arguments(" \n") == {}
+    assert parse_arguments("[" * 100_000) == "[" * 100_000
 
 
 def test_pieces_that_arrive_together_are_joined_by_block() -> None:
@@ -264,7 +264,7 @@ def test_pieces_that_arrive_together_are_joined_by_block() -> None:
         ToolPiece(2, "u", "read", "{}"),
         TextPiece(3, "e"),
     ]
-    assert joined(pieces) == [
+    assert join_pieces(pieces) == [
         TextPiece(0, "ab"),
         ThinkingPiece(1, "cd"),
         ThinkingPiece(1, "", "sig"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.backends.api.endpoint import versioned
+from palaver.backends.api.endpoint import with_version
 from palaver.backends.api.failure import Service
 from palaver.backends.api.settings import settings_of
 from palaver.errors import AgentError, ProviderRefused, ProviderUnavailable
@@ -26,7 +26,7 @@ from palaver.errors import AgentError, ProviderRefused, ProviderUnavailable
     ],
 )
 def test_address_is_taken_with_or_without_its_version(given: str, used: str) -> None:
-    assert versioned(given) == used
+    assert with_version(given) == used
 
 
 SERVICE = Service("https://host/v1", secrets=("sk-secret",))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from palaver.core.fold.evolve import evolve
-from palaver.faces.bus.frames import FRAMES, STRIDE, BusMessage, Source, Told, number_of, numbered, position_of
+from palaver.faces.bus.frames import FRAMES, STRIDE, BusMessage, Source, Told, number_frames, number_of, position_of
 from palaver.faces.bus.projection import CHANGED_FILES, DIFF_CHARS, LINES_AT_ONCE, project
 from palaver.schema.base import BlobRef, Origin
 from palaver.schema.content import as_content
@@ -71,7 +71,7 @@ def test_frames_have_the_shape_of_the_contract(name: str) -> None:
     last = 0
     for position, (event, state, frames) in enumerate(told(name), 1):
         source = Source(position, event.id, event.ts, "c", state.agent, ("/p",))
-        made = numbered(frames, source)
+        made = number_frames(frames, source)
         assert all(position_of(frame.seq) == position for frame in made)
         for frame in made:
             assert frame.seq > last
@@ -268,7 +268,7 @@ def test_text_without_fragments_is_told_whole_once() -> None:
     # The segment has its number whether or not a token comes before it.
     streamed = evolve(state, TextDelta(turn="t", message="m", block=0, text="All at once.", seq=4))
     segment = next(one for one in next_told(streamed, finished) if one.kind == "text_segment")
-    places = [numbered(told, Source(7, "e", 0, "c", "a", ())) for told in (frames, [segment])]
+    places = [number_frames(told, Source(7, "e", 0, "c", "a", ())) for told in (frames, [segment])]
     assert places[0][1].seq == places[1][0].seq == number_of(7, 1)
 
 

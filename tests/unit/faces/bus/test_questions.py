@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.faces.bus.questions import answer_to, asked
+from palaver.faces.bus.questions import answer_to, question_of
 from palaver.schema.commands import Answer
 from palaver.schema.view import Offer, Question, QuestionOption, Request
 
@@ -49,7 +49,7 @@ def test_answer_that_is_not_exactly_one_option_denies(answers: list[Answer]) -> 
 
 
 def test_options_say_what_they_cover_and_that_some_cannot_last() -> None:
-    (lasting,), (once,) = asked(LASTING)["questions"], asked(ONCE)["questions"]
+    (lasting,), (once,) = question_of(LASTING)["questions"], question_of(ONCE)["questions"]
     labels = ["Allow once", "Allow for this session", "Always allow", "Deny"]
     assert [option["label"] for option in lasting["options"]] == labels
     assert [option["label"] for option in once["options"]] == labels
@@ -60,7 +60,7 @@ def test_options_say_what_they_cover_and_that_some_cannot_last() -> None:
 def test_question_is_asked_as_it_is_and_leaves_out_what_is_absent() -> None:
     option = QuestionOption(label="A", preview="a")
     request = Request(id="q", kind="question", ts=0, questions=(Question(question="Which?", options=(option,)),))
-    assert asked(request) == {
+    assert question_of(request) == {
         "question_id": "q",
         "questions": [
             {"question": "Which?", "header": "", "options": [{"label": "A", "preview": "a"}], "multi_select": False}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from palaver.errors import Invalid
-from palaver.faces.chats.commands import asked_of
+from palaver.faces.chats.commands import read_command
 
 SPELLINGS: list[tuple[str, dict[str, Any]]] = [
     ("UserMessage", {"content": "x"}),
@@ -30,6 +30,6 @@ SPELLINGS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("word", "fields"), SPELLINGS, ids=[word for word, _ in SPELLINGS])
 def test_both_spellings_of_a_type_are_one_command(word: str, fields: dict[str, Any]) -> None:
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word).removeprefix("_")
-    pascal, plain = (asked_of(msgspec.json.encode({"type": type, **fields})) for type in (word, snake))
+    pascal, plain = (read_command(msgspec.json.encode({"type": type, **fields})) for type in (word, snake))
     assert pascal == plain
     assert not isinstance(pascal.asked, Invalid)

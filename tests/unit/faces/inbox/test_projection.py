@@ -14,7 +14,7 @@ from palaver.faces.inbox.projection import (
     is_by_a_person,
     is_of_earlier_generation,
     message_id,
-    posted,
+    posts_of,
     seq_of,
 )
 from palaver.log.base import Append
@@ -46,7 +46,7 @@ NAMES = sorted(path.stem for path in GOLDEN.glob("*.jsonl") if is_whole(path.rea
 
 
 def said(event: KnownEvent) -> list[tuple[str, str, str]]:
-    return [(one.message.author, one.message.mime, one.message.content) for one in posted(event)]
+    return [(one.message.author, one.message.mime, one.message.content) for one in posts_of(event)]
 
 
 async def stored(name: str, lines: list[bytes]) -> Pages:
@@ -98,8 +98,8 @@ def test_only_people_are_told_of() -> None:
 def test_message_from_elsewhere_has_one_entry_a_text() -> None:
     blocks = (TextBlock(index=0, text="One"), ThinkingBlock(index=1, text="hm"), TextBlock(index=2, text="Two"))
     event = MessageAdded(seq=3, message="m", role="assistant", blocks=blocks)
-    assert [one.message.content for one in posted(event)] == ["One", "Two"]
-    assert [one.message.id for one in posted(event)] == [message_id(3, 0), message_id(3, 1)]
+    assert [one.message.content for one in posts_of(event)] == ["One", "Two"]
+    assert [one.message.id for one in posts_of(event)] == [message_id(3, 0), message_id(3, 1)]
 
 
 def test_kind_of_text_is_kept_and_pictures_are_linked() -> None:

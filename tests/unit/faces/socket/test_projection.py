@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from palaver.core.fold.evolve import evolve
 from palaver.faces.socket.memory import Memory, cut_outputs, memory_of
-from palaver.faces.socket.projection import project, told
+from palaver.faces.socket.projection import encode_event, project
 from palaver.faces.socket.sequence import sequence_of
 from palaver.schema.base import Origin
 from palaver.schema.content import as_content
@@ -344,5 +344,5 @@ def test_end_that_nobody_wished_for_is_also_an_error(reason: Stopped) -> None:
 def test_only_the_connection_that_sent_a_message_is_marked() -> None:
     sent = MessageAdded(message="m", content=as_content("hi"), origin=Origin(face="socket", client="here"))
     elsewhere = replace(sent, origin=Origin(face="native", client="here"))
-    assert [one.about for one in told(replace(sent, seq=3), Memory())] == [("3", "here")]
-    assert [one.about for one in told(replace(elsewhere, seq=3), Memory())] == [("3",)]
+    assert [one.about for one in encode_event(replace(sent, seq=3), Memory())] == [("3", "here")]
+    assert [one.about for one in encode_event(replace(elsewhere, seq=3), Memory())] == [("3",)]

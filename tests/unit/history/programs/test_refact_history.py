@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from palaver.errors import Invalid
-from palaver.history.parts import decoded_document
+from palaver.history.parts import decode_document
 from palaver.history.programs import refact
 from tests.unit.history.programs.lines import texts, tools
 
@@ -29,7 +29,7 @@ def document(**fields: Any) -> bytes:
 
 
 def test_trajectory_is_told_with_the_times_of_its_document() -> None:
-    found = refact.read(decoded_document(document()), "/home/ada/harbour")
+    found = refact.read(decode_document(document()), "/home/ada/harbour")
 
     assert (found.session, found.title, found.project) == ("r1", "Nets", "/home/ada/harbour")
     assert texts(found)[1:] == [("user", "mend the net"), ("assistant", "mended")]
@@ -41,8 +41,8 @@ def test_trajectory_is_told_with_the_times_of_its_document() -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"messages": 1}', b"\xff"])
 def test_document_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid):
-        refact.read(decoded_document(data))
+        refact.read(decode_document(data))
 
 
 def test_trajectory_of_a_subagent_says_so() -> None:
-    assert refact.read(decoded_document(document(link_type="subagent"))).of_another
+    assert refact.read(decode_document(document(link_type="subagent"))).of_another

@@ -15,9 +15,9 @@ from palaver.tools.shell.locked_folder import PREFIX, locked_folder, tidy
 
 MAKER = """
 import sys
-from palaver.tools.shell.locked_folder import held_folder
+from palaver.tools.shell.locked_folder import locked_folder
 
-with held_folder() as folder:
+with locked_folder() as folder:
     (folder / "tools").write_text("")
     print(folder, flush=True)
     sys.stdin.read()
