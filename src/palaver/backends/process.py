@@ -3,42 +3,37 @@
 Called by the backends that drive other programs and by the shell tool. Between this process and the program stands a
 warden (`warden.py`), which ends the whole tree of a run, however its members hid (setsid, double fork, nohup, an ignored
 SIGTERM): when told to, when the program itself ends, and when this process dies by any means. A command that no sandbox holds
-can kill its warden. Then this process inherits what the run left (it is a child subreaper too) and ends it: whatever cleared
-its environment, where the mark of the run stands, is still a child of this process in a session that is not its own.
+can kill its warden or keep it from working. A warden that is late is killed, and what a killed one leaves is inherited and
+ended by this process (`orphans.py`).
 
 That holds on Linux. On macOS only the program's own process group is ended: a child that left the group outlives the run,
 and so it is said by `whole_tree_is_stopped()`.
 
-It imports nothing of Palaver but errors, journal, warden and the lookup of programs, and knows neither logs nor conversations
-nor what the programs mean. It must never hand a child this process's own environment: `allowed_environment` picks what a child
-may see.
+It imports nothing of Palaver but errors, journal, warden, orphans and the lookup of programs, and knows neither logs nor
+conversations nor what the programs mean. It must never hand a child this process's own environment: `allowed_environment` picks
+what a child may see.
 """
 
 import asyncio
 import contextlib
-import ctypes
 import errno
 import os
-import secrets
 import signal
 import socket
 import sys
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
+from palaver.backends import orphans
 from palaver.backends.program_lookup import FALLBACK_PATH
-from palaver.backends.warden import children_lookup, descendants
+from palaver.backends.warden import runs
 from palaver.errors import Exited, NotInstalled, ProtocolBroken
 from palaver.journal import Journal
 
 T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
-
-MARK = "PALAVER_RUN"
-"""The variable that marks every process of a run, found again in /proc/*/environ."""
 
 CHUNK_BYTES = 64 * 1024
 """A pipe's own capacity on Linux: one read takes what one pipe can hold."""
@@ -53,20 +48,14 @@ CHUNKS_WAITING = 8
 START_LIMIT_S = 10.0
 """A warden starts in tens of milliseconds; on a machine so loaded that this is too short nothing works."""
 LATE_S = 0.5
-"""How long after its last rung a warden may take to end before we look for the run's processes ourselves."""
+"""How long after its last rung a warden may take to end, and to be collected once it said its last word."""
 GIVE_UP_S = 1.0
-"""How long we wait after that. Then we go on; the warden stays until the last process is gone."""
-SWEEP_LIMIT = 50
-"""Rounds of the last resort: more than any fork bomb needs to lose, few enough to end within a second or so."""
-SWEEP_PAUSE_S = 0.005
-"""Between rounds: what was killed takes about as long to die."""
-PR_SET_CHILD_SUBREAPER = 36
+"""How long we wait after that. Then we go on; what is left is hunted until it is gone."""
 
 _ALLOWED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
 _WARDEN = Path(__file__).with_name("warden.py")
-_libc = ctypes.CDLL(None)
 logger = Journal(__name__)
 
 
@@ -108,16 +97,9 @@ class Streams(asyncio.subprocess.SubprocessStreamProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=CHUNK_BYTES, loop=loop)
         self.collected = asyncio.Event()
-        self._pid: int | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        # Not asserted: uvloop's transport is one without being a subclass.
-        self._pid = cast(asyncio.SubprocessTransport, transport).get_pid()
 
     def process_exited(self) -> None:
         super().process_exited()
-        _wardens.discard(self._pid)
         self.collected.set()
 
 
@@ -127,7 +109,6 @@ class Child:
     def __init__(
         self,
         name: str,
-        mark: str,
         ladder: Ladder,
         control: asyncio.StreamWriter,
         warden: asyncio.SubprocessTransport,
@@ -138,7 +119,6 @@ class Child:
         self.pid = 0
         self.stderr_tail = b""
         """The end of a drained stderr; complete once the run has been left."""
-        self._mark = mark
         self._ladder = ladder
         self._control = control
         self._warden = warden
@@ -204,18 +184,23 @@ class Child:
             self._say(f"stop {round(ladder.interrupt_s * 1000)} {round(ladder.terminate_s * 1000)}")
         if await self._gone_within(ladder.interrupt_s + ladder.terminate_s + LATE_S):
             return
-        # Late: a loaded machine, a process stuck in the kernel, or a warden that its own run has stopped.
-        with contextlib.suppress(ProcessLookupError):
-            self._warden.send_signal(signal.SIGCONT)
-        left = await asyncio.to_thread(_sweep, self._mark, self._warden.get_pid())
+        # Late: a loaded machine, a process stuck in the kernel, or a warden that its own run has stopped or traces. Whatever
+        # it is, the death of the warden makes this process the parent of the whole run (`_follow`), and no run can pin that.
+        self._kill_warden()
         if not await self._gone_within(GIVE_UP_S):
-            logger.warning("a process could not be stopped so far", program=self.name, pids=left)
+            logger.warning("a process could not be stopped so far", program=self.name)
 
     async def _gone_within(self, limit_s: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
-                await self._tree_gone.wait()
-        return self._tree_gone.is_set()
+        return await _set_within(self._tree_gone, limit_s)
+
+    def _kill_warden(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._warden.kill()
+
+    def _warden_is_gone(self) -> bool:
+        """Or a zombie, which whoever traced it may keep for as long as that one lives."""
+        pid = self._warden.get_pid()
+        return self._streams.collected.is_set() or not runs(pid)
 
     async def _start(self, control: asyncio.StreamReader, drain_stderr: bool) -> None:
         self._hold(self._follow(control))
@@ -245,16 +230,8 @@ class Child:
             if not future.cancel() and not future.cancelled():
                 future.exception()
         self._control.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GIVE_UP_S):
-                await self._streams.collected.wait()
-        if self._streams.collected.is_set():
-            self._warden.close()
-        else:
-            # Closing the whole would kill the warden, and with it the one who still hunts the run's processes.
-            for pipe in map(self._warden.get_pipe_transport, range(3)):
-                if pipe is not None:
-                    pipe.close()
+        await _set_within(self._streams.collected, GIVE_UP_S)
+        self._warden.close()
 
     def _say(self, line: str) -> None:
         if not self._control.is_closing():
@@ -290,11 +267,18 @@ class Child:
                 self._hear(line.decode("ascii").split())
         if not self._started.done():
             self._started.set_exception(Exited(f"{self.name} could not be started: its warden ended at once."))
+        if not await self._warden_ended_well():
+            # Somebody killed it, whatever it had said before. The program died with it; what it had started may live on.
+            self._kill_warden()
+            if left := await orphans.hunt(self._warden_is_gone, GIVE_UP_S):
+                logger.warning("processes of a killed warden could not be stopped so far", program=self.name, pids=left)
         if not self._ended.done():
-            # Somebody killed the warden. The program died with it, but what it had started may live on.
-            await asyncio.to_thread(_sweep, self._mark, self._warden.get_pid())
             self._ended.set_result(Ended(-signal.SIGKILL))
         self._tree_gone.set()
+
+    async def _warden_ended_well(self) -> bool:
+        """It does so only once nobody is left."""
+        return await _set_within(self._streams.collected, LATE_S) and self._warden.get_returncode() == 0
 
     def _hear(self, words: list[str]) -> None:
         match words:
@@ -321,22 +305,20 @@ async def spawn(
 ) -> AsyncIterator[Child]:
     """Run a program for the length of a block; when it is left, by whatever way, nothing of the run is alive.
 
-    `environment` is all the child sees, but for the run's mark. Without `stdin` it reads end of file. With `drain_stderr`
+    `environment` is all the child sees. Without `stdin` it reads end of file. With `drain_stderr`
     its stderr is read all along and only the tail kept. Raises NotInstalled or Exited when it cannot be started.
     """
-    mark = secrets.token_hex(16)
     name = Path(argv[0]).name
     ours, theirs = socket.socketpair()
     with theirs:
         control_in, control_out = await asyncio.open_unix_connection(sock=ours)
         try:
-            with _wardens.starting():
-                warden, streams = await _start_warden(argv, theirs, cwd, {**environment, MARK: mark}, stdin)
-                _wardens.register(warden.get_pid())
+            orphans.become_reaper()
+            warden, streams = await _start_warden(argv, theirs, cwd, environment, stdin)
         except BaseException:
             control_out.close()
             raise
-    child = Child(name, mark, ladder, control_out, warden, streams)
+    child = Child(name, ladder, control_out, warden, streams)
     try:
         await child._start(control_in, drain_stderr)
         yield child
@@ -359,7 +341,6 @@ async def _start_warden(
             cwd=cwd,
             env=environment,
             pass_fds=(control.fileno(),),
-            start_new_session=True,
         )
     except OSError as error:
         raise Exited(f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.") from error
@@ -386,85 +367,8 @@ def _not_started(name: str, number: int) -> NotInstalled | Exited:
     return Exited(f"{name} could not be started: {os.strerror(number)}.")
 
 
-def _sweep(mark: str, warden: int | None) -> list[int]:
-    """The last resort, when a warden was killed or is late: kill what the run left until nothing else is found. What is left."""
-    left: set[int] = set()
-    if not Path("/proc/self/environ").exists():
-        return []
-    for _ in range(SWEEP_LIMIT):
-        orphans = _wardens.orphans()
-        left = {*_marked(f"{MARK}={mark}".encode("ascii")), *(orphans or ())} - {warden}
-        if not left and orphans is not None:
-            break
-        for pid in left:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        # Nothing but this process collects an orphan, and one that is not collected is found again.
-        time.sleep(SWEEP_PAUSE_S)
-        for pid in left:
-            with contextlib.suppress(OSError):
-                os.waitpid(pid, os.WNOHANG)
-    return sorted(left - {None})
-
-
-def _marked(mark: bytes) -> Iterator[int]:
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark in (process / "environ").read_bytes().split(b"\0"):
-                    yield int(process.name)
-
-
-class _Wardens:
-    """Registry of the wardens that live, and the search for processes that killed ones left to this process.
-
-    A run's program begins a session of its own, and no process ever gets back into another. So a child of ours in a foreign
-    session that is no warden was left by one. Other children of this process must stay in its session.
-    """
-
-    def __init__(self) -> None:
-        self._pids: set[int] = set()
-        self._begun = self._registered = 0
-        self._others: set[int] | None = None
-        """Children that look like orphans and were there before the first run: daemons of a container whose first process
-        this is."""
-
-    @contextlib.contextmanager
-    def starting(self) -> Iterator[None]:
-        """Around a warden's start: until it is registered, it looks like an orphan."""
-        if sys.platform == "linux":
-            # At every start: a fork of this process does not inherit it.
-            _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-            if self._others is None:
-                self._others = set(self._strangers(children_lookup()))
-        self._begun += 1
-        try:
-            yield
-        finally:
-            self._registered += 1
-
-    def register(self, pid: int) -> None:
-        self._pids.add(pid)
-
-    def discard(self, pid: int | None) -> None:
-        if pid is not None:
-            self._pids.discard(pid)
-
-    def orphans(self) -> set[int] | None:
-        """With everything below them. None while a warden is being started: it cannot be told apart."""
-        begun = self._begun
-        children_of = children_lookup()
-        found: set[int] = set()
-        for pid in self._strangers(children_of):
-            if pid not in (self._others or ()):
-                found |= {pid, *descendants(pid, children_of)}
-        return found if begun == self._begun == self._registered else None
-
-    def _strangers(self, children_of: Callable[[int], list[int]]) -> Iterator[int]:
-        for pid in children_of(os.getpid()):
-            with contextlib.suppress(OSError):
-                if pid not in self._pids and os.getsid(pid) != os.getsid(0):
-                    yield pid
-
-
-_wardens = _Wardens()
+async def _set_within(event: asyncio.Event, limit_s: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await event.wait()
+    return event.is_set()

@@ -6,10 +6,13 @@ waits for it (about 10 ms above a bare interpreter's start).
 
 On Linux it is a *child subreaper*: whatever its descendants do (setsid, double fork, nohup), an orphan among them becomes
 its child. Hence "no child left" (ECHILD) means that nobody of the run is alive, and a walk of /proc by parent links, again
-and again until then, finds them all. Three things start the stop ladder (interrupt, terminate, kill): the server's word,
-the end of the program while others of its tree live on, and the end of the server, seen as end of file on FD.
+and again until then, finds them all. Two things start the stop ladder (interrupt, terminate, kill): the server's word, and the
+end of the program while others of its tree live on. The end of the server, seen as end of file on FD, starts its last rung:
+nobody is left to see that the ladder is not climbed to its end.
 
-A program that kills its warden leaves its orphans to the server, which is a subreaper too (`process.py`).
+A run may be able to signal its warden. Whom it kills or pins is replaced by the server, which is a subreaper too and becomes
+the parent of all it left (`orphans.py`); the server's own end wakes a warden that was stopped. A program that kills both lives
+on: nothing that runs as the same user can keep it from that.
 
 On other systems there is neither: the warden ends the program's own process group, and what left that group stays.
 
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
 # By number, not from `signal`: that import (enum and all it needs) would cost as much as all the others together.
 SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 3, 9, 13, 15
 LINUX = sys.platform == "linux"
-SIGCONT, SIGXFSZ = (18, 25) if LINUX else (19, 25)
+SIGCONT, SIGSTOP, SIGXFSZ = (18, 19, 25) if LINUX else (19, 17, 25)
 SIG_DFL, SIG_IGN = 0, 1
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
 IDLE_S = 1.0
 """How long an orphan's zombie may wait to be reaped while nothing is being stopped."""
@@ -51,6 +54,8 @@ STUBBORN_AFTER_S = 5.0
 STUBBORN_S = 0.2
 """Between looks at a process that survived SIGKILL for seconds: stuck in the kernel, or another user's."""
 REAPED_AT_ONCE = 1000
+FREEZE_ROUNDS = 20
+"""Looks for somebody new before those found are killed; a chain of forks that outruns them all is looked at again."""
 GRACE_S = 0.3
 """What processes get to end by themselves when nobody said how long: long enough to remove a lock file."""
 
@@ -80,7 +85,7 @@ class Warden:
             if any(fd == self._control for fd, _ in ready):
                 self._listen()
             if time.monotonic() >= self._settled_at and not self._code_said:
-                self._say_code(sum(_runs(pid) for pid in _descendants()))
+                self._say_code(sum(runs(pid) for pid in _descendants()))
                 # What a program leaves behind ends with it: nobody would ever stop it later.
                 self._stop(0, GRACE_S)
             self._climb()
@@ -121,7 +126,7 @@ class Warden:
             words = b""
         if not words:
             self._poll.unregister(self._control)
-            self._stop(0, GRACE_S)
+            self._stop(0, 0)
         for line in words.decode("ascii").splitlines():
             _, interrupt_ms, terminate_ms = line.split()
             self._stop(int(interrupt_ms) / 1000, int(terminate_ms) / 1000)
@@ -137,7 +142,10 @@ class Warden:
     def _climb(self) -> None:
         now = time.monotonic()
         if now >= self._kill_at:
-            self._signal_all(SIGKILL)
+            if LINUX:
+                end_all(_descendants)
+            else:
+                _signal_group(self._program, SIGKILL)
         elif now >= self._terminate_at and not self._terminated:
             self._terminated = True
             self._signal_all(SIGTERM)
@@ -153,20 +161,41 @@ class Warden:
         return KILLING_S if now < self._kill_at + STUBBORN_AFTER_S else STUBBORN_S
 
     def _signal_all(self, number: int) -> None:
-        if not LINUX:
+        if LINUX:
+            _signal_each(_descendants(), number)
+        else:
             _signal_group(self._program, number)
-            return
-        own_group = os.getpgrp()
-        for pid in _descendants():
-            try:
-                group = os.getpgid(pid)
-                os.kill(pid, number)
-            except OSError:
-                continue
-            # Its group too: the kernel signals a whole group at once, so nobody in it can fork out of the way. It holds
-            # no stranger, because the program began a session of its own.
-            if group not in (0, 1, own_group):
-                _signal_group(group, number)
+
+
+def end_all(find: "Callable[[], Iterator[int]]") -> bool:
+    """Stop all that are found until nobody new is, then kill them: who is stopped can neither fork nor answer the death of
+    another. Was anybody found?"""
+    stopped: set[int] = set()
+    for _ in range(FREEZE_ROUNDS):
+        found = _signal_each(find(), SIGSTOP)
+        if found <= stopped:
+            break
+        stopped |= found
+    _signal_each(find(), SIGKILL)
+    return bool(stopped)
+
+
+def _signal_each(processes: "Iterator[int]", number: int) -> set[int]:
+    """Each as soon as it is found. Who was found."""
+    own_group = os.getpgrp()
+    found: set[int] = set()
+    for pid in processes:
+        found.add(pid)
+        try:
+            group = os.getpgid(pid)
+            os.kill(pid, number)
+        except OSError:
+            continue
+        # Its group too: the kernel signals a whole group at once, so nobody in it can fork out of the way. It holds
+        # no stranger, because the program began a session of its own.
+        if group not in (0, 1, own_group):
+            _signal_group(group, number)
+    return found
 
 
 def _descendants() -> "Iterator[int]":
@@ -212,7 +241,7 @@ def scanned_children() -> "Callable[[int], list[int]]":
     return lambda pid: children.get(pid, [])
 
 
-def _runs(pid: int) -> bool:
+def runs(pid: int) -> bool:
     try:
         return _stat(pid)[0] != b"Z"
     except OSError:
@@ -263,8 +292,14 @@ def _become(argv: list[str], control: int, failed: int) -> None:
 
 def main() -> None:
     control, argv = int(sys.argv[1]), sys.argv[2:]
+    # In the server's session, which tells it from what a run left (`orphans.py`), but out of reach of its terminal's keys.
+    os.setpgid(0, 0)
     if LINUX:
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # A run may have stopped its warden; the server's end makes it go on.
+        _libc.prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0)
+        # Nobody but root may trace it, and so hold it still.
+        _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     for number in (SIGHUP, SIGINT, SIGTERM):
         _libc.signal(number, SIG_IGN)
     if os.read(control, 3) != b"go\n":
