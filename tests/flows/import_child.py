@@ -9,7 +9,7 @@ from pathlib import Path
 
 from palaver.client import Client
 from palaver.history.programs.foreign import PROGRAMS, ForeignConversation
-from palaver.history.programs.places import changed_since, places_of, read_all
+from palaver.history.programs.places import files_since, places_of, read_all
 from palaver.history.programs.scratch import Scratch
 from tests.flows.served import serving
 
@@ -30,7 +30,7 @@ def read(home: Path) -> None:
     places = places_of({"HOME": str(home)})
     with Scratch(home) as scratch:
         for program in PROGRAMS:
-            for one in read_all(changed_since(program, places), {}, scratch):
+            for one in read_all(files_since(program, places), {}, scratch):
                 assert isinstance(one, ForeignConversation), one
                 tell(program, sum(1 for _ in one.messages))
 

@@ -79,7 +79,7 @@ async def subagent(server: Served, above: str, turn: str, root: str, text: str) 
     created = ConversationCreated(agent="default", project=str(app.directory.home), parent=parent)
     ids = iter(range(100))
     maker = creation.Maker(conversation, claim, 0, lambda: f"{conversation}-{next(ids)}"[-120:])
-    await app.directory.begin(creation.beginning_of(maker.numbered([(maker.with_claim(created), 0)])), claim, None)
+    await app.directory.begin(creation.beginning_of(maker.with_times([(maker.with_claim(created), 0)])), claim, None)
     sent = await app.directory.command(conversation, Deliver(content=text, trigger="task", parent=turn), None)
     assert sent.turn is not None
     return conversation, sent.turn

@@ -14,7 +14,7 @@ from palaver.tui.theme import DARK
 from palaver.tui.transcript.renderer import Drawing, gap_before, heads_answer
 from palaver.tui.transcript.row_book import RowBook
 from palaver.tui.transcript.rows import Row, WorkRow
-from palaver.tui.transcript.work import unfolded
+from palaver.tui.transcript.work import unfold
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))
@@ -53,7 +53,7 @@ def text_of(rows: Sequence[Row], drawn: Drawing, opened: frozenset[str] = frozen
         return row.key in opened or (isinstance(row, WorkRow) and row.is_live)
 
     lines: list[str] = []
-    rows, _ = unfolded(rows, is_open)
+    rows, _ = unfold(rows, is_open)
     for place, row in enumerate(rows):
         previous = rows[place - 1] if place else None
         lines += [""] * gap_before(previous, row)

@@ -14,7 +14,7 @@ from palaver.tui.people import People
 from palaver.tui.theme import DARK_NAME, DARK_THEME, LIGHT_THEME
 from palaver.tui.transcript.rows import Row
 from palaver.tui.transcript.transcript import Transcript
-from palaver.tui.transcript.work import unfolded
+from palaver.tui.transcript.work import unfold
 from tests.tui.golden import NAMES, NOW_MS, book, drawing, dropping, lines_of, reloaded, start_of, text_of
 from tests.tui.harness import WAIT_S
 
@@ -35,7 +35,7 @@ def test_reload_at_every_event_gives_the_same_text(name: str) -> None:
     for line in lines_of(name):
         state = fold(state, (decode_event(line),))
         rows = live.rows(state)
-        opened = frozenset(row.key for row in unfolded(rows, lambda _: True)[0])
+        opened = frozenset(row.key for row in unfold(rows, lambda _: True)[0])
         fresh = book().rows(reloaded(state))
         assert text_of(rows, live_drawing) == text_of(fresh, drawing()), f"after event {state.seq}"
         if state.seq % 5 == 0:

@@ -20,7 +20,7 @@ from palaver.tui.people import People
 from palaver.tui.screens.actions import KEYS, WRITING, action, actions_for
 from palaver.tui.screens.conversations import ConversationList
 from palaver.tui.screens.keyhelp import WIDTH, KeyHelp, KeyHelpScreen, help_content
-from palaver.tui.screens.listing import grouped, row_of
+from palaver.tui.screens.listing import group_listings, row_of
 from palaver.tui.screens.open import Where, screen_for
 from palaver.tui.screens.palette import CommandPalette
 from palaver.tui.text.screens import Actions, Keys
@@ -164,7 +164,7 @@ def test_rows_are_grouped_as_on_the_page() -> None:
         row("gone", deleted=True),
         row("put away", archived=True),
     ]
-    found = {group.name: [item.id for item in group.items] for group in grouped(rows, "", frozenset(), NOW_MS)}
+    found = {group.name: [item.id for item in group.items] for group in group_listings(rows, "", frozenset(), NOW_MS)}
     assert found == {
         "waiting": ["asks"],
         "active": ["runs"],
@@ -172,7 +172,7 @@ def test_rows_are_grouped_as_on_the_page() -> None:
         "older": ["old"],
         "archived": ["put away"],
     }
-    assert [group.items[0].id for group in grouped(rows, "NEWER", frozenset({"child"}), NOW_MS)] == ["newer"]
+    assert [group.items[0].id for group in group_listings(rows, "NEWER", frozenset({"child"}), NOW_MS)] == ["newer"]
 
 
 def test_a_row_shows_hostile_words_and_obeys_none() -> None:

@@ -16,7 +16,7 @@ from palaver.tui.docks.choices import Choices
 from palaver.tui.intents import Act, Begin, Copy, JumpTo, OpenConversation, Order, ViewAt
 from palaver.tui.screens.agents import AgentsScreen, BackendsScreen
 from palaver.tui.screens.choose import ChooseMode, ConfirmDelete, Rename
-from palaver.tui.screens.files import ChangedFiles, DiffScreen, changed_files
+from palaver.tui.screens.files import ChangedFiles, DiffScreen, list_changed_files
 from palaver.tui.screens.inspector import EventInspector
 from palaver.tui.screens.new import NewConversation
 from palaver.tui.screens.open import Where, screen_for
@@ -186,7 +186,7 @@ async def test_no_changed_files_and_a_change_without_lines_say_so() -> None:
 
 
 def test_lines_come_from_the_calls_and_kinds_from_the_view() -> None:
-    first, second = changed_files(with_files())
+    first, second = list_changed_files(with_files())
     assert first.parts[0].diff == DIFF
     assert second.kind == "created"
 

@@ -131,7 +131,7 @@ async def test_words_found_in_hidden_work_open_it_down_to_the_call(served: Serve
         await terminal.until_shown("1 match")
         await terminal.press("enter")
         await terminal.until_shown("some Needle here")
-        row = terminal.transcript.chosen_row()
+        row = terminal.transcript.selected_row()
         assert row is not None
         assert terminal.shows("Read b.py")
 
@@ -152,7 +152,7 @@ async def test_reader_further_up_keeps_the_work_open_when_the_turn_ends(served: 
         await terminal.until_shown("half way")
         terminal.transcript.focus()
         await terminal.press("k")
-        await terminal.until(lambda: terminal.transcript.chosen_row() is not None)
+        await terminal.until(lambda: terminal.transcript.selected_row() is not None)
         served.agent.open_gate("more")
         await terminal.until(lambda: terminal.state.turn is None)
         await terminal.until_shown("▾ Read 2 files")

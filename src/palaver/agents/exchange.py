@@ -180,7 +180,7 @@ class Exchanges:
             )
             return Reply(status="timeout", response=words, conversation=to)
         del self._waiting[caller.state.conversation, call]
-        await caller.tell(_returned_event(answer))
+        await caller.tell(_event_of_return(answer))
         return Reply(
             status=_end(answer),
             response=answer.response or "",
@@ -369,7 +369,7 @@ class Exchanges:
             logger.error("an exchange was not gone on with", task=task.get_name(), exc_info=failure)
 
 
-def _returned_event(answer: ExchangeReturned) -> ExchangeReturned:
+def _event_of_return(answer: ExchangeReturned) -> ExchangeReturned:
     """The answer as the caller's log has it."""
     return ExchangeReturned(
         exchange=answer.exchange,

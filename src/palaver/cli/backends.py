@@ -39,8 +39,8 @@ def backends(
     from palaver.cli.support.output import print_json
 
     async def fetch(client: "Client") -> "tuple[list[BackendInfo], dict[str, Tried]]":
-        found = _chosen(await client.backends(), names or [])
-        return found, await _tested(client, found) if test else {}
+        found = _choose(await client.backends(), names or [])
+        return found, await _test(client, found) if test else {}
 
     found, tried = run(Server(data, url, token), fetch)
     if json:
@@ -57,7 +57,7 @@ def _fields(one: "BackendInfo") -> dict[str, object]:
     return asdict(one)
 
 
-def _chosen(found: "list[BackendInfo]", names: list[str]) -> "list[BackendInfo]":
+def _choose(found: "list[BackendInfo]", names: list[str]) -> "list[BackendInfo]":
     from difflib import get_close_matches
 
     from palaver.errors import NotFound
@@ -71,7 +71,7 @@ def _chosen(found: "list[BackendInfo]", names: list[str]) -> "list[BackendInfo]"
     return [one for one in found if one.name in names] if names else found
 
 
-async def _tested(client: "Client", found: "list[BackendInfo]") -> "dict[str, Tried]":
+async def _test(client: "Client", found: "list[BackendInfo]") -> "dict[str, Tried]":
     from palaver.client.agents import TrialError, Tried
     from palaver.errors import PalaverError
 

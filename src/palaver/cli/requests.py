@@ -90,12 +90,12 @@ def _print_over(one: "WaitingRequest") -> None:
 
 def _print(one: "WaitingRequest", ids: list[str]) -> None:
     from palaver.cli.support.output import when
-    from palaver.cli.support.request_prompt import described, how_to_answer
+    from palaver.cli.support.request_prompt import describe_request, how_to_answer
     from palaver.client.safe_text import one_line
 
     title = one_line(one.title, 60) or "(untitled)"
     print(f"{when(one.request.ts)} · {one_line(one.agent, 60)} in “{title}” ({one.conversation})")
-    print("\n".join(described(one.request)))
+    print("\n".join(describe_request(one.request)))
     print(f"→ {how_to_answer(one.request, ids)}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import data_directory, failed
+from palaver.cli.support.connection import data_directory, fail
 from palaver.cli.support.exits import Exit
 from palaver.client.safe_text import one_line
 from palaver.errors import PalaverError
@@ -37,7 +37,7 @@ def salvage(
         with progress(f"Salvaging {directory}", quiet=json) as bar:
             found = asyncio.run(save(directory, to, bar))
     except PalaverError as error:
-        raise failed(error) from None
+        raise fail(error) from None
     if json:
         print_json(found)
     else:

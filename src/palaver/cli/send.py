@@ -64,14 +64,14 @@ def send(
     Exits 0 only when the turn finished. Ctrl-C stops the turn. When the turn waits for a person you are asked in the
     terminal; in a pipe it says how to answer and exits 9.
     """
-    said = _said(text)
+    said = _join_words(text)
     if not said.strip() and not image:
         complain("nothing to send. Give some text, or pipe it in and say `-`.")
         raise typer.Exit(Exit.USAGE)
     pictures = [(readable_name(Path(path.name)), _read(path)) for path in image or ()]
 
     async def work(client: "Client") -> Exit:
-        before, sent = await _sent(client, said, pictures, conversation, agent, folder, mode)
+        before, sent = await _send_message(client, said, pictures, conversation, agent, folder, mode)
         # Not before: the agent begins while these are read.
         from palaver.cli.support.output import print_json
 
@@ -88,7 +88,7 @@ def send(
     raise typer.Exit(run(Server(data, url, token), work))
 
 
-def _said(pieces: list[str]) -> str:
+def _join_words(pieces: list[str]) -> str:
     """Words are joined as they were typed; what is piped in stands apart from them."""
     if "-" not in pieces:
         return " ".join(pieces)
@@ -106,7 +106,7 @@ def _read(path: Path) -> bytes:
         raise typer.Exit(Exit.USAGE) from None
 
 
-async def _sent(
+async def _send_message(
     client: "Client",
     text: str,
     pictures: list[tuple[str, bytes]],
@@ -120,7 +120,7 @@ async def _sent(
     from palaver.schema.commands import SendMessage
 
     if conversation is None:
-        within, agent = await _begun(client, agent, folder), None
+        within, agent = await _begin(client, agent, folder), None
     else:
         within = await resolve_id.conversation(client, conversation)
         if agent is not None and (problem := await resolve_id.unknown_agent(client, agent)):
@@ -130,7 +130,7 @@ async def _sent(
     return before, await client.command(within, SendMessage(content=content, agent=agent, mode=mode))
 
 
-async def _begun(client: "Client", agent: str | None, folder: Path | None) -> str:
+async def _begin(client: "Client", agent: str | None, folder: Path | None) -> str:
     from palaver.cli.support import resolve_id
     from palaver.errors import Forbidden, Invalid
     from palaver.schema.commands import CreateConversation

@@ -21,11 +21,11 @@ import msgspec
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import failed
+from palaver.cli.support.connection import fail
 from palaver.cli.support.link_file import remove_redirects, write_redirect
 from palaver.cli.support.settings import Flags, is_set, process_environment, read_config
 from palaver.cli.support.terminal import guard_streams
-from palaver.config import Config
+from palaver.config import Config, held_addresses
 from palaver.errors import ConfigurationError, PalaverError
 from palaver.journal import Journal, write_journal
 from palaver.nonblocking_output import unblocked_output
@@ -58,7 +58,7 @@ def serve(
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
     public_host: Annotated[
-        list[str] | None, typer.Option(help="A name browsers reach the server under, beside localhost.")
+        list[str] | None, typer.Option(help="A name browsers reach the server under, beside its address.")
     ] = None,
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Listen beyond this machine.")] = False,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it does TLS.")] = False,
@@ -92,7 +92,7 @@ def serve(
             opens = not (no_open or is_set(environment, "PALAVER_NO_OPEN"))
             run(config, listener, open_page=opens, as_json=json)
     except PalaverError as failure:
-        raise failed(failure) from None
+        raise fail(failure) from None
     finally:
         gc.enable()
 
@@ -107,6 +107,9 @@ def listening(config: Config) -> Iterator[socket.socket]:
         with suppress(AttributeError, OSError):
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
         try:
+            if config.host == "::":
+                # Whatever the system's default: nobody else may have 127.0.0.1, under which the page is opened too.
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind((config.host, config.port))
             # Binding alone does not keep another server out; listening does.
             listener.listen(BACKLOG)
@@ -196,9 +199,8 @@ def _open_in_browser(data: Path, link: str) -> None:
 
 
 def address_of(config: Config) -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.host, config.host)  # noqa: S104 - compared, not bound
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
+    # Only a name that is no address is held by nobody; whoever binds to one declares it as a public host.
+    host = next(iter(held_addresses(config.host)), config.host)
     return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
 
 

@@ -74,12 +74,12 @@ async def whole_view(client: "Client", conversation: str, last: int | None) -> "
 
 def readable_lines(state: "State", *, full: bool, ids: bool) -> "list[tuple[str, str]]":
     from palaver.cli.support.conversation_text import heading, message
-    from palaver.cli.support.output import counted
-    from palaver.cli.support.request_prompt import described, how_to_answer
+    from palaver.cli.support.output import count_of
+    from palaver.cli.support.request_prompt import describe_request, how_to_answer
 
     lines = [(line.text, str(line.style)) for line in heading(state)]
     if state.offset:
-        lines.append((f"… {counted(state.offset, 'earlier message')}; --full shows all", "dim"))
+        lines.append((f"… {count_of(state.offset, 'earlier message')}; --full shows all", "dim"))
     for one in state.messages:
         told = [(line.text, str(line.style)) for line in message(one, full=full, ids=ids)]
         lines += [("", ""), *told] if told else []
@@ -90,6 +90,6 @@ def readable_lines(state: "State", *, full: bool, ids: bool) -> "list[tuple[str,
         lines += [("", ""), (f"── queued: {one_line(plain_text(item.content))}", "dim")]
     for request in state.requests:
         if request.status == "open":
-            lines += [("", ""), ("── waiting for you", "yellow"), *((line, "") for line in described(request))]
+            lines += [("", ""), ("── waiting for you", "yellow"), *((line, "") for line in describe_request(request))]
             lines.append((f"→ {how_to_answer(request)}", ""))
     return lines

@@ -75,10 +75,10 @@ async def _messages(client: "Client", conversation: str, last: int, follow: bool
     print_line = line_printer()
     for words, style in readable_lines(state, full=False, ids=False):
         print_line(words, style)
-    return await _followed(client, state) if follow else Exit.OK
+    return await _follow(client, state) if follow else Exit.OK
 
 
-async def _followed(client: "Client", state: "State") -> Exit:
+async def _follow(client: "Client", state: "State") -> Exit:
     follower = _Follower()
     async for followed in client.follow(state.conversation, state):
         if not followed.events:
@@ -106,8 +106,8 @@ class _Follower:
         self._turn: str | None = None
 
     def take(self, event: "Event", state: "State") -> None:
-        from palaver.cli.support.follow_turn import opened_in
-        from palaver.cli.support.request_prompt import described, how_to_answer
+        from palaver.cli.support.follow_turn import request_in
+        from palaver.cli.support.request_prompt import describe_request, how_to_answer
         from palaver.client.safe_text import prose
         from palaver.schema import events
 
@@ -118,8 +118,8 @@ class _Follower:
                 self._turn = event.turn
                 self._print_begun(event.message, state)
             case events.RequestOpened():
-                request = opened_in(state, event)
-                for words in (*described(request), f"→ {how_to_answer(request)}"):
+                request = request_in(state, event)
+                for words in (*describe_request(request), f"→ {how_to_answer(request)}"):
                     self._print(words, "yellow")
             case events.TurnFinished() if event.error is not None:
                 self._print(f"(failed: {prose(event.error.message)})", "red")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import NotSignedIn, complain, data_directory, failed
+from palaver.cli.support.connection import NotSignedIn, complain, data_directory, fail
 from palaver.cli.support.exits import Exit
 from palaver.cli.support.output import cell, print_json, print_table
 from palaver.errors import ConfigurationError
@@ -104,7 +104,7 @@ def rotate(data: options.Data = None, json: options.Json = False) -> None:
 def _existing(data: Path | None) -> Path:
     directory = data_directory(data)
     if not (directory / "token").exists():
-        raise failed(
+        raise fail(
             NotSignedIn(f"No token in {directory}. Start the server once with `palaver serve`, or name its --data.")
         )
     return directory
@@ -114,7 +114,7 @@ def _records(directory: Path) -> list[KeyRecord]:
     try:
         return read_key_records(directory)
     except ConfigurationError as failure:
-        raise failed(failure) from None
+        raise fail(failure) from None
 
 
 def _write(directory: Path, records: list[KeyRecord]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from palaver.cli.support import resolve_id
-from palaver.cli.support.connection import Server, complain, failed, server_address
+from palaver.cli.support.connection import Server, complain, fail, server_address
 from palaver.cli.support.exits import Exit
 from palaver.cli.support.options import Data, MaybeConversation, Token, Url
 from palaver.clock import SystemClock
@@ -53,7 +53,7 @@ def tui(
     try:
         asyncio.run(_run(conversation, Server(data, url, token), theme, keep_server))
     except PalaverError as failure:
-        raise failed(failure) from None
+        raise fail(failure) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
 

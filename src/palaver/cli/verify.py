@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from palaver.cli.support import options
-from palaver.cli.support.connection import data_directory, failed
+from palaver.cli.support.connection import data_directory, fail
 from palaver.cli.support.exits import Exit
 from palaver.client.safe_text import prose
 from palaver.errors import PalaverError
@@ -32,7 +32,7 @@ def verify(
         with progress("Verifying", quiet=json) as bar:
             found = verify_directory(data_directory(data), bar)
     except PalaverError as error:
-        raise failed(error) from None
+        raise fail(error) from None
     if json:
         print_json(found)
     else:

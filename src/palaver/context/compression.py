@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from palaver.context.reduce import Horizons, Redact, horizons_of, reduce_history, unchanged_text
+from palaver.context.reduce import Horizons, Redact, horizons_of, reduce_history, same_text
 from palaver.context.tokens import message_tokens, text_tokens
 from palaver.schema.base import Strength
 from palaver.schema.view import Compression, CompressionStage, Message, Plan
@@ -85,7 +85,7 @@ class Compressing:
         fixed_tokens: int = 0,
         factor: float = 1.0,
         plan: Plan | None = None,
-        redact: Redact = unchanged_text,
+        redact: Redact = same_text,
     ) -> None:
         """`seq` is where the log stands; `factor` corrects estimates; `fixed_tokens` are corrected already."""
         self._history = history

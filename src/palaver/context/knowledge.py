@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from palaver.context.notes import Note, Notes
-from palaver.context.reduce import Redact, unchanged_text
+from palaver.context.reduce import Redact, same_text
 from palaver.context.tokens import text_tokens
 from palaver.core.keywords import telling_words, words_of
 from palaver.errors import PalaverError
@@ -70,7 +70,7 @@ async def recall(
     notes: Notes,
     now_ms: int,
     budget_tokens: int = BUDGET_TOKENS,
-    redact: Redact = unchanged_text,
+    redact: Redact = same_text,
 ) -> KnowledgeRecalled | None:
     """What fits the text of a message, or nothing."""
     wanted = telling_words(text, LOOKED_FOR)

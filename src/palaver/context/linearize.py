@@ -14,7 +14,7 @@ from typing import Any
 from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
 from palaver.context.quotes import RECALLED, Part, Quoting, block_source
-from palaver.context.reduce import Redact, horizons_of, reduce_history, unchanged_text
+from palaver.context.reduce import Redact, horizons_of, reduce_history, same_text
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
 POSTED = "posted"
@@ -47,7 +47,7 @@ async def linearize(
     quoting: Quoting,
     compressions: Sequence[Compression] = (),
     plan: Plan | None = None,
-    redact: Redact = unchanged_text,
+    redact: Redact = same_text,
     arranged: "Arranged | None" = None,
 ) -> tuple[PromptMessage, ...]:
     """`provider` is whose opaque data may go back; what another provider attached is left out.
@@ -206,7 +206,7 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
             if text and not text.isspace():
                 parts.append(Text(text if block.status == "done" else f"{text}\n\n{INTERRUPTED_MARK}"))
         elif isinstance(block, ThinkingBlock):
-            if thought := _thought_of(block, provider):
+            if thought := _thinking_of(block, provider):
                 parts.append(thought)
         else:
             parts.append(Text("[An image that was shown to the person.]"))
@@ -219,7 +219,7 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
         draft.said(outcomes)
 
 
-def _thought_of(block: ThinkingBlock, provider: str) -> Thought | None:
+def _thinking_of(block: ThinkingBlock, provider: str) -> Thought | None:
     """Only whole thoughts go back, and only to the provider that thought them."""
     kept = own_data(block.provider, provider)
     if block.status != "done" or not kept:

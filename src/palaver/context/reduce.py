@@ -44,7 +44,7 @@ POINTER = "[The same was read again later in this conversation; see that result.
 REPEATED = "[The same result came again later in this conversation; see there.]"
 
 
-def unchanged_text(text: str) -> str:
+def same_text(text: str) -> str:
     return text
 
 
@@ -103,7 +103,7 @@ def horizons_of(compressions: Sequence[Compression]) -> Horizons:
 
 
 def reduce_history(
-    history: Sequence[Message], horizons: Horizons, *, plan: Plan | None = None, redact: Redact = unchanged_text
+    history: Sequence[Message], horizons: Horizons, *, plan: Plan | None = None, redact: Redact = same_text
 ) -> Sequence[Message]:
     """The messages that are left, each as it is shown."""
     if not horizons.furthest:

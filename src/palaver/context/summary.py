@@ -10,7 +10,7 @@ from palaver.context.compression import Material, shorter
 from palaver.context.prompt import PromptMessage, Text, UserMessage
 from palaver.context.quotes import RULE, Part, Quoting
 from palaver.context.record import record_parts
-from palaver.context.reduce import Redact, unchanged_text
+from palaver.context.reduce import Redact, same_text
 from palaver.context.tokens import text_tokens
 
 SUMMARY_PROMPT = f"""\
@@ -41,7 +41,7 @@ BORDER_TOKENS = 40
 
 
 def summary_messages(
-    material: Material, limit_tokens: int, quoting: Quoting, redact: Redact = unchanged_text
+    material: Material, limit_tokens: int, quoting: Quoting, redact: Redact = same_text
 ) -> tuple[PromptMessage, ...]:
     """The part to be condensed as one quote within its bounds, secrets struck before anything is cut."""
     parts = [Part("the notes on what came before that", material.earlier)] if material.earlier else []

@@ -62,7 +62,7 @@ class Maker:
         """The event that shows under which client request id the conversation was asked for."""
         return replace(created, client_request_id=self.claim.client_request_id, body_hash=self.claim.body_hash)
 
-    def numbered(self, events: Iterable[tuple[KnownEvent, int]], after: int = 0) -> list[KnownEvent]:
+    def with_times(self, events: Iterable[tuple[KnownEvent, int]], after: int = 0) -> list[KnownEvent]:
         """Each event with the time it was first said; 0: now."""
         return [
             replace(
@@ -132,7 +132,7 @@ def branch_of(source: State, last: str | None) -> Copied:
     return Copied(messages, _branch_title(source.title), source.agent, source.project, source.params, parent)
 
 
-def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning:
+def begin_branch(source: State, body: CreateConversation, maker: Maker) -> Beginning:
     """A conversation that says another again. Raises NotFound as above."""
     assert body.branch is not None
     copied = branch_of(source, body.branch.message)
@@ -146,7 +146,7 @@ def branched(source: State, body: CreateConversation, maker: Maker) -> Beginning
     # Last and now: the copied messages keep the times at which they were said, the branch is as new as it is.
     named = ConversationUpdated(title=title or None, title_source="user" if body.title else "auto") if title else None
     said = restored(copied.messages, maker.new_id)
-    return beginning_of(maker.numbered([(maker.with_claim(created), 0), *said, (named or ConversationUpdated(), 0)]))
+    return beginning_of(maker.with_times([(maker.with_claim(created), 0), *said, (named or ConversationUpdated(), 0)]))
 
 
 def _inherit_params(source: State, body: CreateConversation) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def from_messages(
     ]
     if draft:
         events.append((DraftSet(text=draft), 0))
-    return beginning_of(maker.numbered(events))
+    return beginning_of(maker.with_times(events))
 
 
 def harmless(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class _Closing:
         self._maker = maker
 
     def add(self, events: Iterable[KnownEvent]) -> None:
-        numbered = self._maker.numbered([(event, 0) for event in events], self.state.seq)
+        numbered = self._maker.with_times([(event, 0) for event in events], self.state.seq)
         self.events.extend(numbered)
         known: Sequence[Event] = numbered
         self.state = fold(self.state, known)

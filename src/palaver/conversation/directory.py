@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.conversation import Conversation
-from palaver.conversation.creation import Beginning, Maker, Wishes, beginning_of, branched, from_log, from_messages
+from palaver.conversation.creation import Beginning, Maker, Wishes, beginning_of, begin_branch, from_log, from_messages
 from palaver.conversation.descent import subagents_below
 from palaver.conversation.folders import By, ProjectFolders, is_person
 from palaver.conversation.project_files.transcripts import whole
@@ -94,7 +94,7 @@ class Directory:
         async def recover(conversation: str) -> None:
             async with gate:
                 try:
-                    opened = await self._opened(conversation)
+                    opened = await self._open_owner(conversation)
                     # Else a reader of the first moment would find a turn that nobody runs still running.
                     await opened.recovered()
                 except Exception:
@@ -153,7 +153,7 @@ class Directory:
     def folders(self) -> ProjectFolders:
         return self._around.folders
 
-    async def _opened(self, conversation: str) -> Conversation:
+    async def _open_owner(self, conversation: str) -> Conversation:
         """The one owner of a conversation; concurrent callers share the opening."""
         known = self._open.get(conversation)
         if known is not None:
@@ -227,7 +227,7 @@ class Directory:
             self._check_agent(body.agent or source.agent, source.project)
             self._check_params(body.agent or source.agent, source.project, source.params, body.params, maker.origin)
             # A long history takes a while to copy, and others are served on the loop.
-            branch = await asyncio.to_thread(branched, source, body, maker)
+            branch = await asyncio.to_thread(begin_branch, source, body, maker)
             self._check_chosen(source, branch.state, maker.origin)
             return branch
         defaults, project = self._around.defaults, await self.folders.choose(body.project, maker.origin)
@@ -237,7 +237,7 @@ class Directory:
         self._check_params(agent, project, given, body.params, maker.origin)
         params = {**given, **body.params}
         created = ConversationCreated(agent=agent, title=body.title or "", project=project, params=params)
-        return beginning_of(maker.numbered([(maker.with_claim(created), created_at)]))
+        return beginning_of(maker.with_times([(maker.with_claim(created), created_at)]))
 
     async def bring(
         self, file: Told | Recorded, wishes: Wishes, claim: Claim, origin: Origin | None, *, dry: bool = False
@@ -284,7 +284,7 @@ class Directory:
         # The agent works where it worked before, so nobody chooses anything. Not in a thread: of several that begin
         # together the first stays the first.
         self.folders.check(Path(created.project or self.home))
-        await self._append_first(beginning_of(maker.numbered([(maker.with_claim(created), 0)])), claim)
+        await self._append_first(beginning_of(maker.with_times([(maker.with_claim(created), 0)])), claim)
 
     async def while_nobody_owns(self, conversation: str, work: Callable[[], Awaitable[None]]) -> bool:
         """For what adds to a conversation from outside. Whoever wants it meanwhile waits. False: its owner is at work."""
@@ -360,7 +360,7 @@ class Directory:
         self, conversation: str, command: Order, origin: Origin | None, remembers: bool = False
     ) -> Accepted:
         while True:
-            owned = await self._opened(conversation)
+            owned = await self._open_owner(conversation)
             try:
                 return await owned.command(command, origin, remembers=remembers)
             except LogUnavailable:
@@ -386,7 +386,7 @@ class Directory:
 
     async def _wait_for(self, conversation: str, wait: Callable[[Conversation], Coroutine[None, None, State]]) -> State:
         for _ in range(REOPENED_AT_MOST):
-            owned = await self._opened(conversation)
+            owned = await self._open_owner(conversation)
             if (owner := self._owners.get(conversation)) is None:
                 continue
             waiting = asyncio.create_task(wait(owned), name=f"wait for {conversation}")

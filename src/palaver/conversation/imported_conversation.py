@@ -185,14 +185,14 @@ def beginning(foreign: ForeignConversation, batch: Batch, wishes: Wishes, maker:
     created = ConversationCreated(agent=agent, project=wishes.project, source="import")
     began = foreign.created_at
     events: list[tuple[KnownEvent, int]] = [(maker.with_claim(created), began)]
-    title = foreign.title[:TITLE_LIMIT_CHARS] if batch.is_last else unfinished_title(foreign.title)
+    title = foreign.title[:TITLE_LIMIT_CHARS] if batch.is_last else title_while_importing(foreign.title)
     if title:
         events.append((ConversationUpdated(title=title, title_source="auto"), began))
     events += restored(batch.messages, maker.new_id)
     if batch.is_last and foreign.updated_at > max(ts for _, ts in events):
         # It was changed after its last message, as its program's list says.
         events.append((ConversationUpdated(), foreign.updated_at))
-    return beginning_of(maker.numbered(events))
+    return beginning_of(maker.with_times(events))
 
 
 def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Maker) -> tuple[Append, State]:
@@ -202,7 +202,7 @@ def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Make
         ts = max((ts for _, ts in timed), default=0)
         named = ConversationUpdated(title=title, title_source="user" if state.title_source == "user" else "auto")
         timed.append((named, max(ts, foreign.updated_at) if batch.is_last else ts))
-    events = maker.numbered(timed, state.seq)
+    events = maker.with_times(timed, state.seq)
     events[0] = replace(events[0], client_request_id=maker.claim.client_request_id, body_hash=maker.claim.body_hash)
     known: Sequence[Event] = events
     after = fold(state, known)
@@ -219,7 +219,7 @@ def growth(state: State, foreign: ForeignConversation, batch: Batch, maker: Make
     return append, after
 
 
-def unfinished_title(title: str) -> str:
+def title_while_importing(title: str) -> str:
     """The title of a conversation of which a part is still to come: should the import break off, the list says so."""
     return f"{title[: TITLE_LIMIT_CHARS - len(UNFINISHED)]}{UNFINISHED}".strip()
 
@@ -230,7 +230,7 @@ def _title_after(state: State, foreign: ForeignConversation, batch: Batch) -> st
     if batch.is_last == (not is_marked):
         return None
     if not batch.is_last:
-        return unfinished_title(state.title)
+        return title_while_importing(state.title)
     own = state.title.removesuffix(UNFINISHED.strip()).rstrip()
     return own if state.title_source == "user" else foreign.title[:TITLE_LIMIT_CHARS]
 

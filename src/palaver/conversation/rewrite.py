@@ -92,7 +92,7 @@ class Filling:
             state = await self._resting(conversation)
             if refusal := rewrites_others(state.messages, 0, origin):
                 raise REFUSALS[refusal.code](refusal.message, **refusal.details)
-            numbered = await asyncio.to_thread(lambda: maker.numbered(events(state, maker), state.seq))
+            numbered = await asyncio.to_thread(lambda: maker.with_times(events(state, maker), state.seq))
             append = await asyncio.to_thread(_append_of, state, numbered, claim)
             await self.log.append(append)
             body = b"\n".join(append.lines) + b"\n"

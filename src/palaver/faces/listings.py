@@ -57,7 +57,7 @@ class Listings:
 
     async def follow(self, after_pos: int | None) -> AsyncGenerator[bytes, None]:
         """Lines `{"type": "listed", …}` after a position; without one, from now on."""
-        async with self._watched():
+        async with self._hold_watch():
             now = await self._log.position()
             pos = now if after_pos is None else after_pos
             if pos > now:
@@ -78,7 +78,7 @@ class Listings:
                     await moved.wait()
 
     @asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
+    async def _hold_watch(self) -> AsyncIterator[None]:
         self._followers += 1
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch the conversation list")

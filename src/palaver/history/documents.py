@@ -15,7 +15,7 @@ import msgspec
 
 from palaver.errors import Invalid, TooLarge
 from palaver.history.lazy_sequence import LazySequence
-from palaver.history.parts import Json, decoded
+from palaver.history.parts import Json, parse_json
 
 PIECE_BYTES = 256 << 10
 VALUE_BYTES = 32 << 20
@@ -74,7 +74,7 @@ def open_document(file: IO[bytes], listed: str = "messages") -> Json:
     count: int | None = None
     for value in read_values(file.fileno(), listed):
         if value.is_element:
-            decoded(value.json)
+            parse_json(value.json)
             count = (count or 0) + 1
         elif value.json:
             size_bytes += len(value.json)
@@ -83,7 +83,7 @@ def open_document(file: IO[bytes], listed: str = "messages") -> Json:
                     f"The document has more than {FRAME_BYTES >> 20} MiB beside its `{listed}`.",
                     limit_bytes=FRAME_BYTES,
                 )
-            document[value.name] = decoded(value.json)
+            document[value.name] = parse_json(value.json)
         else:
             count = 0
     if count is not None:
@@ -93,7 +93,7 @@ def open_document(file: IO[bytes], listed: str = "messages") -> Json:
 
 def _walk(descriptor: int, listed: str, skip: int) -> Iterator[Any]:
     elements = (value.json for value in read_values(descriptor, listed) if value.is_element)
-    return (decoded(element) for element in islice(elements, skip, None))
+    return (parse_json(element) for element in islice(elements, skip, None))
 
 
 def _elements(text: "_Text") -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from palaver.errors import Invalid
-from palaver.history.parts import Json, decoded
+from palaver.history.parts import Json, parse_json
 from palaver.schema.base import IMPORT_FACE
 from palaver.schema.events import UnknownEvent, decode_event, encode_event
 
@@ -50,7 +50,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Json]:
 
 def _parse_line(line: bytes, number: int) -> Json:
     try:
-        event = decoded(line)
+        event = parse_json(line)
         decode_event(line)
     except (Invalid, msgspec.MsgspecError) as problem:
         raise Invalid(f"Line {number} is no event: {problem}", line=number) from None

@@ -32,7 +32,7 @@ def unknown_data(shown: Json) -> Json | None:
     return {"trajectory": unknown} if unknown else None
 
 
-def decoded(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """JSON that somebody else wrote. Raises Invalid, also for what is nested so deep that reading it later would fail."""
     try:
         return decode_json(data)
@@ -52,12 +52,12 @@ def decode_document(data: bytes) -> Any:
         members = _members.decode(data)
         messages = _elements.decode(members["messages"]) if "messages" in members else None
     except msgspec.ValidationError:
-        return decoded(data)  # No such document; whoever asked says so.
+        return parse_json(data)  # No such document; whoever asked says so.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise Invalid(f"This is not valid JSON: {problem}.") from None
-    document = {name: decoded(bytes(member)) for name, member in members.items() if name != "messages"}
+    document = {name: parse_json(bytes(member)) for name, member in members.items() if name != "messages"}
     if messages is not None:
-        document["messages"] = [decoded(bytes(message)) for message in messages]
+        document["messages"] = [parse_json(bytes(message)) for message in messages]
     return document
 
 

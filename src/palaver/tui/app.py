@@ -98,7 +98,7 @@ class PalaverApp(Typing):
         self.client = client
         self.clock = clock
         self.remembered = remembered or Remembered(None)
-        self.outbox = Outbox(client, clock, self._pending_changed, self._reached)
+        self.outbox = Outbox(client, clock, self._pending_changed, self._on_reached)
         self._first = conversation
         self._turns: dict[str, asyncio.Lock] = {}
         self._begun = asyncio.Event()
@@ -229,7 +229,7 @@ class PalaverApp(Typing):
         self._show(conversation, at)
 
     def _show(self, conversation: str, at: tuple[str, int, str] | None = None) -> None:
-        self.main.open(conversation, self.remembered.seen_seq(conversation), at)
+        self.main.open(conversation, self.remembered.last_read_seq(conversation), at)
 
     @on(OpenConversation)
     def _open(self, intent: OpenConversation) -> None:
@@ -309,11 +309,11 @@ class PalaverApp(Typing):
                 accepted = await self.client.command(intent.conversation, intent.command)
         except PalaverError as refusal:
             if not isinstance(refusal, Unreachable | LogUnavailable):
-                self._reached()
+                self._on_reached()
             if not intent.quiet:
                 self._refuse(intent.refused, refusal.message)
             return
-        self._reached()
+        self._on_reached()
         if intent.accepted is not None:
             intent.accepted(accepted)
 
@@ -331,7 +331,7 @@ class PalaverApp(Typing):
         except PalaverError as refusal:
             self._refuse(intent.refused, refusal.message)
             return
-        self._reached()
+        self._on_reached()
         intent.accepted()
         self.main.look_at_settings()
 
@@ -371,14 +371,16 @@ class PalaverApp(Typing):
         if self.main.is_mounted and self.is_running:
             self.main.pending_changed()
 
-    def _reached(self) -> None:
+    def _on_reached(self) -> None:
         if self.main.following is not None:
             self.main.following.reached()
 
     # -- words for the person
 
     def say(self, sentence: str, *, is_trouble: bool = False) -> None:
-        self.notify(words.said(sentence), severity="error" if is_trouble else "information", markup=False)
+        self.notify(
+            words.in_typographic_quotes(sentence), severity="error" if is_trouble else "information", markup=False
+        )
 
     @on(Say)
     def _say(self, intent: Say) -> None:
@@ -484,5 +486,5 @@ class PalaverApp(Typing):
                 listings = await self.client.conversations(200)
         except (PalaverError, TimeoutError):
             return frozenset()
-        seen = self.remembered.seen_seq
+        seen = self.remembered.last_read_seq
         return frozenset(row.id for row in listings if row.seq > (seen(row.id) or row.seq))

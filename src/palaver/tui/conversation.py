@@ -369,7 +369,7 @@ class ConversationScreen(Screen[None]):
     # -- where the reader is
 
     @on(Transcript.Chosen)
-    def _chosen(self, event: Transcript.Chosen) -> None:
+    def _on_row_chosen(self, event: Transcript.Chosen) -> None:
         """Enter goes deeper: into another conversation, on with what was stopped, else it opens the row."""
         event.stop()
         match event.row:
@@ -385,7 +385,7 @@ class ConversationScreen(Screen[None]):
                 self.transcript.toggle(row.key)
 
     @on(Transcript.Wanted)
-    def _wanted_of(self, event: Transcript.Wanted) -> None:
+    def _on_row_wanted(self, event: Transcript.Wanted) -> None:
         event.stop()
         match event.what:
             case "copy":

@@ -80,12 +80,12 @@ class Typing(App[None]):
         self._number += 1
         if self._patience is not None:
             self._patience.stop()
-        self._patience = self.set_timer(HELD_S, self._waited)
+        self._patience = self.set_timer(HELD_S, self._wait)
         if not target.post_message(Settled(self._number, round)):
             self.post_message(Settled(self._number, 0))
 
     @on(Settled)
-    async def _settled(self, mark: Settled) -> None:
+    async def _on_settled(self, mark: Settled) -> None:
         mark.stop()
         if mark.number != self._number:
             return
@@ -94,7 +94,7 @@ class Typing(App[None]):
         elif not self._opening:
             await self._go_on()
 
-    async def _waited(self) -> None:
+    async def _wait(self) -> None:
         self._number += 1
         await self._go_on()
 

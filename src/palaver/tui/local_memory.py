@@ -52,7 +52,7 @@ class Remembered:
     def last_conversation(self) -> str | None:
         return self._kept.last
 
-    def seen_seq(self, conversation: str) -> int | None:
+    def last_read_seq(self, conversation: str) -> int | None:
         """How far it was read here; None: never opened here."""
         return self._kept.seen.get(conversation)
 

@@ -56,7 +56,7 @@ async def start_server(
 
     `meanwhile` is done once it runs, and before anybody looks whether it is ready.
     """
-    process = _started(command, log)
+    process = _start(command, log)
     try:
         meanwhile()
         async with asyncio.timeout(ready_s):
@@ -73,7 +73,7 @@ async def start_server(
     return StartedServer(url, process)
 
 
-def _started(command: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with log.open("wb") as output:
         return subprocess.Popen(

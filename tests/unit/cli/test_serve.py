@@ -29,3 +29,19 @@ REMOTE = "192.0.2.1"
 )
 def test_link_is_where_a_browser_finds_the_page(settings: dict[str, Any], address: str) -> None:
     assert page_address_of(Config(data=HERE, home=HERE, port=8420, **settings)) == address
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("localhost", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "127.0.0.1"),
+        ("::1", "[::1]"),
+        ("2001:db8::1", "[2001:db8::1]"),
+    ],
+)
+def test_link_names_an_address_that_nobody_else_can_listen_on(host: str, address: str) -> None:
+    assert page_address_of(Config(data=HERE, home=HERE, port=8420, host=host)) == f"http://{address}:8420"

@@ -13,7 +13,7 @@ def test_what_was_read_and_chosen_is_known_at_the_next_start(tmp_path: Path) -> 
     first.mark("b", 9)
     first.choose_theme(LIGHT_NAME)
     again = Remembered(path)
-    assert (again.seen_seq("a"), again.seen_seq("b"), again.seen_seq("c")) == (7, 9, None)
+    assert (again.last_read_seq("a"), again.last_read_seq("b"), again.last_read_seq("c")) == (7, 9, None)
     assert (again.theme, again.last_conversation) == (LIGHT_NAME, "b")
 
 
@@ -30,8 +30,8 @@ def test_only_the_latest_are_kept(tmp_path: Path) -> None:
         first.mark(f"c{number}", number)
     first.save()
     again = Remembered(path)
-    assert again.seen_seq("c0") is None
-    assert again.seen_seq("c599") == 599
+    assert again.last_read_seq("c0") is None
+    assert again.last_read_seq("c599") == 599
 
 
 def test_theme_suits_the_colours_a_terminal_tells() -> None:

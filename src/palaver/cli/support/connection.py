@@ -79,21 +79,21 @@ def run(server: Server, work: Callable[["Client"], Awaitable[T]]) -> T:
     """Connects, works, and turns every failure into a sentence and an exit code."""
     import asyncio
 
-    async def connected() -> T:
+    async def run_connected() -> T:
         from palaver.client import Client
 
         async with Client.connect(server.address, server.key()) as client:
             return await work(client)
 
     try:
-        return asyncio.run(connected())
+        return asyncio.run(run_connected())
     except PalaverError as error:
-        raise failed(error) from None
+        raise fail(error) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def failed(error: PalaverError) -> typer.Exit:
+def fail(error: PalaverError) -> typer.Exit:
     """Says what went wrong; the exit to leave with."""
     advice = ""
     if isinstance(error, Unauthorized) and not isinstance(error, NotSignedIn):

@@ -10,7 +10,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from palaver.cli.support.output import counted, when
+from palaver.cli.support.output import count_of, when
 from palaver.client.safe_text import one_line, plain_output, prose, visible
 from palaver.schema.view import Block, ImageBlock, Message, State, TextBlock, ThinkingBlock, ToolBlock, TurnSummary
 
@@ -52,7 +52,7 @@ def heading(state: State) -> Iterator[Line]:
         state.conversation,
         f"agent {visible(state.agent)}",
         STATUSES.get(state.status, state.status),
-        counted(count, "message"),
+        count_of(count, "message"),
     ]
     if state.project:
         facts.append(visible(state.project))
@@ -72,7 +72,7 @@ def message(one: Message, *, full: bool = False, ids: bool = False) -> Iterator[
     if one.status == "interrupted":
         yield Line("(interrupted)", "yellow")
     if one.ended is not None:
-        yield from _ended(one.ended)
+        yield from _end_lines(one.ended)
 
 
 def speaker(one: Message) -> str:
@@ -111,7 +111,7 @@ def short_input(value: object, limit: int = INPUT_CHARS) -> str:
     return one_line(" ".join(words.split()), limit)
 
 
-def said(text: str) -> str:
+def readable_text(text: str) -> str:
     """A finished text of an agent: a structured answer (a plan, questions) written out, all else as it is."""
     if text.lstrip().startswith("{"):
         from palaver.core.text.special_blocks import markdown, parse
@@ -124,7 +124,7 @@ def said(text: str) -> str:
 def _block(block: Block, full: bool) -> Iterator[Line]:
     match block:
         case TextBlock():
-            yield Line(said(block.text).strip("\n"))
+            yield Line(readable_text(block.text).strip("\n"))
         case ThinkingBlock():
             if full:
                 yield Line(prose(block.text).strip("\n") or "(hidden thoughts)", "dim")
@@ -144,7 +144,7 @@ def _tool(block: ToolBlock, full: bool) -> Iterator[Line]:
     if block.error is not None:
         outcome = f"{outcome}: {one_line(block.error.message)}"
     elif block.status == "ok" and block.output:
-        outcome = counted(block.total_lines or len(block.output.splitlines()), "line")
+        outcome = count_of(block.total_lines or len(block.output.splitlines()), "line")
     if block.truncated:
         outcome = " · ".join(filter(None, (outcome, "⚠ truncated")))
     styles: dict[str, Style] = {"error": "red", "denied": "red", "interrupted": "yellow"}
@@ -153,12 +153,12 @@ def _tool(block: ToolBlock, full: bool) -> Iterator[Line]:
         yield from _task_summary(block)
         return
     if block.input is not None:
-        yield Line(_indented(visible(msgspec.json.format(msgspec.json.encode(block.input)).decode())), "dim")
+        yield Line(_indent(visible(msgspec.json.format(msgspec.json.encode(block.input)).decode())), "dim")
     if block.output:
-        yield Line(_indented(plain_output(block.output).rstrip("\n")))
+        yield Line(_indent(plain_output(block.output).rstrip("\n")))
     for change in block.changes:
         if change.diff:
-            yield Line(_indented(prose(change.diff).rstrip("\n")))
+            yield Line(_indent(prose(change.diff).rstrip("\n")))
     if block.truncated:
         yield Line("  (cut; all of it is kept on the server)", "dim")
 
@@ -170,7 +170,7 @@ def _task_summary(block: ToolBlock) -> Iterator[Line]:
         yield Line(prose(given).strip("\n"))
 
 
-def _ended(ended: TurnSummary) -> Iterator[Line]:
+def _end_lines(ended: TurnSummary) -> Iterator[Line]:
     if ended.error is not None:
         yield Line(f"(failed: {prose(ended.error.message)})", "red")
     elif ended.outcome == "interrupted":
@@ -179,5 +179,5 @@ def _ended(ended: TurnSummary) -> Iterator[Line]:
         yield Line("(ended at a limit)", "yellow")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())

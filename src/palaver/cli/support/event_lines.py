@@ -7,7 +7,7 @@ whatever pieces they come; only the answer of `send` in a pipe is exactly as it 
 import sys
 from collections.abc import Callable, Iterable
 
-from palaver.cli.support.conversation_text import said, tool_line
+from palaver.cli.support.conversation_text import readable_text, tool_line
 from palaver.cli.support.output import note
 from palaver.client.safe_text import Scrubber, one_line, prose
 from palaver.schema.events import (
@@ -80,7 +80,7 @@ class Teller:
             case ModelSwitched():
                 self.aside(f"▸ now {one_line(event.to_model, 60)}: {one_line(event.reason, 100)}")
             case RequestResolved():
-                self.aside(f"▸ {SETTLED.get(event.status) or answered(event)}")
+                self.aside(f"▸ {SETTLED.get(event.status) or answer_line(event)}")
             case _:
                 pass
 
@@ -113,14 +113,14 @@ class Teller:
 
     def missed(self, texts: Iterable[str]) -> None:
         """Words that came as a whole, with a snapshot."""
-        self._write("\n".join(said(text) if self._scrubs else text for text in texts) + "\n")
+        self._write("\n".join(readable_text(text) if self._scrubs else text for text in texts) + "\n")
 
     def _finish(self, event: TextFinished) -> None:
         # A compacted replay has only the whole text, or with it the first of its deltas.
         pieces = self._streamed.pop((event.message, event.block), None)
         is_untold, self._held = pieces is None or bool(self._held), ""
         if is_untold:
-            self._write(said(event.text) if self._scrubs else event.text)
+            self._write(readable_text(event.text) if self._scrubs else event.text)
         else:
             streamed = "".join(pieces or ())
             rest = event.text[len(streamed) :] if event.text.startswith(streamed) else ""
@@ -137,7 +137,7 @@ class Teller:
         self._mid_line = not text.endswith("\n")
 
 
-def answered(event: RequestResolved) -> str:
+def answer_line(event: RequestResolved) -> str:
     who = event.origin.user if event.origin and event.origin.user else "somebody"
     words = {"allow": "allowed", "deny": "denied"}.get(event.verdict or "", "answered")
     return f"{words} by {one_line(who, 60)}"

@@ -13,7 +13,7 @@ from palaver.cli.support.connection import complain
 from palaver.cli.support.event_lines import Teller
 from palaver.cli.support.exits import Exit
 from palaver.cli.support.output import is_interactive, note, print_json
-from palaver.cli.support.request_prompt import ask, described, headline, how_to_answer
+from palaver.cli.support.request_prompt import ask, describe_request, headline, how_to_answer
 from palaver.client import Client
 from palaver.client.safe_text import one_line
 from palaver.errors import PalaverError
@@ -92,7 +92,7 @@ class _Watched:
         # From before the message on: its turn may be over by now, and must be told all the same.
         async for followed in self._client.follow(self._conversation, self._before):
             if not followed.events and followed.state is not self._before:
-                end = self._caught_up(followed.state)
+                end = self._catch_up(followed.state)
                 if end is not None:
                     return end
             for event in followed.events:
@@ -119,7 +119,7 @@ class _Watched:
         self._has_subagents = self._has_subagents or isinstance(event, SubagentStarted)
         match event:
             case RequestOpened():
-                return self._waits(self._conversation, opened_in(state, event))
+                return self._waits(self._conversation, request_in(state, event))
             case RequestResolved() if (asking := self._asked.pop(event.request, None)) is not None:
                 asking.cancel()
             case TurnInterrupted():
@@ -133,7 +133,7 @@ class _Watched:
                 pass
         return None
 
-    def _caught_up(self, state: State) -> Exit | None:
+    def _catch_up(self, state: State) -> Exit | None:
         """A snapshot took the place of events we waited for; our turn may run in it, or be over."""
         if state.turn is not None and self._message in state.turn.trigger.messages:
             self._turn = state.turn.id
@@ -175,7 +175,7 @@ class _Watched:
             self._asked[request.id] = asyncio.create_task(self._ask(conversation, request))
             return None
         if not self._as_json:
-            for line in described(request):
+            for line in describe_request(request):
                 self._teller.aside(line)
         self._teller.rest()
         self._tell_how(request)
@@ -209,7 +209,7 @@ class _Watched:
                 note(f"somebody else was faster: {one_line(answer.note or 'it is answered')}")
 
 
-def opened_in(state: State, event: RequestOpened) -> Request:
+def request_in(state: State, event: RequestOpened) -> Request:
     return next(request for request in state.requests if request.id == event.request)
 
 

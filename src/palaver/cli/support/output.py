@@ -108,10 +108,10 @@ def line_printer() -> Callable[[str, str], None]:
 
 
 def _without_tabs(words: str) -> str:
-    return "\n".join(_spaced(line) if "\t" in line else line for line in words.split("\n"))
+    return "\n".join(_space(line) if "\t" in line else line for line in words.split("\n"))
 
 
-def _spaced(line: str) -> str:
+def _space(line: str) -> str:
     *parts, last = line.split("\t")
     return "".join(part + " " * (TAB_CELLS - _cells(part) % TAB_CELLS) for part in parts) + last
 
@@ -167,7 +167,7 @@ def when(ts_ms: int) -> str:
     return datetime.fromtimestamp(ts_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from msgspec.structs import asdict
 
 from palaver.cli.support.connection import complain
-from palaver.cli.support.output import Bar, counted, print_json, progress
+from palaver.cli.support.output import Bar, count_of, print_json, progress
 from palaver.client import Client
 from palaver.client.conversations import TakenOver
 from palaver.errors import CallerError, TooLarge
@@ -28,7 +28,7 @@ from palaver.history.programs.places import (
     SessionFile,
     Unreadable,
     batches,
-    chosen,
+    files_since,
     is_within,
     names,
     places_of,
@@ -94,7 +94,7 @@ class Report:
     def tell(self, program: Program) -> None:
         verb = "would be" if self.dry else "was" if self.messages == 1 else "were"
         print(
-            f"{counted(self.of, 'conversation')} of {program} looked at; {counted(self.messages, 'message')} {verb} added.",
+            f"{count_of(self.of, 'conversation')} of {program} looked at; {count_of(self.messages, 'message')} {verb} added.",
             file=sys.stderr,
         )
         for outcome, words in WORDS.items():
@@ -126,9 +126,9 @@ class Wanted:
 async def import_history(client: Client, wanted: Wanted) -> bool:
     """True when nothing failed."""
     places = places_of(os.environ, await _projects(client, wanted))
-    picked = chosen(wanted.program, places, wanted.since_ms)
+    picked = files_since(wanted.program, places, wanted.since_ms)
     if not picked:
-        complain(f"There is no history of {wanted.program} here: looked in {_looked_in(wanted.program, places)}.")
+        complain(f"There is no history of {wanted.program} here: looked in {_places_text(wanted.program, places)}.")
         return False
     report = Report(len(picked), wanted.dry, wanted.as_json)
     titles = names(places)
@@ -161,7 +161,7 @@ async def _projects(client: Client, wanted: Wanted) -> list[Path]:
     return [Path.cwd(), *known]
 
 
-def _looked_in(program: Program, places: Places) -> str:
+def _places_text(program: Program, places: Places) -> str:
     match program:
         case "refact":
             return ", ".join(str(project / ".refact") for project in places.projects[:5])

@@ -114,7 +114,7 @@ def _paragraphs(help: str) -> str:
 PARTS = {"exit codes": exit_codes, "commands": command_list}
 
 
-def written(page: str) -> str:
+def write_page(page: str) -> str:
     """The page with its generated parts as they should be."""
     for name, lines in PARTS.items():
         begin = f"<!-- generated: {name} -->"
@@ -129,7 +129,7 @@ def written(page: str) -> str:
 
 def main(arguments: list[str]) -> int:
     before = PAGE.read_text(encoding="utf-8")
-    after = written(before)
+    after = write_page(before)
     if before == after:
         return 0
     if "--check" in arguments:

@@ -4,20 +4,19 @@ Called by `requests` and by `send`. The words of an agent are made visible to th
 and nothing typed before the question appeared can answer it.
 """
 
-import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from palaver.cli.support.reading import ask_line, content_line, is_confirmed, show_to_end
 from palaver.cli.support.resolve_id import short
 from palaver.client.safe_text import one_line
-from palaver.core.text.approval_text import Shown, approval_lines, folded_lines, offer_text
+from palaver.core.text.approval_text import approval_lines, folded_lines, offer_text, plan_lines
 from palaver.errors import Conflict, Invalid
 from palaver.schema.base import Scope
 from palaver.schema.commands import Answer, ResolveRequest
-from palaver.schema.view import Question, Request
+from palaver.schema.view import Question, QuestionOption, Request
 
 Word = Literal["allow", "always", "deny"]
 LASTING: tuple[Scope, ...] = ("conversation", "agent", "project")
@@ -41,56 +40,47 @@ def headline(request: Request) -> str:
     return one_line(request.title or request.tool or request.kind, 100)
 
 
-def described(request: Request) -> Iterator[str]:
+def describe_request(request: Request) -> Iterator[str]:
     """All that a person needs to decide, line by line."""
-    yield f"{request.kind}: {headline(request)}"
+    heading = headline(request)
+    yield f"{request.kind}: {heading}"
     match request.kind:
         case "approval":
-            yield from map(_content_line, approval_lines(request.preview, request.input))
+            lines = approval_lines(request.preview, request.input)
+            yield from map(content_line, lines or folded_lines(request.title or ""))
             if request.risk:
                 yield f"  risk: {offer_text(request.risk, None)}"
             for place, offer in enumerate(request.offers, 1):
                 yield f"  always {place}: {offer_text(offer.label, offer.match)}"
         case "question":
             for number, question in enumerate(request.questions, 1):
-                yield from _question(number, question, request)
+                yield from _question(number, question, heading, len(request.questions))
         case "plan":
-            if request.plan is not None:
-                plan = request.plan
-                for text in dict.fromkeys((plan.summary, plan.text or "")):
-                    yield from map(_content_line, folded_lines(text) if text and text != request.title else ())
-                for item in plan.items:
-                    yield from map(_content_line, folded_lines(f"- {item.title}"))
-                    yield from map(_content_line, folded_lines(item.description) if item.description else ())
+            lines = plan_lines(request.plan) if request.plan is not None else approval_lines(request.preview, None)
+            # A summary that the heading has to its last letter.
+            yield from map(content_line, lines[1:] if lines and lines[0].text == heading else lines)
         case _:
             assert_never(request.kind)
 
 
-_SIGNS = {
-    "plain": "│ ",
-    "add": "│ +",
-    "cut": "│ -",
-    "same": "│  ",
-    "head": "│ ",
-    "label": "├ ",
-    "note": "⚠ ",
-    "fold": "┆ ",
-}
-"""Before each line that is not our own: none can pass for one of ours."""
-
-
-def _content_line(line: Shown) -> str:
-    return f"  {_SIGNS[line.kind]}{line.text}".rstrip(" ")
-
-
-def _question(number: int, question: Question, request: Request) -> Iterator[str]:
-    of = len(request.questions)
-    # Most have one question, which is their title too.
-    if of > 1 or question.question != request.title:
-        yield f"  {f'{number}. ' if of > 1 else ''}{one_line(question.question)}"
+def _question(number: int, question: Question, heading: str, of: int) -> Iterator[str]:
+    asked = f"{question.header}: {question.question}" if question.header else question.question
+    if of > 1:
+        yield f"  question {number} of {of}"
+    # Most have one question, which is their heading too.
+    if of > 1 or asked != heading:
+        yield from map(content_line, folded_lines(asked))
     for place, option in enumerate(question.options, 1):
-        about = f": {one_line(option.description, 100)}" if option.description else ""
-        yield f"    {place}) {one_line(option.label)}{about}"
+        yield from _option(place, option)
+
+
+def _option(place: int, option: QuestionOption) -> Iterator[str]:
+    """Its label behind its number; every other line of it behind a sign."""
+    first, *rest = folded_lines(option.label)
+    yield f"    {place}) {first.text}"
+    for text in (option.description, option.preview):
+        rest += folded_lines(text) if text else []
+    yield from (f"     {content_line(line)}" for line in rest)
 
 
 def became(request: Request) -> str:
@@ -166,7 +156,7 @@ def _question_resolution(request: Request, wish: Wish) -> ResolveRequest:
         return ResolveRequest(request=request.id, answers=(Answer(custom_text=wish.note),), text=wish.note)
     selected: dict[int, list[str]] = {}
     for option in wish.options:
-        index, label = _selected(request.questions, option)
+        index, label = _select(request.questions, option)
         selected.setdefault(index, []).append(label)
     for index, labels in selected.items():
         if len(labels) > 1 and not request.questions[index].multi_select:
@@ -175,7 +165,7 @@ def _question_resolution(request: Request, wish: Wish) -> ResolveRequest:
     return ResolveRequest(request=request.id, answers=tuple(answers), text=wish.note)
 
 
-def _selected(questions: Sequence[Question], option: str) -> tuple[int, str]:
+def _select(questions: Sequence[Question], option: str) -> tuple[int, str]:
     """`2` or a label for the first question, `3:2` or `3:label` for the third."""
     number, colon, rest = option.partition(":")
     index, wanted = 0, option
@@ -196,25 +186,20 @@ def _selected(questions: Sequence[Question], option: str) -> tuple[int, str]:
 
 async def ask(request: Request) -> ResolveRequest:
     """Asks in the terminal until the answer fits. Raises EOFError when it is left without one (Ctrl-D)."""
-    print("\n".join(described(request)), file=sys.stderr)
-    _forget_what_was_typed()
+    await show_to_end(describe_request(request))
     while True:
-        print(_prompt(request), end="", file=sys.stderr, flush=True)
-        line = await _line()
+        line = await ask_line(_prompt(request))
         if not line:
             raise EOFError
         try:
-            return resolution(request, _typed(request, line.strip()))
+            return resolution(request, _parse_line(request, line.strip()))
         except Invalid as problem:
             print(problem.message, file=sys.stderr)
 
 
 async def confirm(request: Request) -> None:
     """Shows what would be allowed and asks whether it is meant. Raises Conflict unless the answer is yes."""
-    print("\n".join(described(request)), file=sys.stderr)
-    _forget_what_was_typed()
-    print("Allow this? y yes, n no: ", end="", file=sys.stderr, flush=True)
-    if (await _line()).strip().casefold() not in ("y", "yes"):
+    if not await is_confirmed(describe_request(request), "Allow this?"):
         raise Conflict("Nothing was answered.")
 
 
@@ -240,7 +225,7 @@ def _lasting(request: Request) -> str:
     return f", a always ({what}{WHERE[where]})"
 
 
-def _typed(request: Request, line: str) -> Wish:
+def _parse_line(request: Request, line: str) -> Wish:
     if request.kind == "question":
         if not line:
             return Wish("deny")
@@ -259,29 +244,6 @@ def _typed(request: Request, line: str) -> Wish:
 def _names_options(request: Request, line: str) -> bool:
     words = line.replace(",", " ").replace(":", " ").split()
     return all(word.isdecimal() for word in words) and any(one.options for one in request.questions)
-
-
-async def _line() -> str:
-    """A line from the terminal that can be given up: a thread in `readline` could not."""
-    loop = asyncio.get_running_loop()
-    got: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        if not got.done():
-            got.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    try:
-        return await got
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-
-
-def _forget_what_was_typed() -> None:
-    import termios
-
-    with suppress(termios.error, ValueError):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _article(kind: str) -> str:

@@ -27,19 +27,19 @@ _UNSPEAKABLE = re.compile(r"[^\w .,-]+")
 def conversations(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     rows = _items(ctx, f"/api/conversations?limit={OFFERED}")
     latest = ("last", "the latest conversation")
-    return _offered(incomplete, [latest, *((row["id"], row.get("title") or "untitled") for row in rows)])
+    return _offer(incomplete, [latest, *((row["id"], row.get("title") or "untitled") for row in rows)])
 
 
 def agents(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    return _offered(incomplete, [(row["id"], row.get("name", "")) for row in _items(ctx, "/api/agents")])
+    return _offer(incomplete, [(row["id"], row.get("name", "")) for row in _items(ctx, "/api/agents")])
 
 
 def requests(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     rows = (row["request"] for row in _items(ctx, "/api/requests"))
-    return _offered(incomplete, [(row["id"], row.get("title") or row.get("tool") or row["kind"]) for row in rows])
+    return _offer(incomplete, [(row["id"], row.get("title") or row.get("tool") or row["kind"]) for row in rows])
 
 
-def _offered(incomplete: str, named: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _offer(incomplete: str, named: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [
         (name, _UNSPEAKABLE.sub(" ", words)[:TITLE_CHARS].strip())
         for name, words in named
@@ -50,12 +50,12 @@ def _offered(incomplete: str, named: list[tuple[str, str]]) -> list[tuple[str, s
 def _items(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
     try:
         server = Server(ctx.params.get("data"), ctx.params.get("url"), ctx.params.get("token"))
-        return list(_asked(server, path)["items"])
+        return list(_ask_server(server, path)["items"])
     except (OSError, PalaverError, ValueError, KeyError, TypeError):
         return []
 
 
-def _asked(server: Server, path: str) -> Any:
+def _ask_server(server: Server, path: str) -> Any:
     # Every command imports this module, and hardly ever asks.
     import http.client
 

@@ -24,7 +24,7 @@ from palaver.clock import Clock, Ids
 from palaver.conversation.directory import Directory
 from palaver.conversation.project_files.list_watch import LOOK_AGAIN_S, PAUSE_S, ListWatch
 from palaver.conversation.project_files.transcripts import with_whole_texts
-from palaver.errors import CallerError, Invalid, LogError, NotFound
+from palaver.errors import CallerError, Invalid, LogError
 from palaver.feed.feed import Feed
 from palaver.history.parts import decode_document
 from palaver.history.trajectory import document_of, keep_message_keys, unknown_keys
@@ -181,8 +181,11 @@ def remove_file(project: Path, conversation: str) -> None:
 def _open_folder(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """The folder as a descriptor, reached without following a link that somebody put into the project or in its place."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    with open_folder(project) as root:
-        folder = os.open(".", flags, dir_fd=root)
+    try:
+        with open_folder(project) as root:
+            folder = os.open(".", flags, dir_fd=root)
+    except CallerError as refusal:
+        raise NotADirectoryError(errno.ENOTDIR, refusal.message) from refusal
     made = False
     try:
         for name in place:
@@ -272,7 +275,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
     """Those beside a project, by name; what is no trajectory is passed over."""
     found: list[Kept] = []
-    with suppress(OSError, CallerError), _open_folder(project.resolve(), place) as folder:
+    with suppress(OSError), _open_folder(project.resolve(), place) as folder:
         for name in sorted(entry.name for entry in os.scandir(folder)):
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(OSError, ForeignFile, msgspec.ValidationError):
@@ -291,7 +294,7 @@ def read_trajectory(project: Path, trajectory: str, place: Sequence[str] = PLACE
     """The document of that id, if there is one. Raises ForeignFile for a file of its name that is something else."""
     if "/" in trajectory or trajectory.startswith("."):
         return None
-    with suppress(OSError, CallerError), _open_folder(project.resolve(), place) as folder:
+    with suppress(OSError), _open_folder(project.resolve(), place) as folder:
         name = f"{trajectory}.json"
         document = _document(_read(folder, name), name)
         if document is not None and document.get("id") != trajectory:

@@ -305,13 +305,13 @@ def _progress(event: events.ToolOutputDelta, before: State) -> list[Told]:
     tool = find_call(before, event.call)
     if tool is None:
         return []
-    *lines, _ = _LINE_END.split(_unended(tool.output) + event.text)
+    *lines, _ = _LINE_END.split(_unfinished_line(tool.output) + event.text)
     if len(lines) > LINES_AT_ONCE:
         lines = [f"[… {len(lines) - LINES_AT_ONCE:,} lines …]", *lines[-LINES_AT_ONCE:]]
     return [_line(tool.name, line, event.stream, _holder(before, event.call)) for line in lines]
 
 
-def _unended(output: str) -> str:
+def _unfinished_line(output: str) -> str:
     """What stands after the last line end."""
     return _LINE_END.split(output[-LINE_CHARS:])[-1]
 
@@ -330,7 +330,7 @@ def _holder(state: State, call: str | None) -> tuple[str, ...]:
 
 def _last_line(event: events.ToolFinished, before: State) -> list[Told]:
     tool = find_call(before, event.call)
-    rest = _unended(tool.output) if tool is not None and tool.status == "running" else ""
+    rest = _unfinished_line(tool.output) if tool is not None and tool.status == "running" else ""
     return [_line(tool.name, rest, "stdout", _holder(before, event.call))] if tool is not None and rest else []
 
 

@@ -165,7 +165,7 @@ def filling(server: ServerParts) -> Filling:
     return Filling(server.directory, server.log, server.feed, server.clock, server.ids)
 
 
-def kept_in(project: Path, trajectory: str) -> Json | None:
+def find_document(project: Path, trajectory: str) -> Json | None:
     """The document beside a project: ours, or another program's."""
     with suppress(ForeignFile):
         return read_from(project, trajectory)
@@ -173,7 +173,7 @@ def kept_in(project: Path, trajectory: str) -> Json | None:
 
 
 def read_from(project: Path, trajectory: str) -> Json | None:
-    """As `kept_in`, but raises ForeignFile where a file of that name is neither."""
+    """As `find_document`, but raises ForeignFile where a file of that name is neither."""
     if not ID.fullmatch(trajectory):
         return None
     unusable: ForeignFile | None = None

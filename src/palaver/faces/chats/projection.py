@@ -14,7 +14,7 @@ from palaver.faces.chats.messages import Json, entries
 from palaver.faces.chats.snapshot import (
     activity_of,
     first_seq,
-    framed,
+    encode_frame,
     passing,
     patch_of,
     runtime_of,
@@ -95,11 +95,11 @@ class ChatsProjector:
         if takes_number:
             # Every command that is taken leaves an event, whose numbers are more than enough for its frames and this one.
             return [self._number("ack", fields)]
-        return [Told(framed(self._chat, self.seq, "ack", fields))]
+        return [Told(encode_frame(self._chat, self.seq, "ack", fields))]
 
     def _number(self, type: str, fields: Json) -> Told:
         self.seq += 1
-        return Told(framed(self._chat, self.seq, type, fields))
+        return Told(encode_frame(self._chat, self.seq, type, fields))
 
     def _frames(self, event: Event, before: State, after: State) -> list[Frame]:
         match event:

@@ -30,7 +30,7 @@ def first_seq(state: State) -> int:
     return CHATS_STRIDE * state.seq
 
 
-def framed(chat: str, seq: int, type: str, fields: Json) -> bytes:
+def encode_frame(chat: str, seq: int, type: str, fields: Json) -> bytes:
     """A frame as a server-sent event. It has no name, so that `EventSource.onmessage` hears it; its id is its number."""
     body = msgspec.json.encode({"chat_id": chat, "seq": seq, "type": type, **fields}, enc_hook=str)
     return b"id: %d\ndata: %s\n\n" % (seq, body)
@@ -38,7 +38,7 @@ def framed(chat: str, seq: int, type: str, fields: Json) -> bytes:
 
 def snapshot_frame(state: State, seq: int) -> bytes:
     fields = {"thread": thread_of(state), "runtime": runtime_of(state), "messages": list_messages(state)}
-    return framed(state.conversation, seq, "snapshot", fields)
+    return encode_frame(state.conversation, seq, "snapshot", fields)
 
 
 # -- the frame of a chat

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from palaver.conversation.project_files.trajectories import ForeignFile, remove_file, trajectory_in
 from palaver.conversation.project_files.transcripts import with_whole_texts
 from palaver.errors import Conflict, Invalid, NotFound
-from palaver.faces.chats.command_route import ID, ChatsRequest, filling, kept_in
+from palaver.faces.chats.command_route import ID, ChatsRequest, filling, find_document
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.refusals import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.http.openapi import operation
@@ -137,7 +137,7 @@ async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
     except NotFound:
         if not request.auth.may("send"):
             raise  # Who may only read sees what the log says, and no files.
-        document = await asyncio.to_thread(kept_in, server.directory.home, trajectory)
+        document = await asyncio.to_thread(find_document, server.directory.home, trajectory)
         if document is None:
             raise
         return Response(document)
@@ -146,7 +146,7 @@ async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
 async def write_trajectory(chat: str, server: ServerParts) -> Json:
     state = await server.directory.whole(chat)
     messages = [await with_whole_texts(message, server.log.blobs) for message in state.messages]
-    known = await asyncio.to_thread(kept_in, _folder(state, server), chat)
+    known = await asyncio.to_thread(find_document, _folder(state, server), chat)
     return await asyncio.to_thread(
         document_of, replace(state, messages=tuple(messages)), unknown_keys(known) if known else None
     )

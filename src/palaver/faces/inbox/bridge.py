@@ -41,7 +41,7 @@ async def bridge(url: str, token: str, side: Side, conversation: str | None) -> 
             Client(streamable_http_client(address, http_client=http), cache=None) as far,
             stdio_server() as (incoming, outgoing),
         ):
-            near = bridged(far, side)
+            near = make_bridge(far, side)
             await near.run(incoming, outgoing, near.create_initialization_options())
 
 
@@ -57,7 +57,7 @@ async def _reachable(http: httpx2.AsyncClient, address: str) -> None:
         raise REFUSALS.get(answer.status_code, LogUnavailable)(str(body.get("message")))
 
 
-def bridged(far: Client, side: Side) -> Server[Any]:
+def make_bridge(far: Client, side: Side) -> Server[Any]:
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return await far.list_tools()
 

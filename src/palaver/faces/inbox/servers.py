@@ -24,7 +24,7 @@ from palaver.faces.inbox.actions import Acts
 from palaver.faces.inbox.caller import VISIT, Visit
 from palaver.faces.inbox.policy import Denied, judge
 from palaver.faces.inbox.subscriptions import INBOX, Context, Subscriptions, require_known
-from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, as_key, offered
+from palaver.faces.inbox.tools import INPUT, OUTPUT, InboxTool, as_key, tools_for
 from palaver.faces.inbox.updates import updates
 from palaver.faces.rights import Side
 from palaver.faces.server import ServerParts
@@ -65,7 +65,7 @@ def inbox_server(side: Side, parts: ServerParts) -> Server[Any]:
         on_unsubscribe_resource=told.unsubscribe,
         on_subscriptions_listen=told.listen,
         get_tool_input_schema=lambda name: next(
-            (INPUT[tool.act] for tool in offered(side, "owner") if tool.key == as_key(name)), None
+            (INPUT[tool.act] for tool in tools_for(side, "owner") if tool.key == as_key(name)), None
         ),
     )
 
@@ -78,11 +78,13 @@ class _Handlers:
     # -- tools
 
     async def list_tools(self, ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool_info(tool) for tool in offered(self._side, _visit(ctx).caller.kind)])
+        return types.ListToolsResult(
+            tools=[_tool_info(tool) for tool in tools_for(self._side, _visit(ctx).caller.kind)]
+        )
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         visit = _visit(ctx)
-        there = offered(self._side, visit.caller.kind)
+        there = tools_for(self._side, visit.caller.kind)
         tool = next((known for known in there if known.key == as_key(params.name)), None)
         if tool is None:
             names = ", ".join(known.name for known in there)

@@ -132,7 +132,7 @@ def rule_name(tool: InboxTool) -> str:
     return next(known.key for known in TOOLS if known.act == tool.act and "assistant" in known.sides)
 
 
-def offered(side: Side, kind: Kind) -> tuple[InboxTool, ...]:
+def tools_for(side: Side, kind: Kind) -> tuple[InboxTool, ...]:
     """What a server shows to a token: its side's tools, to an observer only those that read."""
     return tuple(tool for tool in TOOLS if side in tool.sides and may_act(side, tool.act, kind))
 

@@ -56,7 +56,7 @@ class Bulletin:
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncGenerator[News | None, None]]:
         """What happens from the moment this is entered. None: some was missed."""
-        async with self._watched():
+        async with self._hold_watch():
             yield self._after(self._number)
 
     async def _after(self, seen: int) -> AsyncGenerator[News | None, None]:
@@ -72,7 +72,7 @@ class Bulletin:
                 await moved.wait()
 
     @asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
+    async def _hold_watch(self) -> AsyncIterator[None]:
         self._listeners += 1
         if self._watching is None:
             # Where it begins is settled before anybody goes on: what is made next is news.

@@ -21,7 +21,7 @@ ERROR_CODES = {
 """Of a failed call, in the contract's words; any other code is plainly `tool_error`."""
 
 
-def called(event: ToolCalled, memory: Memory) -> Said:
+def start_call(event: ToolCalled, memory: Memory) -> Said:
     known = memory.calls.get(event.call)
     if event.message not in memory.answers or (known is not None and known.told):
         return

@@ -161,7 +161,7 @@ def _project(event: events.KnownEvent, memory: Memory) -> Said:
         case events.ThinkingFinished():
             return answers.finish(event, "thinking", memory)
         case events.ToolCalled():
-            return calls.called(event, memory)
+            return calls.start_call(event, memory)
         case events.ToolStarted():
             if call := memory.calls.get(event.call):
                 call.runs = True

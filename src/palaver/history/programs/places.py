@@ -149,7 +149,7 @@ def _stat_files(program: Program, path: Path, project: str | None = None) -> Ite
         yield SessionFile(program, path, found.st_size, int(found.st_mtime * 1000), project)
 
 
-def changed_since(program: Program, places: Places, since_ms: int = 0) -> list[SessionFile]:
+def files_since(program: Program, places: Places, since_ms: int = 0) -> list[SessionFile]:
     """Those that changed since, the oldest first: what is imported later is newer everywhere."""
     found = [file for file in files(program, places) if file.modified_ms >= since_ms]
     return sorted(found, key=lambda file: (file.modified_ms, file.path))

@@ -84,14 +84,14 @@ class ActivityLine(Static):
         if what != self._phase:
             self._phase, self._phase_since_ms = what, now_ms if self._phase else state.turn.started_at
         timed = not waits and state.turn.retry is None
-        time = words.elapsed(now_ms - (since_ms or self._phase_since_ms)) if timed else None
+        time = words.running_time(now_ms - (since_ms or self._phase_since_ms)) if timed else None
         tone = "$ink-faint" if not self._is_connected else "bold $wait" if waits else "bold $live"
-        stalled = self._stalled(state, now_ms, waits=waits)
+        stalled = self._stall_text(state, now_ms, waits=waits)
         return Content.assemble(
             ("▲ " if waits else "● ", tone),
             (words.join(what, time), "" if self._is_connected else "$ink-faint"),
             (f"  {stalled}" if stalled else "", "$wait"),
-            (f"   {self._spent(state.turn)}", "$ink-faint"),
+            (f"   {self._usage_text(state.turn)}", "$ink-faint"),
         )
 
     def _doing(self, state: State, turn: Turn, now_ms: int, *, waits: bool) -> tuple[str, int | None]:
@@ -105,17 +105,21 @@ class ActivityLine(Static):
             left_s = math.ceil(turn.retry.after_s - (now_ms - self._retry_since_ms) / 1000)
             said = docks.Activity.retrying(left_s, turn.retry.attempt, turn.retry.of)
             reason = docks.Activity.because(visible(turn.retry.reason))
-            return (f"{said}: {words.said(reason)}" if reason else said), None
-        return _said_doing(state, turn)
+            return (f"{said}: {words.in_typographic_quotes(reason)}" if reason else said), None
+        return _describe_activity(state, turn)
 
-    def _stalled(self, state: State, now_ms: int, *, waits: bool) -> str:
+    def _stall_text(self, state: State, now_ms: int, *, waits: bool) -> str:
         turn, silent_ms = state.turn, now_ms - state.updated_at
         if waits or not self._is_connected or silent_ms <= STALLED_MS or turn is None or turn.retry is not None:
             return ""
         tool = running_tool(state)
-        return "" if tool is not None and tool.status == "running" else docks.Activity.stalled(words.elapsed(silent_ms))
+        return (
+            ""
+            if tool is not None and tool.status == "running"
+            else docks.Activity.stalled(words.running_time(silent_ms))
+        )
 
-    def _spent(self, turn: Turn) -> str:
+    def _usage_text(self, turn: Turn) -> str:
         usage = turn.usage
         counted = usage.input_tokens + usage.output_tokens > 0
         return words.join(
@@ -131,7 +135,7 @@ def running_tool(state: State) -> ToolBlock | None:
     return max(running, key=lambda tool: tool.started_at or 0) if running else next(iter(tools), None)
 
 
-def _said_doing(state: State, turn: Turn) -> tuple[str, int | None]:
+def _describe_activity(state: State, turn: Turn) -> tuple[str, int | None]:
     tool = running_tool(state)
     if tool is not None and tool.status in ("running", "called"):
         return one_line(doing(tool)), tool.started_at

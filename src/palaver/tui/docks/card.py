@@ -240,7 +240,7 @@ class RequestCard(Vertical, can_focus=True):
 
     def refused(self, sentence: str) -> None:
         self._is_sending = False
-        self.failed = words.said(sentence) or docks.Approval.FAILED
+        self.failed = words.in_typographic_quotes(sentence) or docks.Approval.FAILED
         self.retell()
 
     # -- stages: a form in place of the choices

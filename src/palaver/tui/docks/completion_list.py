@@ -45,7 +45,7 @@ class Completing(Suggestions):
         if self._commands is not None and (written := slash_word(self._prompt.text)) is not None:
             self._open(commands_like(written, self._commands()))
             return
-        begun = self._begun()
+        begun = self._find_start()
         if self._files is None or begun is None:
             self.close()
         elif (folder := folder_of(begun[1])) in self._entries:
@@ -54,7 +54,7 @@ class Completing(Suggestions):
         else:
             begin(self, partial(self._look_into, self._files, folder), "files", newest=True)
 
-    def _begun(self) -> tuple[int, str] | None:
+    def _find_start(self) -> tuple[int, str] | None:
         row, column = self._prompt.cursor_location
         return at_word(self._prompt.document.get_line(row), column)
 
@@ -82,7 +82,7 @@ class Completing(Suggestions):
             return None
         if chosen.action is not None:
             self._prompt.load_text("")
-        elif (begun := self._begun()) is not None:
+        elif (begun := self._find_start()) is not None:
             row, column = self._prompt.cursor_location
             ending = "" if chosen.text.endswith("/") else " "
             self._prompt.replace(f"@{chosen.text}{ending}", (row, begun[0]), (row, column))

@@ -113,7 +113,7 @@ class Composer(Vertical):
         yield KeyLine(is_quiet=True, has_one_line=True, classes="hints")
 
     def on_mount(self) -> None:
-        self.prompt.pressed, self.prompt.pasted = self._pressed, self._pasted
+        self.prompt.pressed, self.prompt.pasted = self._on_press, self._on_paste
         self.retell()
 
     @property
@@ -177,7 +177,7 @@ class Composer(Vertical):
 
     def leave(self) -> Order | None:
         """Before another conversation is shown, or none: what keeps the words that are written, or lets go of what is held."""
-        command = self._editing.cancel() if self._editing is not None else self._unsaved()
+        command = self._editing.cancel() if self._editing is not None else self._unsaved_draft()
         self._editing = None
         return Order(self._state.conversation, command, quiet=True) if command is not None else None
 
@@ -278,7 +278,7 @@ class Composer(Vertical):
         self._completing.suggest()
         self.retell()
 
-    def _pasted(self, pasted: str) -> None:
+    def _on_paste(self, pasted: str) -> None:
         if (size := _size(pasted)) > MESSAGE_BYTES:
             self._tell(refusal=docks.Composer.too_long(words.size(size)))
         elif self._editing is None and (images := images_in(pasted)):
@@ -297,7 +297,7 @@ class Composer(Vertical):
         self._notice, self._refusal, self._said_of = notice, refusal, self.prompt.text
         self.retell()
 
-    def _pressed(self, pressed: str) -> None:
+    def _on_press(self, pressed: str) -> None:
         choosing = self._completing.display
         match pressed:
             case "backspace":
@@ -347,7 +347,7 @@ class Composer(Vertical):
         if self._state.conversation == conversation and not self.prompt.text:
             self._load(text)
             self._attached.hold(self.images or images)
-        self._tell(refusal=words.said(sentence))
+        self._tell(refusal=words.in_typographic_quotes(sentence))
 
     # -- the draft
 
@@ -356,9 +356,9 @@ class Composer(Vertical):
         self._save_draft()
 
     def _save_draft(self) -> None:
-        self._order(self._unsaved())
+        self._order(self._unsaved_draft())
 
-    def _unsaved(self) -> SetDraft | ClearDraft | None:
+    def _unsaved_draft(self) -> SetDraft | ClearDraft | None:
         is_draft = self._state.conversation and self._editing is None
         return self._draft.save(self.prompt.text) if is_draft else None
 

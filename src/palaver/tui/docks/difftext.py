@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from palaver.tui.text.safe import bounded, visible
+from palaver.tui.text.safe import limit_lines, visible
 from palaver.tui.transcript.diffs import DiffLine
 
 _STYLES = {"+": "$good on $good-soft", "-": "$bad on $bad-soft", "@": "$ink-faint", " ": "$ink-soft"}
@@ -17,7 +17,7 @@ def diff_content(lines: Iterable[DiffLine]) -> Content:
 
 
 def diff_line(line: DiffLine) -> Content:
-    text = bounded(visible(line.text.expandtabs(4)), LINE_CHARACTERS)
+    text = limit_lines(visible(line.text.expandtabs(4)), LINE_CHARACTERS)
     if line.sign == "@":
         return Content.styled(text or "⋯", _STYLES["@"])
     return Content.styled(f"{line.sign} {text}", _STYLES[line.sign])

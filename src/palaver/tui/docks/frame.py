@@ -33,7 +33,7 @@ from palaver.tui.docks.activity import ActivityLine
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.completion import CommandSource, FileSource
 from palaver.tui.docks.composer import Composer, Elsewhere
-from palaver.tui.docks.keyline import offered
+from palaver.tui.docks.keyline import offer_keys
 from palaver.tui.docks.plan import PlanLine
 from palaver.tui.docks.processes import ProcessStrip
 from palaver.tui.docks.prompt import Prompt
@@ -155,7 +155,7 @@ class Docks(Vertical):
         else:
             # What a card or a strip hears stands in it, and Esc leaves it.
             leaves = isinstance(region, RequestCard | Strip)
-            keys = offered(getattr(region, "KEYS", ()), may_write=self._people.may_write)
+            keys = offer_keys(getattr(region, "KEYS", ()), may_write=self._people.may_write)
             self.composer.elsewhere = Elsewhere(tuple(keys), leaves=leaves, is_written=isinstance(to, Input))
         self.composer.retell()
         self.tell_way()

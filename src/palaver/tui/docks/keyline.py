@@ -23,7 +23,7 @@ class Key:
     """It changes something: who may only read is not offered it."""
 
 
-def offered(keys: Sequence[Key], *, may_write: bool) -> list[Key]:
+def offer_keys(keys: Sequence[Key], *, may_write: bool) -> list[Key]:
     return [key for key in keys if may_write or not key.writes]
 
 
@@ -69,7 +69,7 @@ class KeyLine(Static):
         rows: list[list[Content]] = [[]]
         used = 0
         for at, key in enumerate(self._keys):
-            said = self._said(key, at)
+            said = self._render_key(key, at)
             more = said.cell_length + (len(_BETWEEN) if rows[-1] else 0)
             if rows[-1] and used + more > width:
                 if self._has_one_line:
@@ -80,7 +80,7 @@ class KeyLine(Static):
             used += more
         return rows
 
-    def _said(self, key: Key, at: int) -> Content:
+    def _render_key(self, key: Key, at: int) -> Content:
         quiet = "" if key.is_heard else "$ink-faint"
         strong = "$ink-soft" if self._is_quiet else "bold $ink"
         said = Content.assemble((key.key, quiet or strong), (f" {key.label}", quiet))

@@ -48,7 +48,7 @@ class ProcessStrip(Strip[Process]):
     def line(self, item: Process, at: int, *, here: bool) -> Content:
         began = item.started_at
         state = docks.Processes.STOPPING if item.id in self._stopping else docks.Processes.RUNNING
-        since = words.elapsed(self._clock.now_ms() - began) if began is not None else None
+        since = words.running_time(self._clock.now_ms() - began) if began is not None else None
         return Content.assemble(
             (one_line(" ".join(item.command.split())), "bold $ink" if here else "$ink"),
             (f"  {words.join(state, since)}", "$ink-faint"),

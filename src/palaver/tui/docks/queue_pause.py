@@ -9,7 +9,7 @@ from palaver.tui.text import docks
 from palaver.tui.text.safe import visible
 
 
-def stopped_turn(state: State) -> TurnSummary | None:
+def find_stopped_turn(state: State) -> TurnSummary | None:
     """The turn that a person stopped, as long as nothing runs after it."""
     last = state.last_turn
     return last if state.turn is None and last is not None and last.stopped == "user" else None
@@ -21,11 +21,11 @@ def is_paused(state: State, edited: str | None = None) -> bool:
     What is `edited` here is held by the edit, and says so itself.
     """
     held = sum(item.held for item in state.queue if item.id != edited)
-    return held > (0 if stopped_turn(state) else 1)
+    return held > (0 if find_stopped_turn(state) else 1)
 
 
 def say_paused(state: State, people: People) -> str:
-    stopped = stopped_turn(state)
+    stopped = find_stopped_turn(state)
     if stopped is None:
         return docks.Queue.HELD_ALL
     by = stopped.by

@@ -42,14 +42,16 @@ class Asked:
     """A question that the agent wrote as its answer: it is answered with a message."""
 
 
-def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[str, str] | None = None) -> list[Asked]:
+def requests_of(
+    state: State, below: Sequence[WaitingRequest] = (), names: Mapping[str, str] | None = None
+) -> list[Asked]:
     """All that waits here, and in the subagents that work for this conversation: approvals, questions, plans; oldest first."""
     names = names or {}
     own = [
         Asked(
             state.conversation,
             request,
-            visible(named(request.agent or state.agent, names)),
+            visible(name_of(request.agent or state.agent, names)),
             is_editable=_is_editable(state, request),
             is_resting=state.turn is None,
         )
@@ -59,14 +61,16 @@ def asked_of(state: State, below: Sequence[WaitingRequest] = (), names: Mapping[
         Asked(
             item.conversation,
             item.request,
-            docks.Approval.for_this(visible(named(item.agent, names))),
+            docks.Approval.for_this(visible(name_of(item.agent, names))),
             is_resting=False,
         )
         for item in below
         if item.conversation != state.conversation
     ]
     written = question_in_answer(state)
-    own += [Asked(state.conversation, written, visible(named(state.agent, names)), is_written=True)] if written else []
+    own += (
+        [Asked(state.conversation, written, visible(name_of(state.agent, names)), is_written=True)] if written else []
+    )
     return sorted([*own, *theirs], key=lambda asked: (_ORDER[asked.request.kind], asked.request.ts))
 
 
@@ -84,7 +88,7 @@ def question_in_answer(state: State) -> Request | None:
     return Request(id=f"written:{said.id}", kind="question", ts=said.ts, questions=special.questions, agent=said.agent)
 
 
-def named(agent: str, names: Mapping[str, str]) -> str:
+def name_of(agent: str, names: Mapping[str, str]) -> str:
     """An agent by its name, or by its id while nobody told the name."""
     return names.get(agent, agent)
 
@@ -100,7 +104,7 @@ def place_of(asked: Sequence[Asked], shown: str | None) -> int:
     return next((at for at, one in enumerate(asked) if one.request.id == shown), 0)
 
 
-def decided_together(asked: Iterable[Asked], conversation: str) -> list[Asked]:
+def group_together(asked: Iterable[Asked], conversation: str) -> list[Asked]:
     """Calls of one conversation that may be decided at once."""
     return [
         one
@@ -165,5 +169,5 @@ def meta_of(request: Request, now_ms: int) -> str:
     return words.join(
         one_line(request.risk) if request.risk else None,
         docks.Approval.sandbox(visible(request.sandbox)) if request.sandbox else None,
-        docks.Approval.expires(words.elapsed(request.expires_at - now_ms)) if request.expires_at else None,
+        docks.Approval.expires(words.running_time(request.expires_at - now_ms)) if request.expires_at else None,
     )

@@ -17,7 +17,7 @@ from palaver.clock import Clock
 from palaver.core.state import find_request
 from palaver.schema.view import Request, State
 from palaver.tui.docks.card import RequestCard
-from palaver.tui.docks.request_choice import Asked, asked_of, decided_together, place_of, question_in_answer
+from palaver.tui.docks.request_choice import Asked, group_together, place_of, question_in_answer, requests_of
 from palaver.tui.keys import Digit, tell_alt_from_letters
 from palaver.tui.people import People
 from palaver.tui.text import docks
@@ -91,7 +91,7 @@ class RequestDock(Vertical):
         if state.conversation != self._conversation:
             self._leave()
             self._conversation = state.conversation
-        asked = asked_of(state, below, self.people.names)
+        asked = requests_of(state, below, self.people.names)
         self._asked = [one for one in asked if one.request.id not in self._dismissed]
         self._tell_ends(state)
         self._draw()
@@ -118,7 +118,7 @@ class RequestDock(Vertical):
         if card is None:
             card = self._cards[request] = card_for(asked, self._clock)
             _ = self.mount(card)
-        card.together = decided_together(self._asked, asked.conversation)
+        card.together = group_together(self._asked, asked.conversation)
         if request != self._shown:
             self._shown = request
             card.listen_anew()

@@ -117,12 +117,12 @@ class Strip(Vertical, Generic[ItemT], can_focus=True):
     def _lines(self) -> Content:
         first = max(0, min(self._at - self.SHOWN + 1 if self.has_focus else 0, len(self.items) - self.SHOWN))
         shown = list(enumerate(self.items))[first : first + self.SHOWN]
-        lines = [self._marked(item, at) for at, item in shown]
+        lines = [self._mark(item, at) for at, item in shown]
         if (left := len(self.items) - first - len(shown)) > 0:
             lines.append(Content.styled(f"  {docks.more(left)}", "$ink-faint"))
         return Content("\n").join(lines)
 
-    def _marked(self, item: ItemT, at: int) -> Content:
+    def _mark(self, item: ItemT, at: int) -> Content:
         here = self.has_focus and at == self._at
         mark = Content.styled("▸ " if here else "  ", "bold $live")
         return (mark + self.line(item, at, here=here)).stylize(Style.from_meta({"item": at}))

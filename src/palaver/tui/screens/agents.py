@@ -19,7 +19,7 @@ from palaver.clock import Clock
 from palaver.schema.commands import UpdateConversation
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Act, Order
-from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.screens.frame import Sheet, fill, selected_id
 from palaver.tui.text import words
 from palaver.tui.text.safe import one_line, visible
 from palaver.tui.text.screens import Agents, Backends
@@ -37,7 +37,7 @@ def _below(text: str) -> str:
 def agent_row(agent: AgentInfo, *, is_current: bool) -> Content:
     trouble = agent.problem or (agent.note if not agent.ready else None) or ("" if agent.trusted else Agents.UNTRUSTED)
     state = words.join(Agents.CURRENT if is_current else None, None if agent.ready else Agents.NOT_READY)
-    below = _below(words.said(trouble)) if trouble else ""
+    below = _below(words.in_typographic_quotes(trouble)) if trouble else ""
     described = _below(agent.description) if agent.description else ""
     return Content.assemble(
         ("● " if is_current else "  ", "$live"),
@@ -87,12 +87,12 @@ class AgentsScreen(Sheet):
         return [*choose, Key("B", Agents.BACKENDS, self.action_backends)]
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
+    def _on_select(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self._choose()
 
     def _choose(self) -> None:
-        agent = self._agents.get(chosen_id(self.query_one(OptionList)) or "")
+        agent = self._agents.get(selected_id(self.query_one(OptionList)) or "")
         if agent is None or not self._conversation or not self.may_write:
             return
         if not agent.ready or agent.problem:
@@ -125,7 +125,7 @@ def state_of(backend: BackendInfo, tried: Tried | None, *, is_trying: bool) -> s
     return "failing" if tried is not None and not tried.ok else "ready"
 
 
-def said_try(tried: Tried) -> str:
+def describe_try(tried: Tried) -> str:
     if tried.ok:
         return Backends.answered(words.duration(tried.duration_ms))
     return Backends.failed(tried.error.message if tried.error else Backends.NO_REASON)
@@ -173,10 +173,10 @@ class BackendsScreen(Sheet):
         state = state_of(backend, tried, is_trying=self._trying == backend.name)
         tone = {"ready": "$good", "failing": "$bad", "testing": "$live"}.get(state, "$wait")
         lines = [
-            words.said(backend.summary),
-            words.said(backend.fix) if backend.fix and not backend.ready else "",
+            words.in_typographic_quotes(backend.summary),
+            words.in_typographic_quotes(backend.fix) if backend.fix and not backend.ready else "",
             self._last_error(backend),
-            said_try(tried) if tried is not None else "",
+            describe_try(tried) if tried is not None else "",
         ]
         used = Backends.used_by(", ".join(backend.agents)) if backend.agents else ""
         return Content.assemble(
@@ -190,7 +190,9 @@ class BackendsScreen(Sheet):
         error = backend.last_error
         if error is None:
             return ""
-        return Backends.last_error(words.ago(error.ts, self._clock.now_ms()), words.said(error.message))
+        return Backends.last_error(
+            words.ago(error.ts, self._clock.now_ms()), words.in_typographic_quotes(error.message)
+        )
 
     def keys(self) -> list[Key]:
         return [
@@ -207,7 +209,7 @@ class BackendsScreen(Sheet):
         self.action_close()
 
     def action_try(self) -> None:
-        backend = self._backends.get(chosen_id(self.query_one(OptionList)) or "")
+        backend = self._backends.get(selected_id(self.query_one(OptionList)) or "")
         if backend is None or self._trying is not None:
             return
         if not backend.agents:

@@ -32,10 +32,10 @@ class Box(Sheet):
 
     def order(self, command: Command) -> None:
         self.post_message(
-            Order(self.state.conversation, command, accepted=lambda _: self._taken(), refused=self.refused)
+            Order(self.state.conversation, command, accepted=lambda _: self._take(), refused=self.refused)
         )
 
-    def _taken(self) -> None:
+    def _take(self) -> None:
         if self.is_attached:
             self.action_close()
 
@@ -59,7 +59,7 @@ class ChooseMode(Box):
         return [Key("Enter", Choose.FULL_YES if self._is_asking else Choose.TAKE)]
 
     @on(Choices.Changed)
-    def _changed(self, event: Choices.Changed) -> None:
+    def _on_change(self, event: Choices.Changed) -> None:
         event.stop()
         if self._is_asking:
             self._is_asking = False
@@ -96,7 +96,7 @@ class Rename(Box):
         return [Key("Enter", Choose.SAVE)]
 
     @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    def _on_submit(self, event: Input.Submitted) -> None:
         event.stop()
         if title := event.value.strip():
             self.order(UpdateConversation(title=title))

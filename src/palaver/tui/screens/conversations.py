@@ -20,8 +20,8 @@ from palaver.schema.commands import Branch, CreateConversation, DeleteConversati
 from palaver.schema.view import Listing
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Act, Begin, OpenConversation, Order
-from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
-from palaver.tui.screens.listing import grouped, row_of, title_of
+from palaver.tui.screens.frame import Sheet, fill, heading, selected_id
+from palaver.tui.screens.listing import group_listings, row_of, title_of
 from palaver.tui.text.safe import prose
 from palaver.tui.text.screens import OPEN, Listed
 
@@ -95,7 +95,7 @@ class ConversationList(Sheet):
 
     @property
     def chosen(self) -> Listing | None:
-        return self._known.get(chosen_id(self._rows) or "")
+        return self._known.get(selected_id(self._rows) or "")
 
     def load(self) -> None:
         self.read(self._load)
@@ -119,7 +119,7 @@ class ConversationList(Sheet):
     def draw(self) -> None:
         now_ms, width = self._clock.now_ms(), max(20, self._rows.size.width - 3)
         options: list[Option] = []
-        for group in grouped(self._known.values(), self._query, self._found, now_ms):
+        for group in group_listings(self._known.values(), self._query, self._found, now_ms):
             options.append(heading(Listed.GROUPS[group.name]))
             for item in group.items:
                 is_current, is_unread = item.id == self._current, item.id in self._unread
@@ -160,12 +160,12 @@ class ConversationList(Sheet):
     # -- choosing
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
+    def _on_select(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self._open()
 
     @on(OptionList.OptionHighlighted)
-    def _highlighted(self) -> None:
+    def _on_highlight(self) -> None:
         self.retell()
 
     def _open(self) -> None:
@@ -184,7 +184,7 @@ class ConversationList(Sheet):
         self.query_one("#filter").focus()
 
     @on(Input.Changed, "#filter")
-    def _filtered(self, event: Input.Changed) -> None:
+    def _on_filter(self, event: Input.Changed) -> None:
         event.stop()
         self.draw()
         self.read(partial(self._find, event.value.strip()), group="find")
@@ -222,7 +222,7 @@ class ConversationList(Sheet):
             field.focus()
 
     @on(Input.Submitted, "#title")
-    def _renamed(self, event: Input.Submitted) -> None:
+    def _on_rename(self, event: Input.Submitted) -> None:
         event.stop()
         chosen, title = self.chosen, event.value.strip()
         if chosen is not None and title and title != chosen.title:
@@ -261,9 +261,9 @@ class ConversationList(Sheet):
             self.action_close()
 
     def _order(self, listing: Listing, command: UpdateConversation | DeleteConversation) -> None:
-        self.post_message(Order(listing.id, command, accepted=lambda _: self._done(), refused=self.refused))
+        self.post_message(Order(listing.id, command, accepted=lambda _: self._finish_rename(), refused=self.refused))
 
-    def _done(self) -> None:
+    def _finish_rename(self) -> None:
         if self.is_attached:
             self.load()
 

@@ -59,7 +59,7 @@ class ExportConversation(Sheet):
         return [Key("Enter", Export.SAVE, self.action_save), Key("Tab", Export.NEXT, self.focus_next)]
 
     @on(Choices.Changed)
-    def _changed(self, event: Choices.Changed) -> None:
+    def _on_change(self, event: Choices.Changed) -> None:
         event.stop()
         field = self.query_one(Input)
         # A name of one's own stays; only its ending is the format's.
@@ -90,7 +90,7 @@ class ExportConversation(Sheet):
         except OSError as failure:
             self.say(Export.unwritten(failure.strerror or str(failure)), is_bad=True)
         except PalaverError as failure:
-            self.say(f"{Export.FAILED} {words.said(failure.message)}", is_bad=True)
+            self.say(f"{Export.FAILED} {words.in_typographic_quotes(failure.message)}", is_bad=True)
         else:
             self.say(Export.saved(words.size(size_bytes), str(path)))
         finally:

@@ -9,7 +9,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.widgets import Input, OptionList
 
-from palaver.tui.screens.frame import Sheet, chosen_id
+from palaver.tui.screens.frame import Sheet, selected_id
 
 _MOVES = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
 
@@ -42,7 +42,7 @@ class FieldSheet(Sheet):
         raise NotImplementedError
 
     def take_chosen(self) -> None:
-        if chosen := chosen_id(self.listed):
+        if chosen := selected_id(self.listed):
             self.take(chosen)
 
     def on_key(self, event: events.Key) -> None:

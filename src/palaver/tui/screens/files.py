@@ -15,7 +15,7 @@ from palaver.schema.view import FileChange, State, ToolBlock
 from palaver.tui.docks.difftext import diff_content
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Copy
-from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.screens.frame import Sheet, fill, selected_id
 from palaver.tui.text import rows, words
 from palaver.tui.text.safe import visible
 from palaver.tui.text.screens import Files
@@ -25,7 +25,7 @@ SHOWN_LINES = 3_000
 """More of one change than anybody scrolls through; the patch holds all of it."""
 
 
-def changed_files(state: State) -> list[ChangedFile]:
+def list_changed_files(state: State) -> list[ChangedFile]:
     """The view's list has no lines of what calls did: those are with the calls."""
     calls = [
         change
@@ -61,7 +61,7 @@ class ChangedFiles(Sheet):
 
     def __init__(self, state: State) -> None:
         super().__init__()
-        self._files = changed_files(state)
+        self._files = list_changed_files(state)
 
     def compose_body(self) -> ComposeResult:
         yield OptionList()
@@ -81,18 +81,18 @@ class ChangedFiles(Sheet):
         return [Key("Enter", Files.DIFF, self._open), Key("C", Files.COPY, self.action_copy)]
 
     @property
-    def _chosen(self) -> ChangedFile | None:
-        at = chosen_id(self.query_one(OptionList))
+    def _selected_file(self) -> ChangedFile | None:
+        at = selected_id(self.query_one(OptionList))
         return None if at is None else self._files[int(at)]
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
+    def _on_select(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self._open()
 
     def _open(self) -> None:
-        if self._chosen is not None:
-            _ = self.app.push_screen(DiffScreen(self._chosen))
+        if self._selected_file is not None:
+            _ = self.app.push_screen(DiffScreen(self._selected_file))
 
     def action_copy(self) -> None:
         if patch := "\n".join(filter(None, map(patch_of, self._files))):

@@ -18,7 +18,7 @@ from textual.worker import Worker
 
 from palaver.errors import PalaverError
 from palaver.tui.background import Work, begin, defect_in
-from palaver.tui.docks.keyline import Key, KeyLine, offered
+from palaver.tui.docks.keyline import Key, KeyLine, offer_keys
 from palaver.tui.text import screens, words
 from palaver.tui.text.safe import visible
 
@@ -90,7 +90,7 @@ class Sheet(ModalScreen[None]):
 
     def retell(self) -> None:
         closing = Key("Esc", screens.CLOSE, self.action_close)
-        self.query_one(".keys", KeyLine).show([*offered(self.keys(), may_write=self.may_write), closing])
+        self.query_one(".keys", KeyLine).show([*offer_keys(self.keys(), may_write=self.may_write), closing])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         return self.may_write or action not in self.WRITING
@@ -101,7 +101,7 @@ class Sheet(ModalScreen[None]):
     def say(self, sentence: str, *, is_bad: bool = False) -> None:
         """How it stands: loading, empty and what to do, or what went wrong and what to do."""
         said = self.query_one(".said", Static)
-        said.update(Content(visible(words.said(sentence))))
+        said.update(Content(visible(words.in_typographic_quotes(sentence))))
         said.set_class(is_bad, "is-bad")
         said.display = bool(sentence)
 
@@ -112,9 +112,9 @@ class Sheet(ModalScreen[None]):
 
     def read(self, reading: Work, group: str = "read") -> None:
         """Run something that asks the server; the newest of a group wins, a failure is said."""
-        begin(self, partial(self._guarded, reading), group, newest=True)
+        begin(self, partial(self._guard, reading), group, newest=True)
 
-    async def _guarded(self, reading: Work) -> None:
+    async def _guard(self, reading: Work) -> None:
         try:
             await reading()
         except PalaverError as failure:
@@ -149,5 +149,5 @@ def heading(words: str) -> Option:
     return Option(Content.styled(words, "bold $ink-faint"), disabled=True)
 
 
-def chosen_id(listed: OptionList) -> str | None:
+def selected_id(listed: OptionList) -> str | None:
     return None if listed.highlighted is None else listed.get_option_at_index(listed.highlighted).id

@@ -23,9 +23,9 @@ from palaver.schema.events import Event, UnknownEvent
 from palaver.schema.view import State
 from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Copy, ViewAt
-from palaver.tui.screens.frame import Sheet, chosen_id, fill
+from palaver.tui.screens.frame import Sheet, fill, selected_id
 from palaver.tui.text import words
-from palaver.tui.text.safe import bounded, one_line, visible
+from palaver.tui.text.safe import limit_lines, one_line, visible
 from palaver.tui.text.screens import COPY, Inspector
 
 CHECKPOINT = 200
@@ -142,12 +142,12 @@ class EventInspector(Sheet):
             self._events.highlighted = shown - 1
         where = Inspector.LIVE if self._paused_at is None else Inspector.paused(self._paused_at)
         self.title_is(words.join(Inspector.LABEL, Inspector.shown(shown, len(self._book.events)), where))
-        self.say(self._said(shown))
+        self.say(self._describe(shown))
 
     def _rows(self, events: list[Event]) -> list[Option]:
         return [Option(_row(event), id=str(event.seq)) for event in events if self._query in type_of(event)]
 
-    def _said(self, shown: int) -> str:
+    def _describe(self, shown: int) -> str:
         if not shown:
             return Inspector.none(self._query) if self._query else Inspector.EMPTY
         return Inspector.GAP if self._has_gap else ""
@@ -162,11 +162,11 @@ class EventInspector(Sheet):
 
     @property
     def chosen(self) -> Event | None:
-        seq = chosen_id(self._events)
+        seq = selected_id(self._events)
         return next((event for event in self._book.events if str(event.seq) == seq), None)
 
     @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    def _on_highlight(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         chosen = self.chosen
         if chosen is None:
@@ -175,11 +175,11 @@ class EventInspector(Sheet):
         status = words.Status.WORDS[view.status]
         told = Inspector.view(status, message_count(view), len(view.queue), len(open_requests(view)))
         self.query_one("#view", Static).update(Content(told))
-        self.query_one("#json", Static).update(Content(bounded(visible(as_json(chosen)))))
+        self.query_one("#json", Static).update(Content(limit_lines(visible(as_json(chosen)))))
         self.query_one("#event", VerticalScroll).scroll_home(animate=False)
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
+    def _on_select(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.action_view()
 
@@ -206,7 +206,7 @@ class EventInspector(Sheet):
         self.query_one(Input).focus()
 
     @on(Input.Changed)
-    def _filtered(self, event: Input.Changed) -> None:
+    def _on_filter(self, event: Input.Changed) -> None:
         event.stop()
         self.draw()
 

@@ -34,7 +34,7 @@ def group_of(listing: Listing, today_ms: int) -> GroupName:
     return "today" if listing.updated_at >= today_ms else "older"
 
 
-def grouped(listings: Iterable[Listing], query: str, found: Set[str], now_ms: int) -> list[Group]:
+def group_listings(listings: Iterable[Listing], query: str, found: Set[str], now_ms: int) -> list[Group]:
     """`found`: those the server matched to the query; a title that holds the query's words matches at once."""
     today_ms = words.start_of_day(now_ms)
     wanted = query.lower().split()

@@ -74,7 +74,7 @@ class NewConversation(Sheet):
 
     def on_mount(self) -> None:
         field = self.query_one("#message", Prompt)
-        field.pressed, field.pasted = self._pressed, self._pasted
+        field.pressed, field.pasted = self._on_press, self._on_paste
         field.focus()
         self.read(self._load)
 
@@ -97,17 +97,17 @@ class NewConversation(Sheet):
     def keys(self) -> list[Key]:
         return [Key("Enter", Fresh.BEGIN, self.action_begin), Key("Tab", Fresh.NEXT, self.focus_next)]
 
-    def _pressed(self, key: str) -> None:
+    def _on_press(self, key: str) -> None:
         if key == "enter" or key in STEER:
             self.action_begin()
 
-    def _pasted(self, text: str) -> None:
+    def _on_paste(self, text: str) -> None:
         field = self.query_one("#message", Prompt)
         field.replace(prose(text.replace("\r\n", "\n").replace("\r", "\n")), *field.selection)
 
     @on(Input.Submitted)
     @on(Choices.Ready)
-    def _submitted(self, event: Input.Submitted | Choices.Ready) -> None:
+    def _on_submit(self, event: Input.Submitted | Choices.Ready) -> None:
         event.stop()
         self.action_begin()
 
@@ -132,4 +132,4 @@ class NewConversation(Sheet):
 def _choice(agent: AgentInfo) -> Choice:
     trouble = agent.problem or (agent.note if not agent.ready else None)
     more = words.join(agent.backend, agent.model, None if agent.ready else Fresh.NOT_READY)
-    return Choice(agent.name, more, words.said(trouble) if trouble else "")
+    return Choice(agent.name, more, words.in_typographic_quotes(trouble) if trouble else "")

@@ -21,12 +21,12 @@ from palaver.clock import Clock
 from palaver.errors import PalaverError
 from palaver.tui.docks.card import RequestCard
 from palaver.tui.docks.keyline import Key
-from palaver.tui.docks.request_choice import Asked, asked_of, line_of, named
+from palaver.tui.docks.request_choice import Asked, line_of, name_of, requests_of
 from palaver.tui.docks.requests import card_for
 from palaver.tui.intents import OpenConversation
 from palaver.tui.keys import ANSWER_BINDINGS, Digit, tell_alt_from_letters
 from palaver.tui.people import People
-from palaver.tui.screens.frame import Sheet, chosen_id, fill, heading
+from palaver.tui.screens.frame import Sheet, fill, heading, selected_id
 from palaver.tui.text import words
 from palaver.tui.text.answers import say_resolution
 from palaver.tui.text.safe import one_line, visible
@@ -113,7 +113,7 @@ class WaitingInbox(Sheet):
         self.retell()
 
     def _row(self, item: WaitingRequest) -> Content:
-        agent = visible(named(item.agent, self._people.names))
+        agent = visible(name_of(item.agent, self._people.names))
         since = words.ago(item.request.ts, self._clock.now_ms())
         return Content.assemble(
             (one_line(line_of(item.request, agent)), "bold"),
@@ -123,7 +123,7 @@ class WaitingInbox(Sheet):
         )
 
     def _over_row(self, item: WaitingRequest) -> Content:
-        request, agent = item.request, visible(named(item.agent, self._people.names))
+        request, agent = item.request, visible(name_of(item.agent, self._people.names))
         ended = request.resolution.ts if request.resolution else request.ts
         missed = request.status == "expired"
         became = words.join(Waiting.MISSED if missed else None, say_resolution(request, self._people))
@@ -140,11 +140,11 @@ class WaitingInbox(Sheet):
     @property
     def chosen(self) -> WaitingRequest | None:
         """The one that waits, to be answered."""
-        return (self._items or {}).get(chosen_id(self.query_one(OptionList)) or "")
+        return (self._items or {}).get(selected_id(self.query_one(OptionList)) or "")
 
     @property
-    def _looked_at(self) -> WaitingRequest | None:
-        return self.chosen or self._over.get(chosen_id(self.query_one(OptionList)) or "")
+    def _current_request(self) -> WaitingRequest | None:
+        return self.chosen or self._over.get(selected_id(self.query_one(OptionList)) or "")
 
     async def _show_card(self) -> None:
         chosen, card = self.chosen, self._card
@@ -155,35 +155,35 @@ class WaitingInbox(Sheet):
             self._card = None
             await card.remove()
         if chosen is not None:
-            self._card = card_for(await self._asked(chosen), self._clock)
+            self._card = card_for(await self._with_context(chosen), self._clock)
             self._card.may_answer = self._people.may_decide
             await self.query_one("#card").mount(self._card)
         if had_focus:
             self.query_one(OptionList).focus()
 
-    async def _asked(self, item: WaitingRequest) -> Asked:
+    async def _with_context(self, item: WaitingRequest) -> Asked:
         """With what its conversation tells of it: whether a turn runs there, and whether that takes other arguments."""
-        agent = visible(named(item.agent, self._people.names))
+        agent = visible(name_of(item.agent, self._people.names))
         try:
             state = await self._client.snapshot(item.conversation, 1)
         except PalaverError:
             return Asked(item.conversation, item.request, agent, is_resting=False)
-        known = (one for one in asked_of(state, names=self._people.names) if one.request.id == item.request.id)
+        known = (one for one in requests_of(state, names=self._people.names) if one.request.id == item.request.id)
         return next(known, Asked(item.conversation, item.request, agent, is_resting=False))
 
     @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    def _on_highlight(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         self.read(self._show_card, group="card")
         self.retell()
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
+    def _on_select(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.action_region()
 
     def keys(self) -> list[Key]:
-        if self._looked_at is None:
+        if self._current_request is None:
             return []
         return [Key("↑↓", Waiting.CHOOSE), Key("O", Waiting.OPEN, self.action_open)]
 
@@ -199,7 +199,7 @@ class WaitingInbox(Sheet):
             self.query_one(OptionList).focus()
 
     def action_open(self) -> None:
-        if (item := self._looked_at) is not None:
+        if (item := self._current_request) is not None:
             self.post_message(OpenConversation(item.conversation))
             self.action_close()
 
@@ -209,7 +209,7 @@ class WaitingInbox(Sheet):
         self.query_one(OptionList).focus()
 
     @on(RequestCard.Sent)
-    def _sent(self, event: RequestCard.Sent) -> None:
+    def _on_sent(self, event: RequestCard.Sent) -> None:
         event.stop()
         if event.card.has_focus_within:
             self.query_one(OptionList).focus()

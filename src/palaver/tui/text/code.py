@@ -33,7 +33,7 @@ def _lexer(language: str) -> "Lexer | None":
         return None
 
 
-def highlighted(source: str, language: str, palette: Palette) -> list[list[Segment]]:
+def highlight(source: str, language: str, palette: Palette) -> list[list[Segment]]:
     lines = source.split("\n")
     if _lexer(language) is None:
         plain = Style(color=palette.ink, bgcolor=palette.panel)

@@ -16,8 +16,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from palaver.tui.text.code import highlighted
-from palaver.tui.text.safe import bounded, prose
+from palaver.tui.text.code import highlight
+from palaver.tui.text.safe import limit_lines, prose
 from palaver.tui.theme import Palette
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _as_written(text: str, start: int, end: int) -> "Token":
 
 
 def safe_source(text: str) -> str:
-    return bounded(prose(text))
+    return limit_lines(prose(text))
 
 
 def draw(text: str, width: int, palette: Palette) -> list[Line]:
@@ -165,7 +165,7 @@ def draw(text: str, width: int, palette: Palette) -> list[Line]:
 
 
 def draw_blocks(blocks: "Iterable[SyntaxTreeNode]", width: int, palette: Palette) -> list[Line]:
-    return list(_spaced(_Pen(palette, max(LEAST_WIDTH, width)), blocks, is_tight=False))
+    return list(_space_blocks(_Pen(palette, max(LEAST_WIDTH, width)), blocks, is_tight=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class _Pen:
         return _Pen(self.palette, max(LEAST_WIDTH, self.width - columns), self.depth + 1, base or self.base)
 
 
-def _spaced(pen: _Pen, blocks: "Iterable[SyntaxTreeNode]", *, is_tight: bool) -> Iterator[Line]:
+def _space_blocks(pen: _Pen, blocks: "Iterable[SyntaxTreeNode]", *, is_tight: bool) -> Iterator[Line]:
     for place, block in enumerate(blocks):
         if place and not is_tight:
             yield []
@@ -193,7 +193,7 @@ def _spaced(pen: _Pen, blocks: "Iterable[SyntaxTreeNode]", *, is_tight: bool) ->
 def _block(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     match node.type:
         case "paragraph":
-            yield from _wrapped(pen, _inline(pen, node))
+            yield from _wrap(pen, _inline(pen, node))
         case "heading":
             yield from _heading(pen, node)
         case "bullet_list" | "ordered_list":
@@ -201,7 +201,7 @@ def _block(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
         case "blockquote":
             inner = pen.narrower(2, pen.ink.soft)
             bar = Segment("▎ ", pen.ink.quote)
-            for line in _spaced(inner, node.children, is_tight=False):
+            for line in _space_blocks(inner, node.children, is_tight=False):
                 yield [bar, *line]
         case "fence":
             yield from fence(node.content, node.info, pen.width, pen.palette)
@@ -212,14 +212,14 @@ def _block(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
         case "table":
             yield from _table(pen, node)
         case _:
-            yield from _wrapped(pen, Text(node.content or "", pen.base or pen.ink.plain))
+            yield from _wrap(pen, Text(node.content or "", pen.base or pen.ink.plain))
 
 
 def _heading(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
     style = pen.ink.heading + Style(underline=node.tag == "h1", italic=node.tag not in ("h1", "h2", "h3"))
     text = _inline(pen, node)
     text.style = style
-    yield from _wrapped(pen, text)
+    yield from _wrap(pen, text)
 
 
 def _list(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
@@ -233,7 +233,7 @@ def _list(pen: _Pen, node: "SyntaxTreeNode") -> Iterator[Line]:
         mark = f"{first + place}." if node.type == "ordered_list" else _BULLETS[pen.depth % len(_BULLETS)]
         indent = len(mark) + 1 if pen.depth < DEEPEST else 0
         inner = pen.narrower(indent)
-        lines = list(_spaced(inner, item.children, is_tight=is_tight)) or [[]]
+        lines = list(_space_blocks(inner, item.children, is_tight=is_tight)) or [[]]
         for number, line in enumerate(lines):
             lead = f"{mark} " if number == 0 else " " * indent
             yield [Segment(lead[: max(indent, 0)], pen.ink.faint), *line]
@@ -244,14 +244,14 @@ def fence(source: str, info: str, width: int, palette: Palette) -> Iterator[Line
     ink = ink_of(palette)
     language = prose(info.split(maxsplit=1)[0]) if info.strip() else ""
     room = max(LEAST_WIDTH, width - 2)
-    for line in highlighted(source.rstrip("\n"), language, palette):
-        for part in folded(line, room):
+    for line in highlight(source.rstrip("\n"), language, palette):
+        for part in fold_line(line, room):
             used = sum(cell_len(segment.text) for segment in part)
             pad = Segment(" " * (room - used + 1), ink.panel)
             yield [Segment(" ", ink.panel), *part, pad]
 
 
-def folded(line: Line, width: int) -> list[Line]:
+def fold_line(line: Line, width: int) -> list[Line]:
     """Cut at the edge: in code every space counts, so nothing moves to another line than it must."""
     if sum(cell_len(segment.text) for segment in line) <= width and not any("\t" in segment.text for segment in line):
         return [line]
@@ -346,7 +346,7 @@ def _append_link(pen: _Pen, text: Text, node: "SyntaxTreeNode", style: Style) ->
         text.append(f" ({address})", style + pen.ink.faint)
 
 
-def _wrapped(pen: _Pen, text: Text) -> Iterator[Line]:
+def _wrap(pen: _Pen, text: Text) -> Iterator[Line]:
     text.expand_tabs()
     for line in text.wrap(_console, pen.width, overflow="fold"):
         line.rstrip()
@@ -363,7 +363,7 @@ def _segments(text: Text) -> Line:
 
 def wrap_plain(text: str, width: int, style: Style) -> list[Line]:
     """Words without markup: only their line ends count."""
-    said = Text(bounded(prose(text)), style, tab_size=4)
+    said = Text(limit_lines(prose(text)), style, tab_size=4)
     said.expand_tabs()
     lines = []
     for line in said.wrap(_console, max(LEAST_WIDTH, width), overflow="fold"):

@@ -2,7 +2,7 @@
 
 from palaver.schema.base import Strength
 from palaver.schema.view import CompressionStage, ExchangeStatus, Stopped
-from palaver.tui.text.words import Tool, count, join, listed, number, tokens
+from palaver.tui.text.words import Tool, count, join, join_names, number, tokens
 
 # -- messages
 
@@ -68,7 +68,7 @@ def recalled(notes: int, conversations: int, files: int) -> str:
         count(conversations, "conversation") if conversations else None,
         count(files, "file") if files else None,
     )
-    return f"Recalled {listed(*said)}"
+    return f"Recalled {join_names(*said)}"
 
 
 def cited(n: int) -> str:

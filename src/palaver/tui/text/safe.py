@@ -1,7 +1,7 @@
 """Text of models, tools and other people made harmless for a terminal, with nothing hidden. Pure.
 
 Called by whoever puts words that are not our own on the screen: rows, docks, screens. Three strengths: `visible` for what a
-person judges by its looks (a command awaiting approval), `prose` for what a person reads, `coloured` for the output of
+person judges by its looks (a command awaiting approval), `prose` for what a person reads, `parse_colours` for the output of
 terminals, where colours are kept and every other escape is read and never obeyed.
 
 What must never happen: a control character other than newline and tab leaves here, a mark reorders or hides what stands
@@ -23,13 +23,13 @@ __all__ = [
     "Pen",
     "Run",
     "Scrubber",
-    "bounded",
-    "coloured",
-    "coloured_content",
+    "apply_codes",
+    "colour_content",
+    "limit_lines",
     "one_line",
-    "painted",
+    "parse_colours",
     "prose",
-    "shown",
+    "show_text",
     "visible",
 ]
 
@@ -37,7 +37,7 @@ LINE_CHARACTERS = 4_000
 """A longer line is cut in its middle: one line of a minified file would fill hours of scrolling."""
 
 
-def bounded(text: str, limit: int = LINE_CHARACTERS) -> str:
+def limit_lines(text: str, limit: int = LINE_CHARACTERS) -> str:
     """No line longer than a person can use; what was left out is counted where it stood."""
     if len(text) <= limit:
         return text
@@ -51,7 +51,7 @@ def _cut(line: str, limit: int) -> str:
     return f"{line[:half]} ⟨… {len(line) - 2 * half:,} more characters …⟩ {line[-half:]}"
 
 
-def shown(text: str, style: str = "") -> Content:
+def show_text(text: str, style: str = "") -> Content:
     """Text for a widget: hidden characters as signs, and brackets are brackets, never markup."""
     return Content.styled(visible(text), style) if style else Content(visible(text))
 
@@ -122,7 +122,7 @@ class Colours:
     @property
     def runs(self) -> tuple[Run, ...]:
         """What is there so far; a sequence that has only begun is not."""
-        return _joined([*self._lines, *self._line])
+        return _join_runs([*self._lines, *self._line])
 
     def feed(self, piece: str) -> None:
         text = self._held + piece
@@ -157,9 +157,9 @@ class Colours:
             case "back":
                 self._returned = True
             case _ if found["string"] is not None:
-                self._write(_told(found["string"], found["body"]))
+                self._write(_describe_sequence(found["string"], found["body"]))
             case _ if found["csi"] is not None and found["last"] == "m" and not found["between"]:
-                self._pen = painted(self._pen, found["codes"])
+                self._pen = apply_codes(self._pen, found["codes"])
             case _:
                 pass
 
@@ -170,18 +170,18 @@ class Colours:
             self._line.append(Run(said, self._pen))
 
 
-def coloured(text: str) -> tuple[Run, ...]:
+def parse_colours(text: str) -> tuple[Run, ...]:
     """The output of a terminal as runs of one pen each."""
     reader = Colours()
     reader.feed(text)
     return reader.finish()
 
 
-def coloured_content(text: str) -> Content:
-    return Content.assemble(*((run.text, run.pen.style) for run in coloured(text)))
+def colour_content(text: str) -> Content:
+    return Content.assemble(*((run.text, run.pen.style) for run in parse_colours(text)))
 
 
-def _told(introducer: str, body: str) -> str:
+def _describe_sequence(introducer: str, body: str) -> str:
     """A string meant for the terminal itself, told instead of obeyed: a link by its address, the rest by its kind."""
     if introducer[:2] != "\x1b]" and introducer[0] != "\x9d":
         return "⟨control string⟩"
@@ -192,7 +192,7 @@ def _told(introducer: str, body: str) -> str:
     return f"⟨{visible(address)}⟩" if address else ""
 
 
-def _joined(runs: list[Run]) -> tuple[Run, ...]:
+def _join_runs(runs: list[Run]) -> tuple[Run, ...]:
     joined: list[Run] = []
     pieces: list[str] = []
     for run in runs:
@@ -209,7 +209,7 @@ def _joined(runs: list[Run]) -> tuple[Run, ...]:
 
 
 @lru_cache(maxsize=512)
-def painted(pen: Pen, codes: str) -> Pen:
+def apply_codes(pen: Pen, codes: str) -> Pen:
     """The pen after an SGR sequence. Backgrounds, inversion, blinking and hiding are not taken over."""
     if codes[:1] in ("<", "=", ">", "?"):
         return pen
@@ -223,7 +223,7 @@ def painted(pen: Pen, codes: str) -> Pen:
             if code == 38:
                 pen = replace(pen, colour=_colour(palette) if palette is not None else None)
         else:
-            pen = _painted_once(pen, code)
+            pen = _apply_code(pen, code)
         at += 1
     return pen
 
@@ -234,7 +234,7 @@ def _colour(palette: int) -> Colour | None:
     return _NAMED[palette % 8] if palette < 16 else None
 
 
-def _painted_once(pen: Pen, code: int) -> Pen:
+def _apply_code(pen: Pen, code: int) -> Pen:
     match code:
         case 0:
             return Pen()

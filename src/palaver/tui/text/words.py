@@ -36,9 +36,9 @@ def duration(ms: float) -> str:
     if ms < 0:
         return "0 s"
     if ms < 950:
-        tenths = max(0.1, _rounded(ms / 100) / 10)
+        tenths = max(0.1, _round(ms / 100) / 10)
         return f"{tenths:g} s"
-    seconds = _rounded(ms / SECOND_MS)
+    seconds = _round(ms / SECOND_MS)
     if seconds < 60:
         return f"{seconds} s"
     minutes = seconds // 60
@@ -47,7 +47,7 @@ def duration(ms: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def elapsed(ms: float) -> str:
+def running_time(ms: float) -> str:
     """A time that is still running: whole seconds only, so that the line does not flicker."""
     return "0 s" if ms < SECOND_MS else duration(math.floor(ms / SECOND_MS) * SECOND_MS)
 
@@ -76,10 +76,10 @@ def money(usd: float) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{_rounded(share * 100)} %"
+    return f"{_round(share * 100)} %"
 
 
-def said(message: str) -> str:
+def in_typographic_quotes(message: str) -> str:
     """A sentence of the server, which quotes names as programmers do."""
     return re.sub(r"`([^`\n]+)`", "“\\1”", message)
 
@@ -95,7 +95,7 @@ def start_of_day(ts_ms: int) -> int:
 
 def day(ts_ms: int, now_ms: int) -> str:
     """ "Today", "Yesterday", "Tuesday", "4 November", "4 November 2025"."""
-    days = _rounded((start_of_day(now_ms) - start_of_day(ts_ms)) / DAY_MS)
+    days = _round((start_of_day(now_ms) - start_of_day(ts_ms)) / DAY_MS)
     if days <= 1:
         return "Yesterday" if days == 1 else "Today"
     then = _local(ts_ms)
@@ -121,13 +121,13 @@ def join(*words: str | None) -> str:
     return " · ".join(word for word in words if word)
 
 
-def listed(*words: str | None) -> str:
+def join_names(*words: str | None) -> str:
     """ "a", "a and b", "a, b and c"."""
     given = [word for word in words if word]
     return given[0] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}" if given else ""
 
 
-def _rounded(value: float) -> int:
+def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 

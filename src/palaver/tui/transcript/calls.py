@@ -115,14 +115,14 @@ def short_path(path: str, keep: int = 4) -> str:
 def object_of(name: str, given: Any, streamed: str = "") -> str:
     """What a call is about, as it was given: not yet safe for a terminal."""
     kind = kind_of(name)
-    value = argument(given, *_OBJECTS[kind]) or (_streamed_object(streamed) if streamed else "")
+    value = argument(given, *_OBJECTS[kind]) or (_partial_object(streamed) if streamed else "")
     match kind:
         case "read" | "edit" | "write":
             return short_path(value)
         case "list":
             return short_path(value or ".")
         case "patch":
-            return value or _patched_files(argument(given, "patch", "input", "diff") or "")
+            return value or _files_of_patch(argument(given, "patch", "input", "diff") or "")
         case "grep":
             place = argument(given, "path", "include")
             return f"{value} {words.Tool.placed(short_path(place))}" if place else value
@@ -136,10 +136,10 @@ def object_of(name: str, given: Any, streamed: str = "") -> str:
 
 def doing(block: ToolBlock) -> str:
     """What a running call does: "Running pytest -q"."""
-    return f"{words.Tool.VERBS[kind_of(block.name)][1]} {said_object(block)}".strip()
+    return f"{words.Tool.VERBS[kind_of(block.name)][1]} {object_text(block)}".strip()
 
 
-def said_object(block: ToolBlock) -> str:
+def object_text(block: ToolBlock) -> str:
     """A command must look like what it is, also in one line."""
     return visible(object_of(block.name, block.input, block.input_text))
 
@@ -236,12 +236,12 @@ def _first_question(given: Any) -> str:
     return next((question for question in asked if question), "")
 
 
-def _streamed_object(streamed: str) -> str:
+def _partial_object(streamed: str) -> str:
     """While arguments stream in they are half a JSON text; the first string in it is usually what the call is about."""
     found = _STREAMED.search(streamed)
     return found[1].replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\") if found else ""
 
 
-def _patched_files(patch: str) -> str:
+def _files_of_patch(patch: str) -> str:
     files = _PATCHED.findall(patch)
     return "" if not files else short_path(files[0]) if len(files) == 1 else words.Tool.files(len(files))

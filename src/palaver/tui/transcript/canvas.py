@@ -6,8 +6,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from palaver.tui.text.markdown import Line, folded, ink_of, wrap_plain
-from palaver.tui.text.safe import Colour, coloured, visible
+from palaver.tui.text.markdown import Line, fold_line, ink_of, wrap_plain
+from palaver.tui.text.safe import Colour, parse_colours, visible
 from palaver.tui.theme import Palette
 from palaver.tui.transcript.diffs import DiffLine
 
@@ -27,7 +27,7 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(text, max(0, width - 1)).rstrip() + ELLIPSIS if width > 0 else ""
 
 
-def cropped(line: Line, width: int) -> Line:
+def crop(line: Line, width: int) -> Line:
     """A line that fits, its last visible part cut."""
     if width_of(line) <= width:
         return line
@@ -53,7 +53,7 @@ def on_one_line(line: Line) -> Line:
 def sides(left: Line, right: Line, width: int) -> Line:
     """One at each edge; the left one gives way."""
     room = width - width_of(right) - 1
-    kept = cropped(left, room) if right else cropped(left, width)
+    kept = crop(left, room) if right else crop(left, width)
     if not right:
         return kept
     return [*kept, Segment(" " * max(1, width - width_of(kept) - width_of(right))), *right]
@@ -63,7 +63,7 @@ def beneath(lines: Iterable[Line], palette: Palette, width: int) -> Iterator[Lin
     """What was opened, under the line that opens it."""
     bar = Segment(RULE, Style(color=palette.line_strong))
     for line in lines:
-        yield [bar, *cropped(line, width - len(RULE))]
+        yield [bar, *crop(line, width - len(RULE))]
 
 
 def divider(words: str, width: int, palette: Palette, style: Style | None = None) -> Line:
@@ -92,7 +92,7 @@ def terminal_lines(output: str, width: int, palette: Palette) -> list[Line]:
     """The output of a terminal: its colours in ours, everything else it wanted told instead of obeyed."""
     base = Style(color=palette.ink_soft)
     lines: list[Line] = [[]]
-    for run in coloured(output):
+    for run in parse_colours(output):
         pen = run.pen
         style = base + Style(
             color=_colour(pen.colour, palette) if pen.colour else None,
@@ -108,7 +108,7 @@ def terminal_lines(output: str, width: int, palette: Palette) -> list[Line]:
                 lines[-1].append(Segment(part.expandtabs(8), style))
     if lines and not lines[-1]:
         lines.pop()
-    return [part for line in lines for part in folded(line, width)]
+    return [part for line in lines for part in fold_line(line, width)]
 
 
 def _colour(colour: Colour, palette: Palette) -> str:
@@ -135,7 +135,7 @@ def diff_lines(lines: Iterable[DiffLine], width: int, palette: Palette) -> Itera
         style = grounds[line.sign]
         sign = " " if line.sign == "@" else line.sign
         text = visible(line.text).expandtabs(4) or ("⋯" if line.sign == "@" else "")
-        for part in folded([Segment(f"{sign} {text}", style)], width):
+        for part in fold_line([Segment(f"{sign} {text}", style)], width):
             pad = width - width_of(part)
             yield [*part, Segment(" " * pad, style)] if line.sign in "+-" else part
 

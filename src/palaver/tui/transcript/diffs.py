@@ -49,10 +49,10 @@ def is_unified(text: str) -> bool:
 
 
 def parse_unified(patch: str) -> tuple[DiffLine, ...]:
-    return tuple(_unified_line(line) for line in _split(patch) if not _LEFT_OUT.match(line))
+    return tuple(_parse_line(line) for line in _split(patch) if not _LEFT_OUT.match(line))
 
 
-def _unified_line(line: str) -> DiffLine:
+def _parse_line(line: str) -> DiffLine:
     if _HEADING.match(line):
         return DiffLine("@", line.removeprefix("*** "))
     if line.startswith("+"):

@@ -13,7 +13,7 @@ from palaver.tui.people import face_of
 from palaver.tui.text import docks, rows, words
 from palaver.tui.text.markdown import Line, draw, wrap_plain
 from palaver.tui.text.safe import one_line, visible
-from palaver.tui.transcript.canvas import beneath, cropped, divider, faint_lines, on_panel
+from palaver.tui.transcript.canvas import beneath, crop, divider, faint_lines, on_panel
 from palaver.tui.transcript.rows import CompressedRow, EdgeRow, ErrorRow, InterruptedRow, NoteRow
 from palaver.tui.transcript.style import Look
 
@@ -46,9 +46,9 @@ def note(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
         heading = by_role.get(row.role) or rows.event(row.event_kind)
     if row.event_kind == "agent_callback":
         gold = Style(color=look.palette.gold, bold=True)
-        yield from folded_text(look, visible(heading), row.text, is_open, sign="↩", style=gold)
+        yield from render_foldable(look, visible(heading), row.text, is_open, sign="↩", style=gold)
     else:
-        yield from folded_text(look, visible(heading), row.text, is_open, sign="◦")
+        yield from render_foldable(look, visible(heading), row.text, is_open, sign="◦")
 
 
 def _process(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
@@ -59,10 +59,10 @@ def _process(look: Look, row: NoteRow, is_open: bool) -> Iterator[Line]:
     ended = rows.WITH_THE_SERVER if data.get("end") == "restart" else rows.process_end(data.get("exit_code"))
     command = " ".join(str(data.get("command") or one_line(row.text)).split())
     summary = words.join(command, None if was_stopped else ended)
-    yield from folded_text(look, heading, row.text, is_open, sign="◦", summary=summary)
+    yield from render_foldable(look, heading, row.text, is_open, sign="◦", summary=summary)
 
 
-def folded_text(
+def render_foldable(
     look: Look,
     heading: str,
     text: str,
@@ -75,12 +75,12 @@ def folded_text(
     line = [Segment(f"{sign} {heading}", style or look.ink.soft)]
     if not is_open and (said := summary or text):
         line.append(Segment(f" · {one_line(said)}", look.ink.faint))
-    yield cropped(line, look.column)
+    yield crop(line, look.column)
     if is_open:
         yield from beneath(draw(text, look.column - 2, look.palette), look.palette, look.column)
 
 
-def compressed(look: Look, row: CompressedRow, is_open: bool) -> Iterator[Line]:
+def render_compression(look: Look, row: CompressedRow, is_open: bool) -> Iterator[Line]:
     reach = row.range
     yield rule(look, rows.compressed(reach.saved_percent, reach.strength))
     if not is_open:
@@ -94,7 +94,7 @@ def compressed(look: Look, row: CompressedRow, is_open: bool) -> Iterator[Line]:
     yield from beneath(lines, look.palette, look.column)
 
 
-def interrupted(look: Look, row: InterruptedRow) -> Iterator[Line]:
+def render_interruption(look: Look, row: InterruptedRow) -> Iterator[Line]:
     said = rows.INTERRUPTED
     if row.stopped is not None:
         reason = _who_stopped(look, row) if row.stopped == "user" else rows.STOPPED[row.stopped]
@@ -102,7 +102,7 @@ def interrupted(look: Look, row: InterruptedRow) -> Iterator[Line]:
     line = [Segment("⚠ ", Style(color=look.palette.wait)), Segment(said, look.ink.soft)]
     if row.is_last and look.people.may_write:
         line.append(Segment(f" · {rows.CONTINUE}", look.ink.faint))
-    yield cropped(line, look.column)
+    yield crop(line, look.column)
 
 
 def _who_stopped(look: Look, row: InterruptedRow) -> str:
@@ -120,7 +120,7 @@ def error(look: Look, row: ErrorRow, is_open: bool) -> Iterator[Line]:
     heading = rows.ERROR_HEADINGS.get(error.code, rows.ERROR_OTHER)
     inner = look.column - 4
     lines: list[Line] = [[Segment(f"✗ {heading}", Style(color=look.palette.bad, bold=True))]]
-    lines += wrap_plain(words.said(error.message), inner, look.ink.plain)
+    lines += wrap_plain(words.in_typographic_quotes(error.message), inner, look.ink.plain)
     advice = rows.ERROR_ADVICE.get(error.code, rows.ERROR_OTHER_ADVICE)
     lines += wrap_plain(advice, inner, look.ink.soft)
     hint = words.join(

@@ -9,7 +9,7 @@ from palaver.schema.base import BlobRef
 from palaver.schema.view import TextBlock
 from palaver.tui.text import rows
 from palaver.tui.text.safe import one_line
-from palaver.tui.transcript.calls import said_object, verb_of
+from palaver.tui.transcript.calls import object_text, verb_of
 from palaver.tui.transcript.rows import AttemptRow, NoteRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
 
 
@@ -26,7 +26,7 @@ def whole_of(row: Row) -> Whole | None:
     """None: it shows all there is."""
     match row:
         case ToolRow(block=block):
-            title = one_line(f"{verb_of(block)} {said_object(block)}")
+            title = one_line(f"{verb_of(block)} {object_text(block)}")
             changed = "\n".join(change.diff.rstrip("\n") for change in block.changes if change.diff)
             text = block.output or changed or block.input_text
             return Whole(title, text, block.blob) if text or block.blob else None

@@ -19,7 +19,7 @@ from palaver.tui.text.markdown import Line
 from palaver.tui.theme import DARK, Palette
 from palaver.tui.transcript.canvas import RULE
 from palaver.tui.transcript.renderer import Drawing, gap_before, heads_answer
-from palaver.tui.transcript.row_heights import common, guessed_lines
+from palaver.tui.transcript.row_heights import common, guess_lines
 from palaver.tui.transcript.rows import Row, WorkRow
 
 GUTTER = 2
@@ -179,7 +179,7 @@ class DrawnRows:
             gap, heads = gap_before(previous, row), heads_answer(previous, row)
             known = self._drawn.get(row.key)
             is_known = known is not None and self._suits(known, row, heads)
-            lines = len(known.strips) if known is not None and is_known else heads + guessed_lines(row, column)
+            lines = len(known.strips) if known is not None and is_known else heads + guess_lines(row, column)
             self._heights.append(gap + lines)
             self._is_measured.append(is_known)
             previous = row

@@ -19,10 +19,10 @@ from palaver.tui.text import rows, words
 from palaver.tui.text.markdown import Line, draw, wrap_plain
 from palaver.tui.text.safe import one_line, visible
 from palaver.tui.transcript import dividers
-from palaver.tui.transcript.calls import argument, is_unanswered, kind_of, result_of, said_object, verb_of
+from palaver.tui.transcript.calls import argument, is_unanswered, kind_of, object_text, result_of, verb_of
 from palaver.tui.transcript.canvas import (
     beneath,
-    cropped,
+    crop,
     cut,
     diff_lines,
     divider,
@@ -93,7 +93,7 @@ class Drawing(Look):
     def draw(self, row: Row, *, is_open: bool, heads: bool) -> list[Line]:
         """`heads`: whether it begins an answer and says whose it is."""
         heading = [self._heading(row)] if heads and isinstance(row, OfAgent) else []
-        return [cropped(on_one_line(line), self.width) for line in (*heading, *self._lines(row, is_open))]
+        return [crop(on_one_line(line), self.width) for line in (*heading, *self._lines(row, is_open))]
 
     def _lines(self, row: Row, is_open: bool) -> Iterable[Line]:
         match row:
@@ -117,13 +117,13 @@ class Drawing(Look):
                 switch = row.switch
                 return [dividers.rule(self, rows.took_over(switch.to_model, switch.from_model, switch.reason))]
             case AttemptRow():
-                return dividers.folded_text(self, rows.ATTEMPT, row.text, is_open)
+                return dividers.render_foldable(self, rows.ATTEMPT, row.text, is_open)
             case CompressedRow():
-                return dividers.compressed(self, row, is_open)
+                return dividers.render_compression(self, row, is_open)
             case ChangesRow():
                 return self._changes(row, is_open)
             case InterruptedRow():
-                return dividers.interrupted(self, row)
+                return dividers.render_interruption(self, row)
             case ErrorRow():
                 return dividers.error(self, row, is_open)
             case DayRow():
@@ -260,7 +260,7 @@ class Drawing(Look):
         block = row.block
         status: ToolStatus = "denied" if is_unanswered(block) else block.status
         sign = Segment(f"{_SIGNS[status]} ", self._sign_style(status))
-        verb, said, result = verb_of(block), " ".join(said_object(block).split()), self._result(row)
+        verb, said, result = verb_of(block), " ".join(object_text(block).split()), self._result(row)
         if row.child is not None or row.exchange is not None:
             agent = row.child.agent if row.child else row.exchange.agent if row.exchange else None
             said = self.name_of(agent)
@@ -279,7 +279,7 @@ class Drawing(Look):
         if aside:
             left = self.column - width_of(line) - width_of(end) - 3
             line.append(Segment(f" · {cut(aside, max(0, left))}" if left > 8 else "", self.ink.faint))
-        return cropped([*line, *end], self.column)
+        return crop([*line, *end], self.column)
 
     def _result(self, row: ToolRow) -> str:
         child, exchange = row.child, row.exchange
@@ -320,11 +320,11 @@ class Drawing(Look):
         was_cut = any(block.status == "interrupted" for block in blocks)
         sign = _PENDING if is_live else "◇" if was_cut else "✓"
         colour = self.palette.ink_faint if is_live else self.palette.wait if was_cut else self.palette.good
-        line = [Segment(f"{sign} ", Style(color=colour)), Segment(_explored(blocks, is_live), self.ink.soft)]
+        line = [Segment(f"{sign} ", Style(color=colour)), Segment(_exploration_text(blocks, is_live), self.ink.soft)]
         failed = sum(block.status in ("error", "denied") for block in blocks)
         if failed:
             line.append(Segment(f" · {words.Tool.failures(failed)}", Style(color=self.palette.bad)))
-        yield cropped(line, self.column)
+        yield crop(line, self.column)
         for tool in () if is_open else row.tools:
             # A failure is never hidden, nor what waits for the reader. In an open group it stands among the others.
             if tool.block.status in ("error", "denied", "waiting", "interrupted"):
@@ -340,7 +340,7 @@ class Drawing(Look):
         end: Line = [Segment(f" · {said}", Style(color=colours[tone])) for said, tone in summary.trouble]
         end.append(Segment(f" · {summary.size}", self.ink.faint))
         done = Segment(cut(summary.done, max(8, self.column - 2 - width_of(end))), self.ink.soft)
-        return cropped([mark, done, *end], self.column)
+        return crop([mark, done, *end], self.column)
 
     def _changes(self, row: ChangesRow, is_open: bool) -> Iterator[Line]:
         files = by_file(row.changes)
@@ -383,7 +383,7 @@ def _mark_of(row: TextRow) -> str:
     return rows.REFUSED if row.finish_reason in ("refusal", "content_filter") else ""
 
 
-def _explored(blocks: list[ToolBlock], is_live: bool) -> str:
+def _exploration_text(blocks: list[ToolBlock], is_live: bool) -> str:
     """ "Explored · 3 files, 2 searches": distinct files, all searches."""
     kinds = [kind_of(block.name) for block in blocks]
     names = ("path", "file_path", "filename", "file", "notebook_path")

@@ -26,7 +26,7 @@ from palaver.tui.transcript.rows import (
     SwitchRow,
     ThinkingRow,
     ToolRow,
-    compressed_ranges,
+    ranges_of_compressions,
 )
 from palaver.tui.transcript.work import WorkFold
 
@@ -58,7 +58,7 @@ class _Place(NamedTuple):
 
 class RowBook:
     def __init__(self, day_of: Callable[[int], int], seen_seq: int | None = None) -> None:
-        """`day_of` gives a time's midnight; what began after `seen_seq` is new to the reader, None: nothing is. What comes
+        """`day_of` gives a time's midnight; what began after `last_read_seq` is new to the reader, None: nothing is. What comes
         while he looks is not: the first view says how far the conversation was by then."""
         self._day_of = day_of
         self._seen_seq = seen_seq
@@ -89,7 +89,7 @@ class RowBook:
             # A run that is open may still grow: only where none is can making begin again.
             self._places.append(None if self._run else self._here())
             self._add(state.messages[at], at)
-        flat = (*self._made, *self._closed(), *self._end(state))
+        flat = (*self._made, *self._close_run(), *self._end(state))
         rows = self._work_fold.fold(flat, state.turn.id if state.turn else None)
         if not is_same(rows, self._last):
             self._last = rows
@@ -104,7 +104,7 @@ class RowBook:
         """Takes back what depends on a change. The message to go on with."""
         known = self._state
         if known is None or known.compressions is not state.compressions:
-            self._ranges = compressed_ranges(state.compressions)
+            self._ranges = ranges_of_compressions(state.compressions)
             at = 0
         elif (known.offset == 0) != (state.offset == 0):
             at = 0
@@ -206,7 +206,7 @@ class RowBook:
             self._run.append(row)  # type: ignore[arg-type]
             return
         if self._run:
-            self._made.extend(self._closed())
+            self._made.extend(self._close_run())
             self._run = []
         self._made.append(row)
 
@@ -236,7 +236,7 @@ class RowBook:
 
     # -- groups
 
-    def _closed(self) -> list[Row]:
+    def _close_run(self) -> list[Row]:
         """What the open run would be if it ended here. Thinking after its last call is no part of it."""
         tools = [place for place, row in enumerate(self._run) if isinstance(row, ToolRow)]
         if len(tools) < 2:

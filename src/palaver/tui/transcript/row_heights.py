@@ -25,7 +25,7 @@ def belongs(row: Row, message: str) -> bool:
     return row.key == message or row.key.startswith(f"{message}:")
 
 
-def guessed_lines(row: Row, column: int) -> int:
+def guess_lines(row: Row, column: int) -> int:
     """Good enough for a scroll bar; the true height comes with the first look."""
     match row:
         case TextRow():

@@ -244,11 +244,11 @@ def special_of(block: TextBlock) -> SpecialBlock | None:
     """The widget that a finished text stands for."""
     # Only what may be one is remembered: a long answer is not kept for its own sake.
     is_candidate = block.status == "done" and block.text[:1] in "{ \t\r\n" and block.blob is None
-    return _parsed(block.text) if is_candidate else None
+    return _parse(block.text) if is_candidate else None
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> SpecialBlock | None:
+def _parse(text: str) -> SpecialBlock | None:
     return parse(text)
 
 
@@ -274,7 +274,7 @@ def text_of(row: Row) -> str:
             return ""
 
 
-def compressed_ranges(compressions: Iterable[Compression]) -> list[CompressedRange]:
+def ranges_of_compressions(compressions: Iterable[Compression]) -> list[CompressedRange]:
     """Of each stage only the furthest horizon counts; stages that reach equally far share a divider."""
     furthest: dict[str, Compression] = {}
     for one in compressions:

@@ -29,7 +29,7 @@ def pattern_of(words: str) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, wanted)), re.IGNORECASE) if wanted else None
 
 
-def marked(strip: Strip, wanted: re.Pattern[str], style: Style) -> Strip:
+def mark_found(strip: Strip, wanted: re.Pattern[str], style: Style) -> Strip:
     """The line with what was looked for on a ground of its own; the very same line when nothing of it is there."""
     text = strip.text
     places = [(cell_len(text[: found.start()]), cell_len(text[: found.end()])) for found in wanted.finditer(text)]

@@ -19,6 +19,6 @@ def is_turning(strip: Strip) -> bool:
     return part is not None and part.text.startswith(_FIRST)
 
 
-def turned(strip: Strip, picture: int) -> Strip:
+def turn_picture(strip: Strip, picture: int) -> Strip:
     gutter, mark, *rest = strip
     return Strip([gutter, Segment(PULSE[picture] + mark.text[1:], mark.style), *rest], strip.cell_length)

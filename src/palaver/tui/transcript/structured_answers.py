@@ -19,7 +19,7 @@ from palaver.core.text.special_blocks import (
 from palaver.schema.view import PlanItem, Question
 from palaver.tui.text import docks, rows
 from palaver.tui.text.markdown import Line, draw, wrap_plain
-from palaver.tui.transcript.canvas import beneath, cropped, diff_lines
+from palaver.tui.transcript.canvas import beneath, crop, diff_lines
 from palaver.tui.transcript.diffs import parse_unified
 from palaver.tui.transcript.style import Look
 
@@ -27,14 +27,14 @@ from palaver.tui.transcript.style import Look
 def special_lines(look: Look, block: SpecialBlock, is_open: bool) -> Iterator[Line]:
     match block:
         case PlanBlock(plan=plan):
-            yield from _titled(look, "≡", look.palette.live, rows.PLAN, plan.summary)
+            yield from _title_lines(look, "≡", look.palette.live, rows.PLAN, plan.summary)
             for item in plan.items:
                 yield from beneath(_step(look, item), look.palette, look.column)
         case FinalizeTaskBlock():
-            yield from _titled(look, "✓", look.palette.good, rows.TASK, block.title)
+            yield from _title_lines(look, "✓", look.palette.good, rows.TASK, block.title)
             yield from beneath(_task(look, block), look.palette, look.column)
         case ChangeReportBlock():
-            yield from _titled(look, "±", look.palette.ink_soft, rows.REPORT, "")
+            yield from _title_lines(look, "±", look.palette.ink_soft, rows.REPORT, "")
             for file in block.files:
                 yield from beneath(_file(look, file, is_open), look.palette, look.column)
             if block.truncated_count:
@@ -49,7 +49,7 @@ def is_openable(block: SpecialBlock) -> bool:
     return isinstance(block, ChangeReportBlock) and any(file.diff for file in block.files)
 
 
-def _titled(look: Look, sign: str, colour: str, heading: str, subject: str) -> Iterator[Line]:
+def _title_lines(look: Look, sign: str, colour: str, heading: str, subject: str) -> Iterator[Line]:
     lines = wrap_plain(f"{heading}: {subject}" if subject.strip() else heading, look.column - 2, look.ink.strong)
     for at, line in enumerate(lines):
         yield [Segment(f"{sign} " if at == 0 else "  ", Style(color=colour)), *line]
@@ -85,7 +85,7 @@ def _file(look: Look, file: ReportedFile, is_open: bool) -> Iterator[Line]:
 
 
 def _question(look: Look, question: Question) -> Iterator[Line]:
-    yield from _titled(look, "?", look.palette.wait, question.header or question.question, "")
+    yield from _title_lines(look, "?", look.palette.wait, question.header or question.question, "")
     if question.header:
         yield from beneath(wrap_plain(question.question, look.column - 2, look.ink.plain), look.palette, look.column)
     for number, option in enumerate(question.options, start=1):
@@ -93,5 +93,5 @@ def _question(look: Look, question: Question) -> Iterator[Line]:
         described = f"  {option.description}" if option.description else ""
         for at, part in enumerate(wrap_plain(f"{option.label}{described}", look.column - 5, look.ink.plain)):
             yield from beneath(
-                [cropped([*(line if at == 0 else [Segment("  ")]), *part], look.column - 2)], look.palette, look.column
+                [crop([*(line if at == 0 else [Segment("  ")]), *part], look.column - 2)], look.palette, look.column
             )

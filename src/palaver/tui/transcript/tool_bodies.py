@@ -45,7 +45,7 @@ def body_of(row: ToolRow, people: People, width: int, palette: Palette) -> Itera
         yield from faint_lines(rows.OPENS_CONVERSATION, width, palette)
         if block.output:
             yield []
-            yield from draw(_said_by(block), width, palette)
+            yield from draw(_answer_text(block), width, palette)
     else:
         yield from _work(block, width, palette)
     if request is not None and request.resolution is not None:
@@ -75,15 +75,15 @@ def _changes(block: ToolBlock, width: int, palette: Palette) -> Iterator[Line]:
         said = words.join(visible(change.path), rows.CHANGE_KINDS[change.kind], stat)
         yield [Segment(said, ink.soft)]
         if change.diff:
-            yield from _bounded_diff(parse_unified(change.diff), width, palette)
+            yield from _limit_diff(parse_unified(change.diff), width, palette)
     if block.changes:
         return
     diff = diff_of_call(block.input) if kind_of(block.name) in ("edit", "write", "patch") else None
     if diff is not None:
-        yield from _bounded_diff(diff.lines, width, palette)
+        yield from _limit_diff(diff.lines, width, palette)
 
 
-def _bounded_diff(lines: tuple[DiffLine, ...], width: int, palette: Palette) -> Iterator[Line]:
+def _limit_diff(lines: tuple[DiffLine, ...], width: int, palette: Palette) -> Iterator[Line]:
     yield from diff_lines(lines[:MOST_LINES], width, palette)
     if len(lines) > MOST_LINES:
         more = words.join(rows.more_lines(len(lines) - MOST_LINES), rows.WHOLE_OUTPUT)
@@ -129,7 +129,7 @@ def _exchange(block: ToolBlock, exchange: Exchange, width: int, palette: Palette
     ink = ink_of(palette)
     yield [Segment(rows.MESSAGE, ink.faint)]
     yield from wrap_plain(argument(block.input, "content", "message", "text") or "", width, ink.soft)
-    answer = _said_by(block)
+    answer = _answer_text(block)
     if answer:
         yield []
         yield [Segment(rows.ANSWER, ink.faint)]
@@ -141,7 +141,7 @@ def _exchange(block: ToolBlock, exchange: Exchange, width: int, palette: Palette
         yield [Segment(none, ink.faint)]
 
 
-def _said_by(block: ToolBlock) -> str:
+def _answer_text(block: ToolBlock) -> str:
     """What another agent answered: the result is JSON in the words of the contract, or whatever was written."""
     try:
         known = msgspec.json.decode(block.output.encode(errors="replace"))

@@ -47,10 +47,10 @@ from palaver.tui.transcript.rows import (
     special_of,
     text_of,
 )
-from palaver.tui.transcript.search_marks import NOTHING, LookedFor, marked, pattern_of
-from palaver.tui.transcript.spinner import is_turning, turned
+from palaver.tui.transcript.search_marks import NOTHING, LookedFor, mark_found, pattern_of
+from palaver.tui.transcript.spinner import is_turning, turn_picture
 from palaver.tui.transcript.structured_answers import is_openable
-from palaver.tui.transcript.work import unfolded
+from palaver.tui.transcript.work import unfold
 
 Wish = Literal["copy", "whole", "edit"]
 
@@ -179,7 +179,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _unfold(self) -> int:
         """The first line that may be another one now."""
-        return self._drawn.replace(*unfolded(self._given, self._drawn.is_open))
+        return self._drawn.replace(*unfold(self._given, self._drawn.is_open))
 
     def _keep_open_what_is_read(self) -> None:
         """Work that is over closes only in front of a reader who follows the end and has chosen nothing in it."""
@@ -188,7 +188,7 @@ class Transcript(ScrollView, can_focus=True):
         self._live = live
         for row in self._given if ended else ():
             if isinstance(row, WorkRow) and row.key in ended and row.key not in self._drawn.closed:
-                is_chosen = self._cursor in unfolded((row,), lambda _: True)[1]
+                is_chosen = self._cursor in unfold((row,), lambda _: True)[1]
                 if is_chosen or not self.following:
                     self._drawn.opened.add(row.key)
 
@@ -244,7 +244,7 @@ class Transcript(ScrollView, can_focus=True):
             self._unfold()
         return None
 
-    def chosen_row(self) -> Row | None:
+    def selected_row(self) -> Row | None:
         place = self._drawn.place_of(self._cursor)
         return None if place is None else self.rows[place]
 
@@ -404,7 +404,7 @@ class Transcript(ScrollView, can_focus=True):
             self.scroll_to(y=bottom - height, animate=False)
 
     def action_toggle_row(self) -> None:
-        row = self.chosen_row() or self._last_openable()
+        row = self.selected_row() or self._last_openable()
         if row is not None:
             self.toggle(row.key)
 
@@ -432,12 +432,12 @@ class Transcript(ScrollView, can_focus=True):
         return next((self.rows[at] for at in range(last, -1, -1) if _is_openable(self.rows[at])), None)
 
     def action_choose(self) -> None:
-        row = self.chosen_row()
+        row = self.selected_row()
         if row is not None:
             self.post_message(self.Chosen(row))
 
     def action_ask(self, what: Wish) -> None:
-        row = self.chosen_row()
+        row = self.selected_row()
         if row is not None:
             self.post_message(self.Wanted(row, what))
 
@@ -481,9 +481,9 @@ class Transcript(ScrollView, can_focus=True):
             return Strip.blank(width, base)
         row, strip = found
         if self._pulse and is_turning(strip):
-            strip = turned(strip, self._pulse)
+            strip = turn_picture(strip, self._pulse)
         if self._found.pattern and belongs(row, self._found.message):
-            strip = marked(strip, self._found.pattern, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
+            strip = mark_found(strip, self._found.pattern, Style(color=palette.paper, bgcolor=palette.wait, bold=True))
         if not self.has_focus or row.key != self._cursor:
             return strip
         mark = Segment("▌", base + Style(color=palette.live))

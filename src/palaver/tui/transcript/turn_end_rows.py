@@ -10,7 +10,7 @@ def end_of(message: Message, *, is_last: bool) -> Row | None:
     if message.ended is not None:
         return turn_end(message.ended, message, is_last=is_last)
     is_cut = message.role == "assistant" and message.status == "interrupted"
-    return _interrupted(message.id, message, None, is_last=False) if is_cut and not is_last else None
+    return _row_of_interruption(message.id, message, None, is_last=False) if is_cut and not is_last else None
 
 
 def turn_end(turn: TurnSummary, after: Message | None, *, is_last: bool) -> Row | None:
@@ -18,11 +18,11 @@ def turn_end(turn: TurnSummary, after: Message | None, *, is_last: bool) -> Row 
         seq = after.seq if after else 0
         return ErrorRow(key=f"error:{turn.id}", seq=seq, ts=turn.ended_at, error=turn.error, turn=turn, is_last=is_last)
     if turn.outcome in ("interrupted", "limited"):
-        return _interrupted(turn.id, after, turn, is_last=is_last)
+        return _row_of_interruption(turn.id, after, turn, is_last=is_last)
     return None
 
 
-def _interrupted(id: str, after: Message | None, turn: TurnSummary | None, *, is_last: bool) -> InterruptedRow:
+def _row_of_interruption(id: str, after: Message | None, turn: TurnSummary | None, *, is_last: bool) -> InterruptedRow:
     stopped = turn.stopped if turn else None
     if turn and stopped is None and turn.outcome == "limited":
         stopped = "limit"

@@ -49,7 +49,7 @@ class WorkFold:
             self._begins.append(at)
             self._counts.append(len(self._made))
             end = _end_of_turn(rows, at)
-            self._made += self._folded(rows[at:end])
+            self._made += self._fold(rows[at:end])
             at = end
         return tuple(self._made)
 
@@ -60,12 +60,12 @@ class WorkFold:
         del self._made[count:], self._begins[place:], self._counts[place:]
         return at
 
-    def _folded(self, rows: tuple[Row, ...]) -> Sequence[Row]:
+    def _fold(self, rows: tuple[Row, ...]) -> Sequence[Row]:
         places = [at for at, row in enumerate(rows) if isinstance(row, Foldable)]
         calls = tuple(call for at in places for call in _calls_in(rows[at]))
         if not calls:
             return rows
-        hidden = _hidden(rows, places, calls)
+        hidden = _hide(rows, places, calls)
         last = max((at for at in places if rows[at].key in hidden), default=-1)
         work = self._work(rows, places[0], last + 1, hidden, calls)
         return [*rows[: places[0]], work, *(row for row in rows[places[0] :] if row.key not in hidden)]
@@ -96,7 +96,7 @@ class WorkFold:
         return self._kept.keep(row)
 
 
-def unfolded(rows: Sequence[Row], is_open: Callable[[Fold], bool]) -> tuple[Sequence[Row], frozenset[str]]:
+def unfold(rows: Sequence[Row], is_open: Callable[[Fold], bool]) -> tuple[Sequence[Row], frozenset[str]]:
     """The rows with what every open one hides, and the keys of those that belong to one that was opened.
 
     The very same sequence when none is open.
@@ -141,7 +141,7 @@ def _end_of_turn(rows: Sequence[Row], at: int) -> int:
     return len(rows)
 
 
-def _hidden(rows: Sequence[Row], places: Sequence[int], calls: Sequence[ToolBlock]) -> set[str]:
+def _hide(rows: Sequence[Row], places: Sequence[int], calls: Sequence[ToolBlock]) -> set[str]:
     last_plan = next((call for call in reversed(calls) if kind_of(call.name) == "plan"), None)
     last_call = max(at for at in places if isinstance(rows[at], ToolRow | GroupRow))
     last_text = max((at for at in places if isinstance(rows[at], TextRow)), default=-1)

@@ -57,7 +57,7 @@ def _deeds(calls: Sequence[ToolBlock]) -> Iterator[str]:
     begun = [(kind_of(call.name), call) for call in calls if _was_begun(call)]
     kinds = [kind for kind, _ in begun]
     read = {_read_path(call) for kind, call in begun if kind == "read"}
-    edited = {path for kind, call in begun if kind in ("edit", "write", "patch") for path in _edited_paths(call)}
+    edited = {path for kind, call in begun if kind in ("edit", "write", "patch") for path in _paths_edited_by(call)}
     if read:
         yield Work.read(len(read))
     if searched := sum(kind in ("glob", "grep", "search") for kind in kinds):
@@ -90,7 +90,7 @@ def _read_path(call: ToolBlock) -> str:
     return argument(call.input, "path", "file_path", "filename", "file", "notebook_path") or call.call
 
 
-def _edited_paths(call: ToolBlock) -> list[str]:
+def _paths_edited_by(call: ToolBlock) -> list[str]:
     """Of a call that told what it changed those files, else the one it was asked to change."""
     if call.changes:
         return [change.path for change in call.changes]

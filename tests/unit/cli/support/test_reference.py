@@ -12,12 +12,12 @@ ALONE = [words for words, command in ALL.items() if reference.is_alone(command)]
 
 def test_page_is_what_the_commands_say() -> None:
     page = reference.PAGE.read_text(encoding="utf-8")
-    assert reference.written(page) == page, "run: python -m palaver.cli.support.reference"
+    assert reference.write_page(page) == page, "run: python -m palaver.cli.support.reference"
 
 
 def test_page_that_fell_behind_is_noticed() -> None:
     page = reference.PAGE.read_text(encoding="utf-8")
-    assert reference.written(page.replace("| 9 | waiting |", "| 9 | asleep |")) == page
+    assert reference.write_page(page.replace("| 9 | waiting |", "| 9 | asleep |")) == page
 
 
 @pytest.mark.parametrize("words", ALONE)

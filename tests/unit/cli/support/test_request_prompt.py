@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver.cli.support.request_prompt import Wish, described, how_to_answer, resolution
+from palaver.cli.support.request_prompt import Wish, describe_request, how_to_answer, resolution
 from palaver.errors import Invalid
 from palaver.schema.commands import Answer
 from palaver.schema.view import Offer, Question, QuestionOption, Request
@@ -67,7 +67,7 @@ def test_question_may_be_answered_in_words_or_left_unanswered() -> None:
 
 def test_what_will_run_is_shown_to_the_last_character() -> None:
     hostile = approval(preview="rm -rf \x1b[8m/\x1b[0m\u202e safe", title="a\x1b]0;x\x07b")
-    text = "\n".join(described(hostile))
+    text = "\n".join(describe_request(hostile))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "␛[8m/" in text

@@ -56,7 +56,7 @@ def test_files_are_chosen_by_day_and_come_the_oldest_first(tmp_path: Path) -> No
     names = {name: laid(folder / f"{name}.jsonl", modified_s=1_790_000_000 + age) for name, age in (("b", 2), ("a", 9))}
     laid(folder / "old.jsonl", modified_s=1_700_000_000)
 
-    found = places.changed_since("claude", Places(claude=tmp_path), since_ms=1_790_000_000_000)
+    found = places.files_since("claude", Places(claude=tmp_path), since_ms=1_790_000_000_000)
 
     assert [file.path for file in found] == [names["b"], names["a"]]
 

@@ -5,7 +5,7 @@ from typing import Any
 from palaver.client.client import WaitingRequest
 from palaver.schema.base import Origin
 from palaver.schema.view import Offer, Question, Request, Resolution, State
-from palaver.tui.docks.request_choice import asked_of, line_of, place_of, what_of, wider_scopes
+from palaver.tui.docks.request_choice import line_of, place_of, requests_of, what_of, wider_scopes
 from palaver.tui.people import People
 from palaver.tui.text.answers import say_resolution
 
@@ -33,7 +33,7 @@ def test_approvals_come_before_questions_before_plans_the_oldest_first() -> None
         request("x", status="expired"),
     )
     below = WaitingRequest(conversation="c-2", request=request("b", ts=4), agent="scout")
-    asked = asked_of(State(conversation="c-1", agent="demo", requests=own), [below], {"scout": "Scout"})
+    asked = requests_of(State(conversation="c-1", agent="demo", requests=own), [below], {"scout": "Scout"})
     assert [one.request.id for one in asked] == ["a1", "b", "a2", "q", "p"]
     assert asked[1].agent == "Scout, working for this conversation,"
     assert (place_of(asked, "q"), place_of(asked, "gone")) == (3, 0)

@@ -12,12 +12,12 @@ from palaver.tui.text.safe import (
     Colours,
     Run,
     Scrubber,
-    bounded,
-    coloured,
-    coloured_content,
+    colour_content,
+    limit_lines,
     one_line,
+    parse_colours,
     prose,
-    shown,
+    show_text,
     visible,
 )
 
@@ -63,7 +63,7 @@ def text_of(runs: tuple[Run, ...]) -> str:
 @given(TEXTS)
 @settings(max_examples=100, deadline=None)
 def test_no_control_character_leaves_any_of_the_three(text: str) -> None:
-    for said in (visible(text), prose(text), text_of(coloured(text)), one_line(text), shown(text).plain):
+    for said in (visible(text), prose(text), text_of(parse_colours(text)), one_line(text), show_text(text).plain):
         assert CONTROL.search(said) is None
         assert REORDERING.search(said) is None
         assert said.encode() is not None
@@ -85,7 +85,7 @@ def test_coloured_output_in_pieces_is_that_of_the_whole(text: str, cuts: list[in
     reader = Colours()
     for piece in pieces(text, cuts):
         reader.feed(piece)
-    assert reader.finish() == coloured(text)
+    assert reader.finish() == parse_colours(text)
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -95,7 +95,7 @@ def test_a_nasty_text_split_at_every_point_says_the_same(text: str) -> None:
         said = [scrubber.feed(piece) for piece in (text[:cut], text[cut:])]
         reader.feed(text[:cut])
         reader.feed(text[cut:])
-        assert reader.finish() == coloured(text)
+        assert reader.finish() == parse_colours(text)
         assert "".join(said) + scrubber.finish() == prose(text)
 
 
@@ -117,7 +117,7 @@ def test_prose_keeps_emoji_and_scripts_and_windows_lines() -> None:
 
 
 def test_colours_are_kept_and_every_other_escape_is_dropped() -> None:
-    runs = coloured("\x1b[1;31mred\x1b[0m \x1b[2J\x1b[5Aplain \x1b[32mgreen")
+    runs = parse_colours("\x1b[1;31mred\x1b[0m \x1b[2J\x1b[5Aplain \x1b[32mgreen")
     assert [(run.text, run.pen.colour, run.pen.bold) for run in runs] == [
         ("red", "red", True),
         (" plain ", None, False),
@@ -126,33 +126,33 @@ def test_colours_are_kept_and_every_other_escape_is_dropped() -> None:
 
 
 def test_a_link_is_told_with_its_address_and_a_clipboard_write_by_its_kind() -> None:
-    said = text_of(coloured("\x1b]8;;https://evil.example\x07click\x1b]8;;\x07 \x1b]52;c;AAAA\x07 \x1b]0;t\x07"))
+    said = text_of(parse_colours("\x1b]8;;https://evil.example\x07click\x1b]8;;\x07 \x1b]52;c;AAAA\x07 \x1b]0;t\x07"))
     assert said == "⟨https://evil.example⟩click ⟨OSC 52⟩ ⟨OSC 0⟩"
 
 
 def test_a_string_that_never_ends_hides_nothing_after_it() -> None:
-    assert text_of(coloured("\x1b]0;title\nthe next line\n")).endswith("\nthe next line\n")
+    assert text_of(parse_colours("\x1b]0;title\nthe next line\n")).endswith("\nthe next line\n")
 
 
 def test_hidden_inverse_and_black_text_is_shown_in_the_readers_colour() -> None:
-    (run,) = coloured("\x1b[8;7;30;40msecret\x1b[38;2;0;0;0m!")
+    (run,) = parse_colours("\x1b[8;7;30;40msecret\x1b[38;2;0;0;0m!")
     assert run.text == "secret!"
     assert run.pen.style == ""
 
 
 def test_a_progress_bar_ends_as_a_person_would_see_it() -> None:
-    assert text_of(coloured("10%\r50%\r100%\r\ndone\n")) == "100%\ndone\n"
+    assert text_of(parse_colours("10%\r50%\r100%\r\ndone\n")) == "100%\ndone\n"
 
 
 def test_markup_stays_text() -> None:
-    content = shown("[bold red]x[/] [@click=app.quit]y[/]")
+    content = show_text("[bold red]x[/] [@click=app.quit]y[/]")
     assert content.plain == "[bold red]x[/] [@click=app.quit]y[/]"
     assert list(content.spans) == []
-    assert coloured_content("[red]x[/red]").plain == "[red]x[/red]"
+    assert colour_content("[red]x[/red]").plain == "[red]x[/red]"
 
 
 def test_a_huge_line_is_cut_in_its_middle_and_says_how_much() -> None:
-    cut = bounded("a" * 1_000_000 + "\nshort")
+    cut = limit_lines("a" * 1_000_000 + "\nshort")
     assert len(cut) < LINE_CHARACTERS + 200
     assert "996,000 more characters" in cut
     assert cut.endswith("\nshort")

@@ -78,7 +78,13 @@ def test_durations_are_said_in_the_unit_a_person_would_use() -> None:
 
 
 def test_a_running_time_shows_whole_seconds_and_never_runs_backwards() -> None:
-    assert [words.elapsed(one) for one in (-500, 0, 999, 1999, 61_999)] == ["0 s", "0 s", "0 s", "1 s", "1 min 01 s"]
+    assert [words.running_time(one) for one in (-500, 0, 999, 1999, 61_999)] == [
+        "0 s",
+        "0 s",
+        "0 s",
+        "1 s",
+        "1 min 01 s",
+    ]
 
 
 def test_sizes_tokens_and_money_are_short() -> None:
@@ -90,7 +96,12 @@ def test_sizes_tokens_and_money_are_short() -> None:
 def test_one_is_singular() -> None:
     assert words.count(1, "file") == "1 file"
     assert words.count(1200, "search", "searches") == "1,200 searches"
-    assert [words.listed("a"), words.listed("a", None, "b"), words.listed("a", "b", "c"), words.listed()] == [
+    assert [
+        words.join_names("a"),
+        words.join_names("a", None, "b"),
+        words.join_names("a", "b", "c"),
+        words.join_names(),
+    ] == [
         "a",
         "a and b",
         "a, b and c",
@@ -110,4 +121,4 @@ def test_days_are_named_from_where_the_reader_is() -> None:
 
 
 def test_the_servers_quotes_become_a_persons() -> None:
-    assert words.said("Run `palaver serve` first.") == "Run “palaver serve” first."
+    assert words.in_typographic_quotes("Run `palaver serve` first.") == "Run “palaver serve” first."

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from palaver.schema.view import FileChange, ToolBlock, ToolError
 from palaver.tui.text.rows import process_end
-from palaver.tui.transcript.calls import NAMES, doing, is_exploring, kind_of, object_of, result_of, said_object, verb_of
+from palaver.tui.transcript.calls import NAMES, doing, is_exploring, kind_of, object_of, object_text, result_of, verb_of
 from palaver.tui.transcript.diffs import DiffLine, by_file, diff_of_call, diff_text, is_unified, parse_unified, stat_of
 
 PAGE = Path(__file__).parents[4] / "web/src/model/toolkind.ts"
@@ -18,7 +18,7 @@ def call(name: str, given: object, **fields: object) -> ToolBlock:
 
 def test_a_call_is_said_as_verb_object_and_result() -> None:
     block = call("read", {"path": "src/app.py"}, output="a\nb\nc\n")
-    assert (verb_of(block), said_object(block), result_of(block)) == ("Read", "src/app.py", "3 lines")
+    assert (verb_of(block), object_text(block), result_of(block)) == ("Read", "src/app.py", "3 lines")
 
 
 def test_the_tools_of_other_programs_are_known_by_what_they_do() -> None:
@@ -64,7 +64,7 @@ def test_a_question_that_was_skipped_or_timed_out_is_not_answered() -> None:
 
 
 def test_hidden_characters_in_a_command_are_visible_in_its_line() -> None:
-    assert said_object(call("shell", {"command": "echo \u202ehi\x1b[2K"})) == "echo ⟨202E⟩hi␛[2K"
+    assert object_text(call("shell", {"command": "echo \u202ehi\x1b[2K"})) == "echo ⟨202E⟩hi␛[2K"
 
 
 def test_arguments_of_any_shape_are_survived() -> None:

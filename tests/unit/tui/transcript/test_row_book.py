@@ -38,7 +38,7 @@ from palaver.tui.transcript.rows import (
     UserRow,
     WorkRow,
 )
-from palaver.tui.transcript.work import unfolded
+from palaver.tui.transcript.work import unfold
 
 DAY_MS = 86_400_000
 
@@ -67,7 +67,7 @@ def state(*messages: Message, **fields: object) -> State:
 
 def flat(rows: tuple[Row, ...]) -> list[Row]:
     """With all that the summaries of turns hide, and without them."""
-    shown, _ = unfolded(rows, lambda fold: isinstance(fold, WorkRow))
+    shown, _ = unfold(rows, lambda fold: isinstance(fold, WorkRow))
     return [row for row in shown if not isinstance(row, WorkRow)]
 
 

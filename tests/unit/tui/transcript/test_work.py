@@ -11,7 +11,7 @@ from palaver.schema.view import (
     Turn,
 )
 from palaver.tui.transcript.rows import GroupRow, Row, TextRow, ThinkingRow, ToolRow, WorkRow
-from palaver.tui.transcript.work import unfolded
+from palaver.tui.transcript.work import unfold
 from palaver.tui.transcript.work_summary import summary_of
 from tests.unit.tui.transcript.test_row_book import asked, book, kinds, said, state, tool
 
@@ -43,7 +43,7 @@ def test_work_of_a_turn_that_is_over_is_one_row_above_its_final_text() -> None:
     last = said("m3", text(0, "Done."))
     rows = book().rows(state(asked("m1"), first, last))
     assert kinds(rows) == ["Day", "User", "Work", "Text"]
-    assert kinds(unfolded(rows, lambda _: True)[0]) == [
+    assert kinds(unfold(rows, lambda _: True)[0]) == [
         *("Day", "User", "Work"),
         *("Thinking", "Text", "Tool", "Tool"),
         "Text",
@@ -88,7 +88,7 @@ def test_questions_other_agents_plans_and_the_end_of_a_task_are_not_hidden() -> 
 def test_text_said_before_the_last_call_stays_when_nothing_is_said_after_it() -> None:
     rows = book().rows(state(asked("m1"), said("m2", text(0, "a"), call(1, "shell"), text(2, "b"), call(3, "shell"))))
     assert [row.block.text for row in rows if isinstance(row, TextRow)] == ["b"]
-    assert kinds(unfolded(rows, lambda _: True)[0]) == ["Day", "User", "Work", "Text", "Tool", "Text", "Tool"]
+    assert kinds(unfold(rows, lambda _: True)[0]) == ["Day", "User", "Work", "Text", "Tool", "Text", "Tool"]
 
 
 def test_steered_turn_has_one_summary_and_what_the_person_said_stays() -> None:
@@ -100,7 +100,7 @@ def test_steered_turn_has_one_summary_and_what_the_person_said_stays() -> None:
     )
     rows = book().rows(state(*messages))
     assert kinds(rows) == ["Day", "User", "Work", "User", "Text"]
-    assert kinds(unfolded(rows, lambda _: True)[0]) == ["Day", "User", "Work", "Tool", "User", "Tool", "Text"]
+    assert kinds(unfold(rows, lambda _: True)[0]) == ["Day", "User", "Work", "Tool", "User", "Tool", "Text"]
     assert line_of(work_in(rows)) == "Ran 2 commands · 2 tool calls · 0.1 s"
 
 
@@ -128,12 +128,12 @@ def test_files_are_counted_once_and_commands_each_time() -> None:
 def test_open_group_in_open_work_is_followed_by_its_calls() -> None:
     message = said("m2", call(0, "read"), ThinkingBlock(index=1, text="hm"), call(2, "grep"), call(3, "shell"), text(4))
     rows = book().rows(state(asked("m1"), message))
-    shown, inner = unfolded(rows, lambda _: True)
+    shown, inner = unfold(rows, lambda _: True)
     assert kinds(shown) == ["Day", "User", "Work", "Group", "Tool", "Thinking", "Tool", "Tool", "Text"]
     assert inner == {row.key for row in shown if isinstance(row, ToolRow | ThinkingRow | GroupRow)}
-    only_work, _ = unfolded(rows, lambda fold: isinstance(fold, WorkRow))
+    only_work, _ = unfold(rows, lambda fold: isinstance(fold, WorkRow))
     assert kinds(only_work) == ["Day", "User", "Work", "Group", "Tool", "Text"]
-    assert unfolded(rows, lambda _: False)[0] is rows
+    assert unfold(rows, lambda _: False)[0] is rows
 
 
 def test_rows_before_the_first_change_are_the_very_same() -> None:
