@@ -1,4 +1,4 @@
-"""Connection limits: how many connections strangers and each token may hold, and which one gives way to a new one.
+"""Connection limits: how many strangers and each token may hold, which one gives way to a new one, and how fast strangers ask.
 
 The acceptor of the listener admits every connection here; the gate says whose it is once a request on it was authenticated.
 A new connection is always taken, and the oldest stranger's gives way: who has a token shows it at once and is a stranger no
@@ -18,12 +18,18 @@ STRANGERS_A_PEER = 128
 """Of one address: the others still find room beside a flood from there."""
 CONNECTIONS_A_KEY = 256
 """Of one token, the latest used. Those beyond are treated as strangers'."""
+STRANGERS_REQUESTS = 200
+"""Of all strangers, begun in a second. The first on a connection never waits: it may show a token."""
+STRANGERS_AHEAD_S = 2.0
+"""What was not used of that for so long may come at once: the page and all that it loads."""
+STRANGERS_WAIT_S = 5.0
+"""At most, for one request: it also occupies a connection."""
 RELIEF = 32
 """How many strangers go at once when descriptors have run out."""
 
 
 class Connection:
-    __slots__ = ("_all", "close", "key", "peer")
+    __slots__ = ("_all", "_is_first", "close", "key", "peer")
 
     def __init__(self, all_connections: "Connections", peer: str, close: Callable[[], Any]) -> None:
         self._all = all_connections
@@ -32,6 +38,12 @@ class Connection:
         """Ends it at once. Replaced when a transport takes the socket over."""
         self.key: str | None = None
         """Of the token that was shown on it; None: a stranger's."""
+        self._is_first = True
+
+    def wait_s(self, now: float) -> float:
+        """How long a request on it has to wait before it is begun."""
+        is_first, self._is_first = self._is_first, False
+        return 0.0 if is_first or self.key is not None else self._all.wait_s(now)
 
     def authenticate(self, key: str) -> None:
         self._all.authenticate(self, key)
@@ -51,6 +63,13 @@ class Connections:
         self._strangers: OrderedDict[Connection, None] = OrderedDict()
         self._peers: dict[str, OrderedDict[Connection, None]] = {}
         self._keys: dict[str, OrderedDict[Connection, None]] = {}
+        self._next_begin = 0.0
+        """When the next request of a stranger is begun, if they come evenly."""
+
+    def wait_s(self, now: float) -> float:
+        begin = min(max(self._next_begin, now - STRANGERS_AHEAD_S), now + STRANGERS_WAIT_S)
+        self._next_begin = begin + 1 / STRANGERS_REQUESTS
+        return max(begin - now, 0.0)
 
     @property
     def strangers(self) -> int:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections with bounds: bytes and fields of a head, and the time until a head and a body are complete.
+"""HTTP/1.1 connections with bounds: bytes and fields of a head, bytes of a body, requests ahead, and the time for each.
 
 uvicorn's own protocol has none of them. `listener.py` runs it; what passes goes to the gate as ever. A request beyond a bound
 is answered in the shape that all refusals have, and its connection is closed. Nothing here is logged: strangers could fill
@@ -13,7 +13,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from palaver.errors import CallerError, Invalid, PalaverError
+from palaver.errors import Busy, CallerError, Invalid, PalaverError, TooLarge
 from palaver.faces.http.connections import EXTENSION, Connection
 from palaver.faces.http.errors import body_of
 
@@ -26,6 +26,16 @@ BODY_S = 30.0
 """How long a body may pause; a stranger's as a whole."""
 BODIES_S = 600.0
 """An attachment of full size over a slow line."""
+FRAMING_BYTES = 64 << 10
+"""Of a body beside its content: the sizes and extensions of chunks, and trailers."""
+FRAMING_SHARE = 8
+"""And this many bytes for each byte of content: chunks of one byte have five."""
+STRANGER_BODY_BYTES = 1 << 20
+"""All that a stranger has to say is a code or a token. A body that nobody reads is held back long before this."""
+WAITING_REQUESTS = 8
+"""Sent ahead on a connection, behind the one that is answered. Browsers and proxies send none."""
+UNREAD_S = 30.0
+"""How long a stranger may leave an answer unread."""
 
 
 class HeadTooLarge(CallerError):
@@ -46,6 +56,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_body = False
         self._body_ends_s = 0.0
         self._has_moved = False
+        self._raw_body_bytes = 0
+        self._content_bytes = 0
+        self._unread_timer: asyncio.TimerHandle | None = None
         self._refusal: PalaverError | None = None
         socket_protocol: Any = self.ws_protocol_class
         self.ws_protocol_class = functools.partial(socket_protocol, connection=connection)  # type: ignore[assignment]
@@ -59,15 +72,29 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._clear_timer()
+        self._clear_unread_timer()
+        # Nobody is there for the answers any more.
+        self.pipeline.clear()
         self._connection.release()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._connection.key is None and self._unread_timer is None:
+            self._unread_timer = self.loop.call_later(UNREAD_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._clear_unread_timer()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         if self.transport.is_closing():
             return
         self._has_moved = True
-        if not self._in_body:
+        if self._in_body:
+            self._raw_body_bytes += len(data)
+        else:
             self._head_bytes += len(data)
             if self._timer is None:
                 self._set_timer(HEAD_S, self._on_slow_head)
@@ -80,12 +107,22 @@ class BoundedHttp(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._refuse(self._refusal or Invalid("This is not HTTP/1.1, or its head is malformed."))
         else:
-            if not self._in_body and self._timer is not None and self._head_bytes > HEAD_BYTES:
+            if self._in_body:
+                self._check_body()
+            elif self._timer is not None and self._head_bytes > HEAD_BYTES:
                 self._refuse(_too_large())
+
+    def _check_body(self) -> None:
+        if self._raw_body_bytes > FRAMING_BYTES + (1 + FRAMING_SHARE) * self._content_bytes:
+            self._refuse(TooLarge("The chunks or trailers of this body have too much beside its content."))
+        elif self._connection.key is None and self._raw_body_bytes > STRANGER_BODY_BYTES:
+            self._refuse(TooLarge("Without a token a body cannot be this large.", limit_bytes=STRANGER_BODY_BYTES))
 
     # -- the parser
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= WAITING_REQUESTS:
+            self._give_up(Busy("Wait for answers before you send more requests on this connection."))
         super().on_message_begin()
         scope: Any = self.scope
         scope["extensions"] = {EXTENSION: self._connection}
@@ -106,8 +143,13 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
         self._in_body = True
         self._has_moved = False
+        self._raw_body_bytes = self._content_bytes = 0
         self._body_ends_s = self.loop.time() + BODIES_S
         self._set_timer(BODY_S, self._on_body_pause)
+
+    def on_body(self, body: bytes) -> None:
+        self._content_bytes += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_body = False
@@ -115,6 +157,17 @@ class BoundedHttp(HttpToolsProtocol):
         self._head_bytes = 0
         self._clear_timer()
         super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        wait_s = self._connection.wait_s(self.loop.time())
+        if wait_s > 0:
+            self.loop.call_later(wait_s, self._start_late, cycle, app)
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _start_late(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if not cycle.disconnected and not self.transport.is_closing():
+            super()._start_asgi_task(cycle, app)
 
     # -- bounds
 
@@ -144,13 +197,19 @@ class BoundedHttp(HttpToolsProtocol):
         self._clear_timer()
         cycle: RequestResponseCycle | None = self.cycle
         is_free = cycle is None or (not cycle.response_started if self._in_body else cycle.response_complete)
-        if is_free:
+        # An answer to what was sent ahead must not overtake another.
+        if is_free and not self.pipeline:
             self.transport.write(response_of(refusal))
         self.transport.close()
 
     def _set_timer(self, seconds: float, run: Any) -> None:
         self._clear_timer()
         self._timer = self.loop.call_later(seconds, run)
+
+    def _clear_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
     def _clear_timer(self) -> None:
         if self._timer is not None:
