@@ -8,11 +8,11 @@ import pytest
 
 from palaver.client.client import Client
 from palaver.client.projects import ReviewFile
+from palaver.client.settings_review import review_lines
 from palaver.clock import SystemClock
 from palaver.core.text.approval_text import Shown
 from palaver.schema.commands import CreateConversation
 from palaver.tui.app import PalaverApp
-from palaver.tui.screens.trust import review_lines
 from tests.flows.served import Served, serving
 from tests.tui.opened import Opened
 

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { approvalLines, mayAllow, rowsLeft } from "./approvaltext";
+import { approvalLines, mayAllow, planLines, rowsLeft } from "./approvaltext";
 
 const FOLDER = join(import.meta.dirname, "../../../tests/golden/texts");
 
 interface Golden {
   cases: { name: string; preview: string | null; input: unknown; lines: [string, string[]][] }[];
+  plans: { name: string; plan: Parameters<typeof planLines>[0]; lines: [string, string[]][] }[];
   reading: { rows: number | null; reached: number; left: number; may_allow: boolean }[];
 }
 
@@ -15,6 +16,12 @@ const golden = JSON.parse(readFileSync(join(FOLDER, "approvals.json"), "utf8")) 
 describe("what an approval shows is the same in every client", () => {
   test.each(golden.cases)("$name", ({ preview, input, lines }) => {
     expect(approvalLines(preview, input).map(({ kind, pieces }) => [kind, pieces])).toEqual(lines);
+  });
+});
+
+describe("what a plan shows is the same in every client", () => {
+  test.each(golden.plans)("$name", ({ plan, lines }) => {
+    expect(planLines(plan).map(({ kind, pieces }) => [kind, pieces])).toEqual(lines);
   });
 });
 

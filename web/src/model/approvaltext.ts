@@ -6,6 +6,7 @@
  */
 
 import { changeLines, isLikeChange, namesFiles, PATCHES, shows, split, type Line } from "./changetext";
+import type { Plan, PlanItem } from "../protocol/events.gen";
 import type { CommandBody } from "./store";
 import { visible } from "./visible";
 
@@ -40,6 +41,25 @@ export function approvalLines(preview: string | null, given: unknown): Shown[] {
   const change = isChange(shown, given) ? changeLines(shown) : null;
   const lines: Shown[] = shown === "" ? [] : (change?.map(([kind, text]) => ({ kind, pieces: [text] })) ?? plain(shown));
   for (const [name, value] of leftOut(given, shown, change ?? [])) lines.push(...argument(name, value));
+  return [...fold(lines), ...hosts(lines)];
+}
+
+/** A text of its own in one piece, for a part of a form. */
+export function foldedText(text: string): string {
+  return fold(plain(visible(text)))
+    .map(({ pieces }) => pieces.join(""))
+    .join("\n");
+}
+
+/** A plan that is to be approved, to its last letter: its summary, its steps, its text as it was written. */
+export function planLines(plan: Pick<Plan, "summary" | "text"> & { items: readonly Pick<PlanItem, "title" | "description">[] }): Shown[] {
+  const lines = plain(visible(plan.summary));
+  plan.items.forEach(({ title, description }, at) => {
+    const [first = "", ...rest] = split(visible(title));
+    lines.push({ kind: "label", pieces: [`${at + 1}. ${first}`] }, ...rest.map((line): Shown => ({ kind: "plain", pieces: [line] })));
+    if (description) lines.push(...plain(visible(description)));
+  });
+  if (plan.text && plan.text !== plan.summary) lines.push(...plain(visible(plan.text)));
   return [...fold(lines), ...hosts(lines)];
 }
 

@@ -1,7 +1,7 @@
 /**
  * The files that trusting a folder would switch on, as lines to be shown: all of their text, hidden characters as signs. Pure.
  *
- * The terminal's `palaver/tui/screens/trust.py` shows the same through Python's `approval_text`, as this does through its twin.
+ * The terminal's `palaver/client/settings_review.py` shows the same through Python's `approval_text`, as this does through its twin.
  * No file is left out; one that is no text is named with its size and its hash.
  */
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from palaver.core.text.change_text import PATCHES, Line, change_lines, is_like_change, names_files, shows
 from palaver.core.text.visible import visible
+from palaver.schema.view import Plan
 
 Kind = Literal["plain", "same", "add", "cut", "head", "label", "note", "fold"]
 """`same`, `add` and `cut` are lines of a change, `head` what stands between them; `label` names an argument; `note` is ours."""
@@ -96,6 +97,23 @@ def is_cut(preview: str) -> bool:
 def folded_lines(text: str) -> list[Shown]:
     """A text of its own, such as a plan."""
     return list(_fold(list(_plain(visible(text)))))
+
+
+def folded_text(text: str) -> str:
+    """The same in one piece, for a part of a form."""
+    return "\n".join(line.text for line in folded_lines(text))
+
+
+def plan_lines(plan: Plan) -> list[Shown]:
+    """A plan that is to be approved, to its last letter: its summary, its steps, its text as it was written."""
+    lines = list(_plain(visible(plan.summary)))
+    for number, item in enumerate(plan.items, 1):
+        first, *rest = _plain(visible(item.title))
+        lines += [Shown("label", (f"{number}. {first.text}",)), *rest]
+        lines += _plain(visible(item.description)) if item.description else ()
+    if plan.text and plan.text != plan.summary:
+        lines += _plain(visible(plan.text))
+    return [*_fold(lines), *_hosts(lines)]
 
 
 def offer_text(label: str, match: str | None) -> str:

@@ -4,7 +4,6 @@ What is trusted is what was shown: the hash came with the text, and the server r
 The page's `view/trust/TrustReview.tsx`.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,14 +13,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from palaver.client.client import Client
-from palaver.client.projects import ProgramReview, ReviewFile
-from palaver.core.text.approval_text import Shown, approval_lines
+from palaver.client.projects import ProgramReview
+from palaver.client.settings_review import review_lines
 from palaver.schema.view import State
 from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.reader import Reader
 from palaver.tui.intents import KeepSettingsOff, TrustSettings
 from palaver.tui.screens.frame import Sheet
-from palaver.tui.text import words
 from palaver.tui.text.screens import Trust, WholeText
 
 
@@ -144,21 +142,3 @@ class TrustScreen(Sheet):
     def action_page_files(self, by: int) -> None:
         for reader in self.query(Reader):
             reader.scroll_relative(y=by * max(1, reader.size.height - 1), animate=False)
-
-
-def review_lines(files: Sequence[ReviewFile]) -> list[Shown]:
-    """Every file beneath its name, whatever it holds. The page's `model/settingsreview.ts`."""
-    return [line for file in files for line in approval_lines("", {_name_of(file): _text_of(file)})]
-
-
-def _name_of(file: ReviewFile) -> str:
-    return file.path if file.link is None else f"{file.path} → {file.link}"
-
-
-def _text_of(file: ReviewFile) -> str:
-    """Text ends with a line's end, so that it stands beneath the name of its file."""
-    if file.text is None:
-        return Trust.hidden(words.size(file.size_bytes), file.sha256) if file.sha256 else Trust.UNREADABLE
-    if not file.text.strip():
-        return Trust.blank(words.size(file.size_bytes))
-    return file.text if file.text.endswith("\n") else f"{file.text}\n"

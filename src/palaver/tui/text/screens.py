@@ -322,7 +322,6 @@ class Trust:
     TRUST = "trust"
     KEEP_OFF = "keep off"
     REVOKE = "revoke"
-    UNREADABLE = "cannot be read"
 
     @staticmethod
     def heading(program: str, folder: str) -> str:
@@ -334,14 +333,6 @@ class Trust:
             f"{program} would read these files of the folder. They can start programs on this machine without asking you. "
             "Trust counts for exactly what is shown, and ends with any change."
         )
-
-    @staticmethod
-    def hidden(size: str, sha256: str) -> str:
-        return f"no text, or too long to show ({size}, SHA-256 {sha256})"
-
-    @staticmethod
-    def blank(size: str) -> str:
-        return f"nothing but blanks ({size})"
 
 
 class Backends:

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.text.approval_text import Reading, Shown, approval_lines
+from palaver.core.text.approval_text import Reading, Shown, approval_lines, plan_lines
 from palaver.core.text.visible import visible
+from palaver.schema.view import Plan
 
 GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[3] / "golden" / "texts" / "approvals.json").read_bytes()
@@ -19,6 +21,12 @@ GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["name"])
 def test_lines_are_the_same_in_every_client(case: dict[str, Any]) -> None:
     lines = approval_lines(case["preview"], case["input"])
+    assert [[line.kind, list(line.pieces)] for line in lines] == case["lines"]
+
+
+@pytest.mark.parametrize("case", GOLDEN["plans"], ids=lambda case: case["name"])
+def test_plans_are_the_same_in_every_client(case: dict[str, Any]) -> None:
+    lines = plan_lines(msgspec.convert(case["plan"], Plan))
     assert [[line.kind, list(line.pieces)] for line in lines] == case["lines"]
 
 
