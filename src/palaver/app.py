@@ -24,7 +24,6 @@ from palaver.agents.sources import open_roster
 from palaver.agents.test_turn import Trials
 from palaver.approval.standing_grants import StandingGrants
 from palaver.backends.process import allowed_environment
-from palaver.backends.program_lookup import prepare_program
 from palaver.clock import Clock, Ids, SystemClock
 from palaver.config import Config
 from palaver.context.quotes import Quoting
@@ -84,14 +83,15 @@ async def open_app(
         ids = Ids(clock)
         processes = Processes(ids.new)
         stack.push_async_callback(processes.close)
+        folders = ProjectFolders(config.data, config.home, path=config.data / "folders.json")
         if roster is None:
-            roster = await stack.enter_async_context(open_roster(config, clock, standing, processes, ids.new))
+            opened_roster = open_roster(config, clock, folders.programs, standing, processes, ids.new)
+            roster = await stack.enter_async_context(opened_roster)
         # The feed shows snapshots of conversations, and conversations publish to the feed: one must come first.
         feed = Feed(log, clock, lambda conversation: directory.snapshot(conversation))  # noqa: PLW0108
         # Likewise conversations ask for colleagues, who are conversations.
         colleagues = Colleagues(lambda: delegation, lambda: exchanges)
         quoting = Quoting(quote_key(config.data))
-        folders = ProjectFolders(config.data, config.home, path=config.data / "folders.json")
         projects = Projects(log, feed, clock, ids, folders)
         if folders.is_new:
             named = [known.project for known in await log.folders()]
@@ -103,7 +103,7 @@ async def open_app(
         keys = Keys(read_token(config.data), clock, read_key_records(config.data), SignedOutFile(config.data))
 
         def prepare(program: str) -> tuple[tuple[str, ...], dict[str, str]]:
-            return prepare_program((program,), allowed_environment(config.environment), folders.chosen())
+            return folders.programs.prepare((program,), allowed_environment(config.environment))
 
         backends = Backends(roster, clock, config.environment, folders.chosen)
         missions = Missions(projects, directory, log, roster, clock)

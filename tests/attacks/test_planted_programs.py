@@ -1,9 +1,11 @@
 """Programs planted in a project under the names of those that the server starts: none of them runs.
 
-The rule is `backends/program_lookup.py`: a program that is started by its name lies outside the project, and so do the
-interpreters that it finds on its PATH. Each planted program leaves a mark in a folder beside the project.
+The rule is `backends/program_lookup.py`: a program that is started by its name lies outside every project folder, and so do
+the interpreters that it finds on its PATH. Each planted program leaves a mark in a folder beside the projects. What is planted
+lies in the project that the turn works in, in another one, or in one around it.
 """
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,14 +23,20 @@ from palaver.backends.codex.backend import CodexBackend
 from palaver.backends.pi.backend import PiBackend
 from palaver.backends.pi.installation import readiness as pi_readiness
 from palaver.backends.process import allowed_environment
-from palaver.backends.program_lookup import prepare_program
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.clock import ManualClock
+from palaver.conversation.folders import ProjectFolders
 from palaver.errors import AgentError, NotInstalled
 from palaver.faces.socket.voices import Prepare, SpeechFailed, speaker_of
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.mcp.servers import McpServers
+from palaver.tools.shell.sandbox import probe
+from palaver.tools.shell.sandbox_level import Level
+from palaver.tools.shell.shell import Shell
 from tests.attacks.hostile_repository import Canaries
+from tests.levels import sandbox_of
 from tests.provider.turn import MemoryTurn, drive
+from tests.unit.tools.workshop import Workshop
 
 pytestmark = pytest.mark.anyio
 
@@ -37,15 +45,26 @@ INTERPRETER = "palaver-test-interpreter"
 
 
 class Ground:
-    """A project with `bin` on the server's PATH, as an activated environment has it."""
+    """A project with `bin` on the server's PATH, as an activated environment has it; and the one in which turns run."""
 
-    def __init__(self, at: Path) -> None:
+    def __init__(self, at: Path, working: str = ".") -> None:
         self.project = at / "project"
+        self.working = (self.project / working).resolve()
         self.outside = at / "outside"
         self.canaries = Canaries(at / "marks")
-        for folder in (self.project / "bin", self.outside, self.canaries.folder):
+        for folder in (self.project / "bin", self.outside, self.canaries.folder, at / "data"):
             folder.mkdir(parents=True)
+        self.working.mkdir(parents=True, exist_ok=True)
+        self.folders = ProjectFolders(at / "data", at / "elsewhere")
         self.environment = {"PATH": f"{self.project / 'bin'}:{self.outside}:{SYSTEM}", "HOME": str(at / "home")}
+
+    async def chosen(self) -> ProgramLookup:
+        """Programs as a server finds them whose person has chosen these projects."""
+        await self.folders.remember(map(str, (self.project, self.working)))
+        return self.folders.programs
+
+    def make_repository(self) -> None:
+        subprocess.run(["git", "init", "-q", str(self.working)], check=True)
 
     def plant(self, name: str, says: str | None = None) -> Path:
         return Path(self.canaries.script(self.project / "bin" / name, name, says))
@@ -56,9 +75,10 @@ class Ground:
         (self.outside / name).chmod(0o755)
 
 
-@pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return Ground(tmp_path)
+@pytest.fixture(params=[".", "../sibling", "part/of/it"], ids=["own", "sibling", "parent"])
+def ground(tmp_path: Path, request: pytest.FixtureRequest) -> Ground:
+    """Planted in the turn's own project, in a sibling of it, or in one around it."""
+    return Ground(tmp_path, request.param)
 
 
 BACKENDS: Mapping[str, Callable[[Mapping[str, str]], Backend]] = {
@@ -77,7 +97,8 @@ async def run_turn(ground: Ground, backend: str, agent: AgentRecord) -> AgentErr
     """How the turn failed."""
     made = BACKENDS[backend](ground.environment)
     try:
-        turn = await drive(made, MemoryTurn("Hello", agent=agent, project=ground.project))
+        programs = await ground.chosen()
+        turn = await drive(made, MemoryTurn("Hello", agent=agent, project=ground.working, programs=programs))
     finally:
         await made.close()
     assert turn.error is not None
@@ -180,15 +201,45 @@ async def test_mcp_server_in_the_project_is_not_started(ground: Ground) -> None:
     )
     servers = McpServers(ground.environment, ManualClock())
     try:
-        await servers.tools_of(agent, ground.project)
+        await servers.tools_of(agent, ground.working, await ground.chosen())
     finally:
         await servers.close()
     assert not ground.canaries.ran
 
 
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock", "none"])
+async def test_reading_command_in_the_project_is_not_started(level: Level, ground: Ground) -> None:
+    (ground.working / "a.txt").write_text("a file\n")
+    for name in ("ls", "cat", "git"):
+        ground.plant(name, says="planted")
+    workshop = Workshop(ground.working, environment=ground.environment, programs=await ground.chosen())
+    result = await workshop.run(Shell(await sandbox_of(level)), command="ls")
+    assert "a.txt" in result.output
+    assert "planted" not in result.output
+    assert not ground.canaries.ran
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "none"])
+async def test_git_in_the_project_is_not_started_to_see_changes(level: Level, ground: Ground) -> None:
+    ground.make_repository()
+    ground.plant("git")
+    workshop = Workshop(ground.working, environment=ground.environment, programs=await ground.chosen())
+    result = await workshop.run(Shell(await sandbox_of(level)), command="echo x > new.txt; true")
+    assert result.ok
+    assert not ground.canaries.ran
+
+
+async def test_sandbox_program_in_the_project_is_not_started(ground: Ground) -> None:
+    ground.plant("bwrap")
+    found = await probe(ground.environment, programs=await ground.chosen())
+    assert not found.program.startswith(str(ground.project))
+    assert not ground.canaries.ran
+
+
 def preparing(environment: Mapping[str, str], projects: Sequence[Path]) -> Prepare:
     """As the composition root does it."""
-    return lambda program: prepare_program((program,), allowed_environment(environment), projects)
+    programs = ProgramLookup(lambda: projects, Path("/nowhere"))
+    return lambda program: programs.prepare((program,), allowed_environment(environment))
 
 
 async def test_speech_program_in_a_project_is_not_started(ground: Ground) -> None:

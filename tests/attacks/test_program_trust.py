@@ -283,7 +283,7 @@ async def test_nobody_but_the_owner_may_look_or_trust(role: Kind, tmp_path: Path
 
 def test_every_backend_that_drives_a_program_has_its_table() -> None:
     folder = Path(__file__).parents[2] / "src" / "palaver" / "backends"
-    drivers = {path.parent.name for path in folder.glob("*/backend.py")}
+    drivers = {path.parent.name for path in folder.glob("*/backend.py")} - {"demo", "local", "script"}
     assert drivers <= set(PROGRAMS), "a backend without a row in backends/project_settings.py"
     for name in drivers:
         assert "settings_of(" in (folder / name / "backend.py").read_text()
@@ -305,7 +305,25 @@ def test_documentation_lists_what_every_program_reads() -> None:
         (("npx", "@google/gemini-cli@latest", "--acp"), GEMINI),
         (("node", "/opt/gemini-cli/bundle/gemini.js", "--acp"), GEMINI),
         (("/usr/local/bin/opencode", "acp"), OPENCODE),
-        (("sh", "-c", "exec $0", "/x/opencode-ai/bin/opencode.exe"), OPENCODE),
+        (("/x/opencode-ai/bin/opencode.exe", "acp"), OPENCODE),
+        (("npx", "opencode-ai@1.18", "acp"), OPENCODE),
+        (("npm", "exec", "--yes", "--", "@google/gemini-cli", "--acp"), GEMINI),
+        (("uv", "tool", "run", "opencode", "acp"), OPENCODE),
+        (("sh", "-c", "exec $0", "/x/opencode-ai/bin/opencode.exe"), OTHER),
+        (("goose", "acp", "--provider", "gemini"), OTHER),
+        (("cline", "--acp", "-m", "gemini"), OTHER),
+        (("/home/u/opencode/bin/strange",), OTHER),
+        (("/home/u/gemini/strange.js", "opencode"), OTHER),
+        (("node", "/home/u/node_modules/gemini/strange.js"), OTHER),
+        (("node", "--require", "/home/u/gemini.js", "strange.js"), OTHER),
+        (("npx", "-y", "strange", "gemini"), OTHER),
+        (("npx", "-p", "strange", "gemini"), OTHER),
+        (("npx", "@evil/gemini-cli"), OTHER),
+        (("npx", "@opencode/strange"), OTHER),
+        (("npm", "gemini"), OTHER),
+        (("uv", "run", "strange", "gemini"), OTHER),
+        (("env", "X=gemini", "strange"), OTHER),
+        (("npx",), OTHER),
         (("claude-agent-acp",), OTHER),
         (("codex-acp",), OTHER),
         (("python", "my_agent.py"), OTHER),

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from palaver.backends.base import Backend
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.core.fold.evolve import fold
 from palaver.core.settle import fail, finish, settle
 from palaver.core.state import OPEN_TOOL, find_call, find_request
@@ -35,6 +36,7 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, Request, State, Trigger
 from palaver.tools.base import Letter, Passage, Reply, Report
+from tests.provider.programs import programs_outside
 from tests.provider.quotes import QUOTING
 
 E = TypeVar("E", bound=KnownEvent)
@@ -76,9 +78,11 @@ class MemoryTurn:
         trigger: Trigger | None = None,
         blobs: Mapping[str, bytes] | None = None,
         limit_s: float = DRIVE_S,
+        programs: ProgramLookup | None = None,
     ) -> None:
         self.limit_s = limit_s
         self.quoting = QUOTING
+        self.programs = programs or programs_outside(project)
         self.project = project
         self.agent = agent or AgentRecord(id="default", name="Default")
         self.events: list[KnownEvent] = []

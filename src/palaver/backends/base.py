@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.context.quotes import Quoting
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
@@ -58,6 +59,11 @@ class Turn(Protocol):
 
     @property
     def history(self) -> Sequence[Message]: ...
+    @property
+    def programs(self) -> ProgramLookup:
+        """Where the programs that it starts are found: outside every folder that agents work in."""
+        ...
+
     @property
     def quoting(self) -> Quoting:
         """How words that are not the person's enter a prompt."""

@@ -103,7 +103,13 @@ class Question:
 async def carried_out(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call: str) -> ToolResult:
     """`call` is ours: what the call brings about names it. Whatever goes wrong is said in the result."""
     place = Workplace(
-        root=turn.project, output=_unheard, spill=turn.store_blob, host=_Host(turn), call=call, mode=mode_of(turn)
+        root=turn.project,
+        output=_unheard,
+        spill=turn.store_blob,
+        programs=turn.programs,
+        host=_Host(turn),
+        call=call,
+        mode=mode_of(turn),
     )
     try:
         return await tool.run(arguments, place)

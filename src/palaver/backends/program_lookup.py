@@ -2,30 +2,88 @@
 
 Used for every program that the server starts by its name: agent programs, MCP servers, espeak-ng, git, bubblewrap, the commands
 that run unasked. An entry of a PATH that is relative, or lies in a folder that agents write to, names whatever they put there;
-so does a link into such a folder. A path in an agent's record is a person's own choice and is taken as it is. It imports
-nothing of Palaver but errors, and starts nothing.
+so does a link into such a folder. A path in an agent's record is a person's own choice and is taken as it is.
+
+Whatever starts a program asks a `ProgramLookup`, which knows every folder that agents work in: what an agent plants in one
+project must not be found by a turn in another. It imports nothing of Palaver but errors, and starts nothing.
 """
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
-from palaver.errors import NotInstalled
+from palaver.errors import Exited, NotInstalled
 
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 LINK_LIMIT = 40
 """Links one path may lead through, as many as Linux itself follows."""
 
 
+class ProgramLookup:
+    """Lookup of programs outside every project folder, and the empty folder in which some of them start.
+
+    Its methods block for the time of some looks at the file system.
+    """
+
+    def __init__(self, project_folders: Callable[[], Sequence[Path]], empty: Path) -> None:
+        """`project_folders` are asked for at each lookup: more are chosen while the server runs. `empty` lies in none of
+        them, at any depth; it is made when it is first needed."""
+        self._project_folders = project_folders
+        self._empty = empty
+
+    def project_folders(self) -> Sequence[Path]:
+        return self._project_folders()
+
+    def find(self, name: str, environment: Mapping[str, str]) -> str | None:
+        return find_program(name, environment, self._project_folders())
+
+    def prepare(
+        self, command: Sequence[str], environment: Mapping[str, str], how_to_install: str = ""
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Command and environment of a program that runs outside every sandbox, with nothing of the project folders:
+        neither the program itself, nor an interpreter or a helper that it finds on its PATH. Raises NotInstalled."""
+        folders = self._project_folders()
+        argv = resolve_command(command, environment, folders, how_to_install)
+        return argv, {**environment, "PATH": trusted_path(environment, folders)}
+
+    def trusted_path(self, environment: Mapping[str, str]) -> str:
+        return trusted_path(environment, self._project_folders())
+
+    def empty_folder(self) -> Path:
+        """For programs that run code of the folder they start in, or of one above it: npx, uvx, `python -m`."""
+        try:
+            self._empty.mkdir(mode=0o500, parents=True, exist_ok=True)
+            for entry in self._empty.iterdir():
+                # Left by one of root's programs: the mode keeps nobody else's from writing here.
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+        except OSError as failure:
+            raise Exited(
+                f"{self._empty}, where programs start, is not usable: {failure.strerror or failure}."
+            ) from failure
+        return self._empty
+
+
+_PACKAGE_RUNNERS = frozenset({"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pipx"})
+"""Take a program from the packages, and their settings from the configuration, of the folder they start in."""
+
+
+def runs_packages(command: Sequence[str]) -> bool:
+    """Whether a command takes the code that it runs from the folder it starts in: npx and the like, `python -m`."""
+    return Path(command[0]).stem in _PACKAGE_RUNNERS or (len(command) > 1 and command[1] == "-m")
+
+
 def trusted_path(environment: Mapping[str, str], writable: Sequence[Path]) -> str:
     """The PATH without relative entries and without those in a writable folder, by whatever links they lead there."""
-    return os.pathsep.join(_trusted_entries(environment, [folder.resolve() for folder in writable]))
+    return os.pathsep.join(_trusted_entries(environment, _resolved(writable)))
 
 
-def find_program(name: str, environment: Mapping[str, str], writable: Sequence[Path]) -> str | None:
+def find_program(name: str, environment: Mapping[str, str], writable: Sequence[Path] = ()) -> str | None:
     """The absolute path of a program that lies in none of the writable folders; None where there is none."""
-    folders = [folder.resolve() for folder in writable]
+    folders = _resolved(writable)
     if os.sep in name:
         is_outside = Path(name).is_absolute() and not _lies_in(Path(name), folders)
         return shutil.which(name) if is_outside else None
@@ -57,35 +115,32 @@ def resolve_command(
     )
 
 
-def prepare_program(
-    command: Sequence[str], environment: Mapping[str, str], writable: Sequence[Path], how_to_install: str = ""
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Command and environment of a program that runs outside every sandbox, with nothing of the writable folders: neither
-    the program itself, nor an interpreter or a helper that it finds on its PATH. Raises NotInstalled."""
-    argv = resolve_command(command, environment, writable, how_to_install)
-    return argv, {**environment, "PATH": trusted_path(environment, writable)}
-
-
 def lies_in(program: str, folders: Sequence[Path]) -> bool:
     """Whether a program lies in one of these folders, or is reached through one."""
-    return _lies_in(Path(program), [folder.resolve() for folder in folders])
+    return _lies_in(Path(program), _resolved(folders))
 
 
-def _trusted_entries(environment: Mapping[str, str], folders: Sequence[Path]) -> Iterator[str]:
+def _resolved(folders: Sequence[Path]) -> Set[Path]:
+    return {folder.resolve() for folder in folders}
+
+
+def _trusted_entries(environment: Mapping[str, str], folders: Set[Path]) -> Iterator[str]:
     for entry in environment.get("PATH", FALLBACK_PATH).split(os.pathsep):
         if Path(entry).is_absolute() and not _lies_in(Path(entry), folders):
             yield entry
 
 
-def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
+def _lies_in(path: Path, folders: Set[Path]) -> bool:
     """At its end or on the way there: a link in between that an agent can write leads wherever the agent wants."""
-    return any(place.is_relative_to(folder) for place in _places_on_the_way(path) for folder in folders)
+    # The way passes every folder from the root down, so whatever lies in one of these has passed it.
+    return any(place in folders for place in _places_on_the_way(path))
 
 
 def _places_on_the_way(path: Path) -> Iterator[Path]:
     """Every folder, link and file through which the kernel reaches an absolute path, free of links before it."""
     waiting = list(reversed(path.parts[1:]))
     place, links = Path("/"), 0
+    yield place
     while waiting:
         name = waiting.pop()
         place = place.parent if name == ".." else place / name

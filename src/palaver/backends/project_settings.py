@@ -123,7 +123,7 @@ GEMINI = ProgramSettings(
         "agent's own included"
     ),
     texts=("GEMINI.md",),
-    commands=frozenset({"gemini", "gemini-cli"}),
+    commands=frozenset({"gemini", "@google/gemini-cli"}),
     off={"GEMINI_RESTRICTED_MODE": "true"},
     on={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
 )
@@ -138,14 +138,48 @@ OTHER = ProgramSettings(
 PROGRAMS: Mapping[str, ProgramSettings] = {one.id: one for one in (*_KNOWN, OTHER)}
 
 
+_LAUNCHERS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("npx", "bunx", "pnpx", "node", "uvx", "python", "python3"), frozenset[str]()),
+    "npm": frozenset({"exec", "x"}),
+    "pnpm": frozenset({"dlx", "exec"}),
+    "yarn": frozenset({"dlx"}),
+    "bun": frozenset({"x"}),
+    "uv": frozenset({"run"}),
+    "pipx": frozenset({"run"}),
+}
+"""Programs that run the package or script named right after them, and the word that some need before it."""
+_PLAIN_OPTIONS = frozenset({"-y", "--yes", "-q", "--quiet", "-I", "--"})
+"""Options of these that take no value, so that a package may follow."""
+
+
 def acp_program(command: Sequence[str]) -> ProgramSettings:
-    """Which program an ACP agent's command starts: `gemini --acp`, `npx @google/gemini-cli`, `node …/gemini.js`."""
-    for word in command:
-        names = {PurePath(word).stem, *re.split(r"[/\\@]", word)}
-        for known in PROGRAMS.values():
-            if known.commands & names:
-                return known
-    return OTHER
+    """Which program an ACP agent's command starts: `gemini --acp`, `npx @google/gemini-cli`, `node …/gemini.js`.
+
+    Told by the program that is started, or by the package or script right after one that only starts others. Other words of
+    a command (`--provider gemini`) say nothing; a command that is not understood is another agent's.
+    """
+    name = _named_program(command)
+    return next((known for known in PROGRAMS.values() if name in known.commands), OTHER)
+
+
+def _named_program(command: Sequence[str]) -> str | None:
+    """The name of the program, or of the package, that a command runs; None: it cannot be told."""
+    program, *words = command
+    name = PurePath(program).stem
+    if name not in _LAUNCHERS:
+        return name
+    if tuple(words[:2]) == ("tool", "run"):
+        words = words[2:]
+    elif words and words[0] in _LAUNCHERS[name]:
+        words = words[1:]
+    elif _LAUNCHERS[name]:
+        return None
+    while words and words[0] in _PLAIN_OPTIONS:
+        words = words[1:]
+    if not words or words[0].startswith("-"):
+        return None
+    package = re.fullmatch(r"(@[^@/]+/[^@/]+|[^@/.]+)(@[^/]*)?", words[0])
+    return package[1] if package else PurePath(words[0]).stem
 
 
 def program_of(agent: AgentRecord) -> ProgramSettings | None:

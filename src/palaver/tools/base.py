@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.view import FileChange, Outcome
@@ -120,6 +121,8 @@ class Workplace:
     root: Path
     output: Output
     spill: Spill
+    programs: ProgramLookup
+    """Where programs that are named are found: outside every folder that agents work in."""
     host: Host | None = None
     """Absent where there is no conversation (a tool tried by itself)."""
     call: str = ""

@@ -15,6 +15,7 @@ import msgspec
 
 from palaver.approval.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
 from palaver.approval.standing_grants import StandingGrants
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import RequestOpened
@@ -199,11 +200,11 @@ async def open_toolbox(
     new_id: Callable[[], str] | None = None,
     agents: Known | None = None,
     strongest: Level = "bubblewrap",
-    home: Path | None = None,
+    programs: ProgramLookup | None = None,
 ) -> Toolbox:
     """The built-in tools with the strongest sandbox that works here and may be used. `hidden` is what no sandboxed
-    command may see, `home` the folder of conversations without a project."""
-    sandbox = await probe(environment, hidden, strongest=strongest, home=home)
+    command may see."""
+    sandbox = await probe(environment, hidden, strongest=strongest, programs=programs)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
     tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id, agents)}
     return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)

@@ -4,6 +4,7 @@ import base64
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -17,8 +18,8 @@ from tests.cli.rig import ASKING, Place, Subject
 PROGRAM = MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js"
 MODEL = "gemini-2.5-flash"
 """Named, or else a model is asked which model to ask."""
-START = f'set -a; . "$HOME/environment"; exec node "$0" --acp -m {MODEL}'
-"""Where the model is served is known only to the test, while an agent's record stands before it."""
+START = Path(__file__).with_name("bin") / "gemini"
+"""By its name it is known for Gemini CLI."""
 
 
 def environment_of(place: Place) -> dict[str, str]:
@@ -75,7 +76,7 @@ SUBJECT = Subject(
         id="gemini",
         name="Gemini CLI",
         backend="acp",
-        command=("sh", "-c", START, str(PROGRAM)),
+        command=(str(START), str(PROGRAM), "--acp", "-m", MODEL),
     ),
     lacks={
         "steer": "ACP takes no message into a running turn",

@@ -27,6 +27,7 @@ from palaver.schema.events import (
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import Message, State, TextBlock, Trigger
 from palaver.tools.base import Letter, Passage, Reply, Report
+from tests.provider.programs import programs_outside
 from tests.provider.quotes import QUOTING
 
 WAIT_S = 60.0
@@ -52,6 +53,7 @@ class MemoryTurn:
         self.params: Mapping[str, Any] = {}
         self.state = State()
         self.quoting = QUOTING
+        self.programs = programs_outside(self.project)
         self.events: list[KnownEvent] = []
         self.committed_counts: list[int] = []
         self.slept_s = 0.0

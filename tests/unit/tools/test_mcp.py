@@ -42,7 +42,8 @@ class Agent:
 
     async def tools(self) -> dict[str, Tool]:
         async with asyncio.timeout(LIMIT_S):
-            return {tool.spec.name: tool for tool in await self.servers.tools_of(self.record, self.workshop.root)}
+            tools = await self.servers.tools_of(self.record, self.workshop.root, self.workshop.place.programs)
+            return {tool.spec.name: tool for tool in tools}
 
     async def call(self, tool: str, **arguments: Any) -> ToolResult:
         tools = await self.tools()
@@ -289,7 +290,9 @@ async def test_agents_do_not_share_a_server_and_one_agent_has_one(agent: Agent) 
     assert len(alive()) == 1
     other = AgentRecord(id="a2", name="B", mcp_servers=(program(),))
     async with asyncio.timeout(LIMIT_S):
-        await asyncio.gather(*(agent.servers.tools_of(other, agent.workshop.root) for _ in range(3)))
+        await asyncio.gather(
+            *(agent.servers.tools_of(other, agent.workshop.root, agent.workshop.place.programs) for _ in range(3))
+        )
     assert len(alive()) == 2
 
 
@@ -297,10 +300,10 @@ async def test_server_that_nobody_uses_is_closed_and_started_by_the_next_use(age
     tools = await agent.tools()
     other = AgentRecord(id="a2", name="B")
     await agent.clock.advance(IDLE_S - 1)
-    await agent.servers.tools_of(other, agent.workshop.root)
+    await agent.servers.tools_of(other, agent.workshop.root, agent.workshop.place.programs)
     assert len(alive()) == 1
     await agent.clock.advance(2)
-    await agent.servers.tools_of(other, agent.workshop.root)
+    await agent.servers.tools_of(other, agent.workshop.root, agent.workshop.place.programs)
     assert alive() == []
     # A turn that still holds its tools need not know.
     assert (await agent.workshop.run(tools["mcp__it__echo"], text="x")).output == "x"

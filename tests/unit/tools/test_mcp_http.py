@@ -96,7 +96,7 @@ def agent(site: Site) -> AgentRecord:
 
 async def tools_of(servers: McpServers, site: Site, workshop: Workshop) -> dict[str, Tool]:
     async with asyncio.timeout(LIMIT_S):
-        tools = await servers.tools_of(agent(site), workshop.root)
+        tools = await servers.tools_of(agent(site), workshop.root, workshop.place.programs)
     assert servers.problems(agent(site), workshop.root) == ()
     return {tool.spec.name: tool for tool in tools}
 

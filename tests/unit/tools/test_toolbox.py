@@ -12,6 +12,7 @@ from palaver.tools.base import Proposal, Stream, ToolResult, ToolSpec, Workplace
 from palaver.tools.shell.background import Processes
 from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.toolbox import Toolbox, built_in_tools, open_toolbox
+from tests.provider.programs import programs_outside
 from tests.unit.tools.workshop import ENVIRONMENT, Workshop
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +112,7 @@ async def test_failure_of_the_log_behind_a_tool_is_not_taken_for_the_tools(toolb
         raise LogUnavailable("the disk is gone")
 
     with pytest.raises(LogUnavailable):
-        await toolbox.run("shell", {"command": "echo hello"}, Workplace(root=root, output=output, spill=spill))
+        await toolbox.run("shell", {"command": "echo hello"}, Workplace(root, output, spill, programs_outside(root)))
 
 
 async def test_secrets_of_the_servers_environment_leave_by_no_way(toolbox: Toolbox, root: Path) -> None:

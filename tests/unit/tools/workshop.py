@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.schema.base import BlobRef
 from palaver.schema.events import KnownEvent
 from palaver.schema.view import Outcome
 from palaver.tools.base import Letter, Passage, Proposal, Reply, Report, Stream, Tool, ToolResult, Workplace
+from tests.provider.programs import programs_outside
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "SERVICE_TOKEN": "correct-horse-battery"}
 
@@ -60,6 +62,7 @@ class Workshop:
     environment: dict[str, str] = field(default_factory=lambda: dict(ENVIRONMENT))
     said: list[tuple[str, Stream]] = field(default_factory=list[tuple[str, Stream]])
     blobs: list[bytes] = field(default_factory=list[bytes])
+    programs: ProgramLookup | None = None
 
     @property
     def place(self) -> Workplace:
@@ -67,6 +70,7 @@ class Workshop:
             root=self.root,
             output=self._output,
             spill=self._spill,
+            programs=self.programs or programs_outside(self.root),
             host=self.host,
             call="call-1",
             environment=self.environment,

@@ -13,12 +13,12 @@ from palaver.approval.program_calls import Judging
 from palaver.approval.standing_grants import StandingGrants
 from palaver.approval.turn_grants import Grants
 from palaver.backends.acp.own_calls import OwnTurn
-from palaver.backends.acp.process import Link, linked
+from palaver.backends.acp.process import Link, start_agent
 from palaver.backends.acp.turn import Conduct
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.own_tools import OwnCalls, offered
 from palaver.backends.process import allowed_environment
-from palaver.backends.program_lookup import prepare_program
+from palaver.backends.program_lookup import runs_packages
 from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import NoTrust, SettingsTrust, acp_program, settings_of
 from palaver.backends.turn_input import still_said
@@ -77,15 +77,17 @@ class AcpBackend:
         told = await asyncio.to_thread(folder.environment, agent.environment, self._environment.get("HOME"))
         how_to_install = f"So {agent.name} cannot be started: install it, or correct the `command` of its record."
         seen = allowed_environment(self._environment, told)
-        command, environment = await asyncio.to_thread(
-            prepare_program, agent.command, seen, [turn.project], how_to_install
-        )
+        folder_to_start_in = turn.project
+        if runs_packages(agent.command):
+            # It is told the project in the session; npx would take the agent itself from there.
+            folder_to_start_in = await asyncio.to_thread(turn.programs.empty_folder)
+        command, environment = await asyncio.to_thread(turn.programs.prepare, agent.command, seen, how_to_install)
         identity = (command, tuple(sorted(told.items())), turn.project, names)
         if not any(row.conversation == turn.conversation for row in self._programs.table()):
             yield TurnStatus(status="working", detail=f"Starting {agent.name}")
         program = self._programs.use(
             turn.conversation,
-            lambda: linked(command, turn.project, environment, identity, specs),
+            lambda: start_agent(command, folder_to_start_in, environment, identity, specs),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )

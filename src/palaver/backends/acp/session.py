@@ -3,6 +3,7 @@
 Used by the conduct of a turn, before the prompt. It asks the agent through the link and knows no events.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,11 @@ from palaver.approval.policy import Mode
 from palaver.backends.acp.approvals import by_mode
 from palaver.backends.acp.process import HANDSHAKE_S, Link
 from palaver.backends.base import Turn
-from palaver.backends.program_lookup import find_program
 from palaver.backends.turn_input import Briefing, all_known
 from palaver.errors import AgentError, ProviderRefused
 from palaver.journal import Journal
 from palaver.schema.records import McpServer
+from palaver.tools.mcp.launch import started_elsewhere
 
 PLAN_ONLY = "[Only a plan is wanted now: look and think, but change nothing and run nothing.]"
 """For an agent without a plan mode. Whatever it asks for beyond reading is refused; what it does unasked, it must leave."""
@@ -31,21 +32,21 @@ class Session:
 
     async def ready(self) -> str:
         """Opens it, sets mode and model. What must be said first in it."""
-        record = await self._opened()
+        record = await self._open()
         await self._set_mode()
         await self._set_model()
         if self._mode == "plan" and by_mode("plan", self._link.offered("mode")) is None:
             return f"{record}\n\n{PLAN_ONLY}".lstrip()
         return record
 
-    async def _opened(self) -> str:
+    async def _open(self) -> str:
         turn, link, brief = self._turn, self._link, self._brief
         if link.session is not None:
             return "" if all_known(link.known, turn) else brief.unseen
-        servers = [server for one in turn.agent.mcp_servers if (server := self._server(one))]
+        servers = [server for one in await asyncio.to_thread(self._servers) if (server := self._describe(one))]
         if link.door is not None:
             servers.append(link.door.server)
-        if brief.session is not None and (known := await self._resumed(brief.session, servers)):
+        if brief.session is not None and (known := await self._resume(brief.session, servers)):
             link.session = known
             link.known |= {message.id for message in turn.state.messages if message.turn != turn.id}
             return brief.unseen
@@ -58,7 +59,7 @@ class Session:
         told = [part for part in (turn.agent.system_prompt, brief.whole) if part]
         return "\n\n".join(told)
 
-    async def _resumed(self, session: str, servers: Sequence[Any]) -> str | None:
+    async def _resume(self, session: str, servers: Sequence[Any]) -> str | None:
         """The session of before, or a copy of it where another conversation goes on with it. None: begin anew."""
         turn, link, brief = self._turn, self._link, self._brief
         elsewhere = brief.marked.get("conversation") not in (None, turn.conversation)
@@ -113,7 +114,11 @@ class Session:
             raise ProviderRefused(f"{link.name} has no model {wanted}. It has: {', '.join(known[:20])}.")
         await link.choose("model", wanted)
 
-    def _server(self, server: McpServer) -> Mapping[str, Any] | None:
+    def _servers(self) -> list[McpServer]:
+        turn, environment = self._turn, self._link.environment
+        return [started_elsewhere(one, turn.project, environment, turn.programs) for one in turn.agent.mcp_servers]
+
+    def _describe(self, server: McpServer) -> Mapping[str, Any] | None:
         if server.url:
             headers = [{"name": name, "value": value} for name, value in server.headers.items()]
             http = {"type": "http", "name": server.name, "url": server.url, "headers": headers}
@@ -122,6 +127,4 @@ class Session:
             return None
         environment = [{"name": name, "value": value} for name, value in server.environment.items()]
         command, *arguments = server.command
-        # Not by the agent, whose PATH may be another than ours by then.
-        found = find_program(command, self._link.environment, [self._turn.project]) or command
-        return {"name": server.name, "command": found, "args": arguments, "env": environment}
+        return {"name": server.name, "command": command, "args": arguments, "env": environment}

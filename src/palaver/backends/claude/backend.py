@@ -17,10 +17,9 @@ from palaver.approval.standing_grants import StandingGrants
 from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.claude.installation import executable
-from palaver.backends.claude.process import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, started
+from palaver.backends.claude.process import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, start_program
 from palaver.backends.claude.turn import Conduct
 from palaver.backends.own_tools import offered
-from palaver.backends.program_lookup import prepare_program
 from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, SettingsTrust, settings_of
 from palaver.backends.turn_input import Briefing, all_known, briefing, still_said
@@ -28,6 +27,7 @@ from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord, PolicyRule
+from palaver.tools.mcp.launch import started_elsewhere
 from palaver.tools.toolbox import Toolbox
 
 NAME = "claude"
@@ -105,7 +105,7 @@ class ClaudeBackend:
         self, stack: AsyncExitStack, turn: Turn, brief: Briefing, mode: str, folder: FolderSettings
     ) -> tuple[ClaudeProgram, str]:
         """The live program when it knows what it should and nothing else, else a new one; and what it must be told."""
-        spec = self._spec(turn, folder)
+        spec = await asyncio.to_thread(self._spec, turn, folder)
         grants = {(grant.tool, grant.match) for grant in turn.state.grants}
         resume = _resume(turn, brief)
 
@@ -116,7 +116,7 @@ class ClaudeBackend:
             return all_known(program.known, turn) or (brief.session is not None and program.session == brief.session)
 
         def start(resume: Resume | None) -> AbstractAsyncContextManager[ClaudeProgram]:
-            return started(spec, mode, resume, lambda: self._closing, offered(self._others, turn))
+            return start_program(spec, mode, resume, lambda: self._closing, offered(self._others, turn))
 
         try:
             using = self._programs.use(turn.conversation, lambda: start(resume), fits, turn.agent.id)
@@ -133,8 +133,8 @@ class ClaudeBackend:
     def _spec(self, turn: Turn, folder: FolderSettings) -> Spec:
         agent = turn.agent
         seen = environment_of(self._environment, agent.environment)
-        command = agent.command[:1] or (str(executable(self._environment, [turn.project])),)
-        (program,), environment = prepare_program(command, seen, [turn.project])
+        command = agent.command[:1] or (str(executable(self._environment, turn.programs.project_folders())),)
+        (program,), environment = turn.programs.prepare(command, seen)
         return Spec(
             executable=Path(program),
             cwd=turn.project,
@@ -142,9 +142,11 @@ class ClaudeBackend:
             instructions=agent.system_prompt,
             model=str(turn.params.get("model") or agent.model or "") or None,
             tools=agent.tools,
-            denied=tuple(_denied(rule) for rule in agent.policy if rule.decision.startswith("deny")),
+            denied=tuple(_deny_rule(rule) for rule in agent.policy if rule.decision.startswith("deny")),
             settings=_setting_sources(agent, folder),
-            servers=agent.mcp_servers,
+            servers=tuple(
+                started_elsewhere(one, turn.project, environment, turn.programs) for one in agent.mcp_servers
+            ),
         )
 
 
@@ -178,7 +180,7 @@ def _resume(turn: Turn, brief: Briefing) -> Resume | None:
     )
 
 
-def _denied(rule: PolicyRule) -> str:
+def _deny_rule(rule: PolicyRule) -> str:
     """As the program writes a rule. One whose match it would read as several denies the whole tool instead."""
     if rule.match is None or set("(),") & set(rule.match):
         return rule.tool

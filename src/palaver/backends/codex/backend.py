@@ -26,12 +26,13 @@ from palaver.backends.codex.process_pool import Shared
 from palaver.backends.codex.threads import open_thread
 from palaver.backends.codex.turn import CodexTurn
 from palaver.backends.own_tools import offered
-from palaver.backends.program_lookup import prepare_program
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.backends.program_pool import IDLE_S, Programs, Row
 from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
-from palaver.schema.records import AgentRecord
+from palaver.schema.records import AgentRecord, McpServer
+from palaver.tools.mcp.launch import started_elsewhere
 from palaver.tools.toolbox import Toolbox
 
 
@@ -70,13 +71,14 @@ class CodexBackend:
         folder = await settings_of(CODEX, turn.project, self._environment.get("HOME"), self._trust)
         for notice in folder.notice(turn):
             yield notice
-        argv, environment = await asyncio.to_thread(self._launch_command, turn.agent, turn.project)
+        argv, environment = await asyncio.to_thread(self._launch_command, turn.agent, turn.programs)
         shared = self._program_of(argv, environment, folder.trusted)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
             folders = await asyncio.to_thread(_project_folders, turn.project)
             wished = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
-            conduct = replace(wished, folders=folders, trusted=folder.trusted)
+            servers = await asyncio.to_thread(_servers, turn, environment)
+            conduct = replace(wished, folders=folders, trusted=folder.trusted, servers=servers)
             tools = offered(self._others, turn)
             opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
@@ -104,11 +106,15 @@ class CodexBackend:
             self._shared[key] = Shared(self._programs, key, partial(_start, argv, environment))
         return self._shared[key]
 
-    def _launch_command(self, agent: AgentRecord, project: Path) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Command and environment, with no program of the project. Blocking; raises NotInstalled."""
+    def _launch_command(self, agent: AgentRecord, programs: ProgramLookup) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Command and environment, with no program of a project. Blocking; raises NotInstalled."""
         seen = codex_environment(self._environment, agent.environment)
-        command = agent.command or (str(find_codex(self._environment, [project])),)
-        return prepare_program((*command, *codex_options(self._environment)), seen, [project])
+        command = agent.command or (str(find_codex(self._environment, programs.project_folders())),)
+        return programs.prepare((*command, *codex_options(self._environment)), seen)
+
+
+def _servers(turn: Turn, environment: Mapping[str, str]) -> tuple[McpServer, ...]:
+    return tuple(started_elsewhere(one, turn.project, environment, turn.programs) for one in turn.agent.mcp_servers)
 
 
 def _start(argv: Sequence[str], environment: Mapping[str, str]) -> AbstractAsyncContextManager[AppServer]:

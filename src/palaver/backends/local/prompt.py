@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from palaver.backends.base import Turn
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.context.quotes import Quoting
 from palaver.errors import ProviderRefused
 from palaver.schema.base import BlobRef
@@ -72,6 +73,10 @@ class SmallTurn:
     @property
     def history(self) -> Sequence[Message]:
         return self.state.messages
+
+    @property
+    def programs(self) -> ProgramLookup:
+        return self._turn.programs
 
     @property
     def quoting(self) -> Quoting:

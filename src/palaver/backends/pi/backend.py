@@ -26,7 +26,7 @@ from palaver.backends.pi.installation import FOLDER, PACKAGE
 from palaver.backends.pi.process import Line, Link, linked
 from palaver.backends.private_files import private_files
 from palaver.backends.process import allowed_environment, to_the_end
-from palaver.backends.program_lookup import prepare_program
+from palaver.backends.program_lookup import runs_packages
 from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import PI, NoTrust, SettingsTrust, settings_of
 from palaver.backends.turn_input import Briefing, all_known, briefing, still_said, words_of
@@ -88,10 +88,16 @@ class PiBackend:
         folder = await settings_of(PI, turn.project, self._environment.get("HOME"), self._trust)
         for notice in folder.notice(turn):
             yield notice
+        if agent.command and runs_packages(agent.command):
+            # It knows no other folder than the one it starts in, and these would take Pi itself from there.
+            raise NotInstalled(
+                f"Pi was not started: {agent.command[0]} would run what the project has under its name. Install Pi, and give "
+                "its path in `command`."
+            )
         own = {name: self._environment[name] for name in (FOLDER,) if name in self._environment}
         seen = allowed_environment(self._environment, {**QUIET, **own, **agent.environment, **NO_CODE_CACHE})
         program, environment = await asyncio.to_thread(
-            prepare_program, agent.command or ("pi",), seen, [turn.project], HOW_TO_INSTALL
+            turn.programs.prepare, agent.command or ("pi",), seen, HOW_TO_INSTALL
         )
         argv = (
             *program,

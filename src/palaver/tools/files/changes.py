@@ -24,7 +24,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from palaver.backends.process import allowed_environment
-from palaver.backends.program_lookup import find_program, trusted_path
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import CallerError
 from palaver.schema.view import FileChange
 from palaver.tools.base import ToolResult
@@ -74,6 +74,7 @@ class Watch:
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
+    programs: ProgramLookup
     commit: str | None
     files: Mapping[str, _Seen]
 
@@ -86,10 +87,14 @@ class ChangeWatcher:
         self._folders = folders
 
     async def run(
-        self, root: Path, environment: Mapping[str, str], call: Callable[[], Awaitable[ToolResult]]
+        self,
+        root: Path,
+        environment: Mapping[str, str],
+        programs: ProgramLookup,
+        call: Callable[[], Awaitable[ToolResult]],
     ) -> ToolResult:
         """The result of a call, with what it did to files if that can be known."""
-        before = await self.look(root, environment)
+        before = await self.look(root, environment, programs)
         result = await call()
         found = await self.compare(before)
         if not found.files:
@@ -97,24 +102,24 @@ class ChangeWatcher:
         changes = (*result.changes, *found.files)
         return dataclasses.replace(result, changes=changes, changes_left_out=found.truncated_count)
 
-    async def look(self, root: Path, environment: Mapping[str, str]) -> Watch | None:
+    async def look(self, root: Path, environment: Mapping[str, str], programs: ProgramLookup) -> Watch | None:
         """None: changes here cannot be known."""
-        return await asyncio.to_thread(self._look, root, environment)
+        return await asyncio.to_thread(self._look, root, environment, programs)
 
     async def compare(self, before: Watch | None) -> Changed:
         return Changed() if before is None else await asyncio.to_thread(self._compare, before)
 
     # -- beside the loop
 
-    def _look(self, root: Path, environment: Mapping[str, str]) -> Watch | None:
-        with self._git(root, environment) as git:
+    def _look(self, root: Path, environment: Mapping[str, str], programs: ProgramLookup) -> Watch | None:
+        with self._git(root, environment, programs) as git:
             status = git.status() if git is not None else None
         if status is None or len(status.paths) > FILES_REMEMBERED:
             return None
-        return Watch(root, environment, status.commit, {path: _seen(root, path) for path in status.paths})
+        return Watch(root, environment, programs, status.commit, {path: _seen(root, path) for path in status.paths})
 
     def _compare(self, before: Watch) -> Changed:
-        with self._git(before.root, before.environment) as git:
+        with self._git(before.root, before.environment, before.programs) as git:
             status = git.status() if git is not None else None
             if git is None or status is None:
                 return Changed()
@@ -131,15 +136,17 @@ class ChangeWatcher:
         return shown.finished()
 
     @contextlib.contextmanager
-    def _git(self, root: Path, environment: Mapping[str, str]) -> "Iterator[_Git | None]":
-        program = find_program("git", environment, [root])
+    def _git(self, root: Path, environment: Mapping[str, str], programs: ProgramLookup) -> "Iterator[_Git | None]":
+        program = programs.find("git", environment)
+        path = programs.trusted_path(environment)
         with contextlib.ExitStack() as stack:
             try:
                 repository = stack.enter_context(detached_repository(root, self._folders.base()))
             except OSError:
                 # The disk is full, say: nothing is known then, and the command runs all the same.
                 repository = None
-            yield _Git(self._sandbox, program, root, environment, repository) if program and repository else None
+            seen = {**environment, "PATH": path}
+            yield _Git(self._sandbox, program, root, seen, repository) if program and repository else None
 
 
 def _may_have_changed(before: Watch, path: str) -> bool:
@@ -235,8 +242,7 @@ class _Git:
         self._program = program
         self._root = root
         self._repository = repository
-        own = {**repository.environment, "LC_ALL": "C", "PATH": trusted_path(environment, [root])}
-        self._environment = allowed_environment(environment, own)
+        self._environment = allowed_environment(environment, {**repository.environment, "LC_ALL": "C"})
         self._until_s = time.monotonic() + LOOK_S
 
     def status(self) -> _Status | None:

@@ -27,11 +27,12 @@ from mcp_types import (
 )
 from mcp_types import ToolListChangedNotification as ListChanged
 
-from palaver.backends.process import allowed_environment, to_the_end
-from palaver.backends.program_lookup import prepare_program
+from palaver.backends.process import to_the_end
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import AgentError, Exited, Invalid, NotInstalled, ProtocolBroken, TimedOut
 from palaver.journal import Journal
 from palaver.schema.records import McpServer
+from palaver.tools.mcp.launch import prepare_server
 from palaver.tools.mcp.stdio import stdio
 from palaver.tools.redact import Redactor
 
@@ -53,9 +54,12 @@ _BROKEN = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST})
 
 
 class Connection:
-    def __init__(self, server: McpServer, project: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: McpServer, project: Path, environment: Mapping[str, str], programs: ProgramLookup
+    ) -> None:
         self._server = server
         self._project = project
+        self._programs = programs
         self._environment = environment
         self._client: Client | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -158,10 +162,11 @@ class Connection:
             return streamable_http_client(server.url, http_client=http)
         if not server.command:
             raise ProtocolBroken(f"The MCP server {server.name} has neither a command nor a url.")
-        seen = allowed_environment(self._environment, server.environment)
-        command, environment = await asyncio.to_thread(prepare_program, server.command, seen, [self._project])
+        command, environment, folder = await asyncio.to_thread(
+            prepare_server, server, self._project, self._environment, self._programs
+        )
         redactor = Redactor({**self._environment, **server.environment})
-        return stdio(command, self._project, environment, server.name, redactor)
+        return stdio(command, folder, environment, server.name, redactor)
 
     async def _until_closed(self, client: Client) -> None:
         """Holds the connection open. Newer servers tell of changes only to those who listen."""

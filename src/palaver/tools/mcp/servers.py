@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palaver.backends.process import to_the_end
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.clock import Clock
 from palaver.errors import AgentError, NotInstalled
 from palaver.journal import Journal
@@ -39,14 +40,14 @@ class McpServers:
         self._known: dict[tuple[str, str, Path], _Server] = {}
         self._closed = False
 
-    async def tools_of(self, agent: AgentRecord, project: Path) -> tuple[Tool, ...]:
+    async def tools_of(self, agent: AgentRecord, project: Path, programs: ProgramLookup) -> tuple[Tool, ...]:
         """What an agent's servers offer now. A server that cannot be had offers what it last did, or nothing."""
         if self._closed:
             return ()
         await self._close_idle()
         # By name: two servers of one name could not be told apart, and the first is meant.
         records = {record.name: record for record in reversed(agent.mcp_servers)}
-        servers = [await self._server(agent, record, project) for record in reversed(records.values())]
+        servers = [await self._server(agent, record, project, programs) for record in reversed(records.values())]
         offered = await asyncio.gather(*(server.tools() for server in servers))
         tools: dict[str, Tool] = {}
         for tool in (tool for some in offered for tool in some):
@@ -70,11 +71,11 @@ class McpServers:
         if idle:
             await to_the_end(_all_closed(idle, for_good=False))
 
-    async def _server(self, agent: AgentRecord, record: McpServer, project: Path) -> "_Server":
+    async def _server(self, agent: AgentRecord, record: McpServer, project: Path, programs: ProgramLookup) -> "_Server":
         key = (agent.id, record.name, project)
         known = self._known.get(key)
         if known is None or known.record != record:
-            self._known[key] = _Server(record, project, self._environment, self._clock)
+            self._known[key] = _Server(record, project, self._environment, programs, self._clock)
             if known is not None:
                 # Somebody changed the agent: what runs is no longer what is meant.
                 await known.close()
@@ -84,9 +85,17 @@ class McpServers:
 class _Server:
     """One server in one place, connected or not."""
 
-    def __init__(self, record: McpServer, project: Path, environment: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self,
+        record: McpServer,
+        project: Path,
+        environment: Mapping[str, str],
+        programs: ProgramLookup,
+        clock: Clock,
+    ) -> None:
         self._record = record
         self._project = project
+        self._programs = programs
         self._environment = environment
         self._clock = clock
         self._connection: Connection | None = None
@@ -152,7 +161,7 @@ class _Server:
                 return self._connection
             if self._connection is not None:
                 await self._drop(self._connection)
-            connection = await _open(self._record, self._project, self._environment)
+            connection = await _open(self._record, self._project, self._environment, self._programs)
             self._connection = connection
             self.problem = None
             return connection
@@ -169,13 +178,15 @@ class _Server:
         self._retry_at_s = self._clock.monotonic_s() + RETRY_AFTER_S
 
 
-async def _open(record: McpServer, project: Path, environment: Mapping[str, str]) -> "Connection":
+async def _open(
+    record: McpServer, project: Path, environment: Mapping[str, str], programs: ProgramLookup
+) -> "Connection":
     try:
         # In a thread: it brings a hundred modules along.
         make = await asyncio.to_thread(_connection_class)
     except ImportError as error:
         raise NotInstalled(MISSING) from error
-    connection = make(record, project, environment)
+    connection = make(record, project, environment, programs)
     await connection.open()
     return connection
 

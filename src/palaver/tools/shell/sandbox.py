@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import assert_never
 
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
-from palaver.backends.program_lookup import find_program
+from palaver.backends.program_lookup import ProgramLookup, find_program
 from palaver.errors import AgentError
 from palaver.tools.shell.locked_folder import locked_folder, tidy
 from palaver.tools.shell.sandbox_level import Level, levels_from
@@ -260,10 +260,9 @@ async def probe(
     hidden: Sequence[Path] = (),
     works: Works | None = None,
     strongest: Level = "bubblewrap",
-    home: Path | None = None,
+    programs: ProgramLookup | None = None,
 ) -> Sandbox:
-    """The strongest that works here and may be used. `works` tries one; tests give another. `home` is a folder that agents
-    write to: no program is taken from there."""
+    """The strongest that works here and may be used. `works` tries one; tests give another."""
 
     async def tried(sandbox: Sandbox) -> frozenset[str] | None:
         return await _try(sandbox, environment)
@@ -271,16 +270,17 @@ async def probe(
     # Once a start: what a killed server left in the temporary folder goes.
     await asyncio.to_thread(tidy)
     secret = (*hidden, *_secrets(environment))
-    for sandbox in _ladder(environment, secret, home):
+    for sandbox in _ladder(environment, secret, programs):
         if sandbox.level in levels_from(strongest) and (found := await (works or tried)(sandbox)) is not None:
             return replace(sandbox, words=_words(sandbox.level, found))
     return replace(unsandboxed(), hidden=secret)
 
 
-def _ladder(environment: Mapping[str, str], hidden: tuple[Path, ...], home: Path | None) -> Iterator[Sandbox]:
-    # A service that starts in / would otherwise trust no program at all.
-    writable = [home] if home is not None and home.resolve() != Path("/") else []
-    if program := find_program("bwrap", environment, writable):
+def _ladder(
+    environment: Mapping[str, str], hidden: tuple[Path, ...], programs: ProgramLookup | None
+) -> Iterator[Sandbox]:
+    find = programs.find if programs is not None else find_program
+    if program := find("bwrap", environment):
         # Before version 0.8 it cannot keep a command from making user namespaces, which hold all the same.
         yield Sandbox("bubblewrap", program=program, hidden=hidden, options=("--disable-userns",))
         yield Sandbox("bubblewrap", program=program, hidden=hidden)

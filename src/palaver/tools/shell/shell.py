@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Meta
 
 from palaver.backends.process import Ended, allowed_environment, spawn
-from palaver.backends.program_lookup import find_program, trusted_path
 from palaver.errors import AgentError, CallerError, Exited, Invalid
 from palaver.tools.arguments import decode, failed, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
@@ -116,7 +115,9 @@ class Shell:
         if reader is not None:
             argv = self._sandbox.wrap_reading(reader.argv, place.root)
             return await self._run(asked, argv, place, reader.environment, reading=True)
-        return await self._changes.run(place.root, place.environment, lambda: self._run_writing(asked, place))
+        return await self._changes.run(
+            place.root, place.environment, place.programs, lambda: self._run_writing(asked, place)
+        )
 
     async def _run_writing(self, asked: ShellArguments, place: Workplace) -> ToolResult:
         try:
@@ -205,10 +206,10 @@ class _Reader:
 def _reader(command: str, place: Workplace) -> _Reader | None:
     """None: it is no reading command, or its program lies only where agents write."""
     found, words = reading(command), simple_words(command)
-    program = find_program(words[0], place.environment, [place.root]) if found and words else None
+    program = place.programs.find(words[0], place.environment) if found and words else None
     if found is None or words is None or program is None:
         return None
-    own = {**_UNATTENDED, "PATH": trusted_path(place.environment, [place.root])}
+    own = {**_UNATTENDED, "PATH": place.programs.trusted_path(place.environment)}
     if _is_git(found):
         own |= quiet_environment(place.root)
     return _Reader([program, *words[1:]], allowed_environment(place.environment, own))

@@ -16,11 +16,13 @@ from palaver.tools.shell.sandbox import unsandboxed
 from palaver.tools.shell.sandbox_level import Level
 from palaver.tools.shell.temporary_folders import TemporaryFolders
 from tests.levels import sandbox_of
+from tests.provider.programs import programs_outside
 
 pytestmark = pytest.mark.anyio
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 WATCHER = ChangeWatcher(unsandboxed(), TemporaryFolders())
+PROGRAMS = programs_outside()
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -40,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def doing(root: Path, command: Callable[[], object]) -> Changed:
-    before = await WATCHER.look(root, ENVIRONMENT)
+    before = await WATCHER.look(root, ENVIRONMENT, PROGRAMS)
     assert before is not None
     command()
     return await WATCHER.compare(before)
@@ -147,7 +149,7 @@ async def test_result_of_a_call_counts_the_files_it_leaves_out(root: Path) -> No
             (root / f"{number:03}.txt").write_text("x\n")
         return ToolResult(ok=True)
 
-    result = await WATCHER.run(root, ENVIRONMENT, run)
+    result = await WATCHER.run(root, ENVIRONMENT, PROGRAMS, run)
     assert (len(result.changes), result.changes_left_out) == (100, 30)
 
 
@@ -159,7 +161,7 @@ async def test_name_that_is_no_text_can_still_be_said(root: Path) -> None:
 
 
 async def test_secret_in_a_changed_file_is_struck_out(root: Path) -> None:
-    before = await WATCHER.look(root, {**ENVIRONMENT, "SERVICE_API_KEY": "hunter2hunter2"})
+    before = await WATCHER.look(root, {**ENVIRONMENT, "SERVICE_API_KEY": "hunter2hunter2"}, PROGRAMS)
     (root / "a.txt").write_text("hunter2hunter2\n")
     found = await WATCHER.compare(before)
 
@@ -172,7 +174,7 @@ async def test_result_of_a_call_carries_its_changes(root: Path) -> None:
         (root / "a.txt").write_text("x\n")
         return ToolResult(ok=True, output="done")
 
-    result = await WATCHER.run(root, ENVIRONMENT, run)
+    result = await WATCHER.run(root, ENVIRONMENT, PROGRAMS, run)
 
     assert (result.output, [file.path for file in result.changes]) == ("done", ["a.txt"])
 
@@ -215,7 +217,7 @@ async def test_what_is_ignored_only_here_is_not_told(root: Path) -> None:
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 async def test_changes_are_seen_from_within_a_sandbox(level: Level, root: Path) -> None:
     watcher = ChangeWatcher(await sandbox_of(level), TemporaryFolders())
-    before = await watcher.look(root, ENVIRONMENT)
+    before = await watcher.look(root, ENVIRONMENT, PROGRAMS)
     (root / "a.txt").write_text("x\n")
     (root / "new.txt").write_text("x\n")
     found = await watcher.compare(before)
@@ -228,8 +230,8 @@ async def test_without_git_or_a_repository_nothing_is_known(root: Path, tmp_path
     bare = tmp_path / "plain"
     bare.mkdir()
 
-    assert await WATCHER.look(bare, ENVIRONMENT) is None
-    assert await WATCHER.look(root, {"PATH": "/nonexistent"}) is None
+    assert await WATCHER.look(bare, ENVIRONMENT, PROGRAMS) is None
+    assert await WATCHER.look(root, {"PATH": "/nonexistent"}, PROGRAMS) is None
     assert await WATCHER.compare(None) == Changed()
 
 
@@ -237,7 +239,7 @@ async def test_tree_with_too_many_loose_files_is_not_watched(root: Path) -> None
     for number in range(changes.FILES_REMEMBERED + 1):
         (root / f"{number}.txt").write_text("x")
 
-    assert await WATCHER.look(root, ENVIRONMENT) is None
+    assert await WATCHER.look(root, ENVIRONMENT, PROGRAMS) is None
 
 
 async def test_looking_takes_no_lock_and_goes_on_beside_one(root: Path) -> None:
@@ -257,4 +259,4 @@ async def test_git_that_hangs_is_given_up(
     monkeypatch.setattr(changes, "LOOK_S", 0.05)
 
     async with asyncio.timeout(10):
-        assert await WATCHER.look(root, {**ENVIRONMENT, "PATH": f"{slow}:{os.environ['PATH']}"}) is None
+        assert await WATCHER.look(root, {**ENVIRONMENT, "PATH": f"{slow}:{os.environ['PATH']}"}, PROGRAMS) is None

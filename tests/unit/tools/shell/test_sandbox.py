@@ -16,6 +16,7 @@ from palaver.tools.shell.sandbox import HOME_SECRETS, Sandbox, probe, unsandboxe
 from palaver.tools.shell.sandbox_level import Level
 from palaver.tools.shell.shell import Shell
 from tests.levels import sandbox_of
+from tests.provider.programs import programs_outside
 from tests.unit.tools.workshop import Workshop, processes_with
 
 pytestmark = pytest.mark.anyio
@@ -87,8 +88,8 @@ async def test_bubblewrap_in_a_folder_that_agents_write_to_is_not_taken(tmp_path
 
     (tmp_path / "project").mkdir()
     environment = bwrap_in(tmp_path / "project")
-    found = await probe(environment, works=works, home=tmp_path / "project")
-    elsewhere = await probe(environment, works=works, home=tmp_path / "other")
+    found = await probe(environment, works=works, programs=programs_outside(tmp_path / "project"))
+    elsewhere = await probe(environment, works=works, programs=programs_outside(tmp_path / "other"))
     assert (found.level != "bubblewrap", elsewhere.level) == (True, "bubblewrap")
 
 

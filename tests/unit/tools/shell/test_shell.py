@@ -11,6 +11,7 @@ from palaver.tools.base import Stream, ToolResult, Workplace
 from palaver.tools.output import INLINE_BYTES
 from palaver.tools.shell.sandbox import Sandbox, unsandboxed
 from palaver.tools.shell.shell import Shell, only_reads
+from tests.provider.programs import programs_outside
 from tests.unit.tools.workshop import Workshop, processes_with
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +104,8 @@ async def test_cancelled_command_ends_with_everything_it_started(root: Path) -> 
     async def never(data: bytes, mime: str) -> None:
         raise AssertionError("nothing to spill")
 
-    place = Workplace(root=root, output=heard, spill=never, environment={"PATH": os.environ["PATH"]})  # type: ignore[arg-type]
+    environment = {"PATH": os.environ["PATH"]}
+    place = Workplace(root, heard, never, programs_outside(root), environment=environment)  # type: ignore[arg-type]
     command = f"trap '' TERM INT; (setsid sleep {tag} &); echo begun; sleep {tag}"
     task = asyncio.create_task(Shell().run({"command": command}, place))
     async with asyncio.timeout(LIMIT_S):
