@@ -142,8 +142,8 @@ class Policy:
 
     def at(self, project: Path, more: Iterable[Rule] = ()) -> "Policy":
         """The policy of one folder: without the rules of other projects, with `more` (an agent's)."""
-        here = project.resolve()
-        kept = (rule for rule in self.rules if rule.project is None or here.is_relative_to(rule.project.resolve()))
+        # Free of links when the turn began: a link that stands there now must not choose which rules count.
+        kept = (rule for rule in self.rules if rule.project is None or project.is_relative_to(rule.project.resolve()))
         return replace(self, rules=(*kept, *more))
 
     def verdict(
@@ -193,7 +193,7 @@ def rules_of(written: Any, source: Source) -> tuple[Rule, ...]:
     return tuple(Rule(rule.tool, rule.decision, rule.match, source) for rule in read)
 
 
-def allowed_by(agent: str, tools: Iterable[str]) -> tuple[Grant, ...]:
+def grants_of_record(agent: str, tools: Iterable[str]) -> tuple[Grant, ...]:
     """An agent's `allowed_tools`: as good as a person's yes, for whoever writes the record is one."""
     return tuple(Rule(tool, "allow", source="agent", agent=agent) for tool in tools if tool != "*")
 

@@ -15,9 +15,11 @@ import msgspec
 from palaver.approval.policy import Mode, Policy, Verdict, as_mode, rules_of
 from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Turn
+from palaver.errors import Forbidden
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.files.file_names import file_names
-from palaver.tools.proposal import fingerprint, first_line, shortened, visible
+from palaver.tools.files.held_folder import check_folder
+from palaver.tools.proposal import fingerprint, first_line, shorten, visible
 from palaver.tools.shell.command_line import command_lines
 
 TITLE_CHARS = 200
@@ -46,6 +48,10 @@ class Judging:
     def judge(self, turn: Turn, spec: ToolSpec, proposal: Proposal) -> Judged:
         policy = self._policy_of(turn)
         rules = rules_of(turn.params.get("policy"), "conversation")
+        try:
+            check_folder(turn.project)
+        except Forbidden as refusal:
+            return Judged(spec, proposal, Verdict("deny_continue", "", refusal.message, failed=True))
         return Judged(spec, proposal, policy.verdict(spec, proposal, mode_of(turn), self.grants.of(turn), rules))
 
     def restricts(self, turn: Turn) -> bool:
@@ -71,7 +77,7 @@ def proposal_of(
     return Proposal(
         title=first_line(f"{name} {text}" if text else name, TITLE_CHARS),
         hash=fingerprint(f"{by} {name}", given, project, {}),
-        preview=shortened(visible(command if command is not None else whole)),
+        preview=shorten(visible(command if command is not None else whole)),
         reads_only=reads,
         writes=(path,) if edits and path is not None else None,
         match=text if text is not None else whole,
@@ -81,5 +87,5 @@ def proposal_of(
 
 
 def inside(project: Path, path: str) -> bool:
-    root = project.resolve()
-    return (root / Path(path).expanduser()).resolve().is_relative_to(root)
+    # The project is free of links when a turn begins. If it is resolved again, a link in its place would be the project.
+    return (project / Path(path).expanduser()).resolve().is_relative_to(project)

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from palaver.approval.policy import Grant, Rule, allowed_by
+from palaver.approval.policy import Grant, Rule, grants_of_record
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
 from palaver.schema.base import Decision, Scope, Shown
@@ -75,24 +75,24 @@ class StandingGrants:
 
     def allowed(self, agent: AgentRecord, project: Path) -> tuple[Grant, ...]:
         """All that counts for an agent's work in a folder: what people allowed, and its record's `allowed_tools`."""
-        return (*self.of(agent.id, project), *allowed_by(agent.id, self.records(agent, project)))
+        return (*self.of(agent.id, project), *grants_of_record(agent.id, self.records(agent, project)))
 
     def of(self, agent: str, project: Path) -> tuple[Grant, ...]:
         """What people allowed for an agent's work in a folder."""
-        here = project.resolve()
+        # Free of links when the turn began: a link that stands there now must not choose whose grants count.
         return tuple(
             Rule(tool=known.tool, decision=known.decision, match=known.match, source=known.scope)
             for known in self.all()
-            if known.scope in ("agent", "project") and not known.in_record and _counts(known, agent, here)
+            if known.scope in ("agent", "project") and not known.in_record and _counts(known, agent, project)
         )
 
     async def add(self, grant: StandingGrant) -> None:
         """On disk when it returns. Raises LogUnavailable when it cannot be kept."""
 
-        def added(known: tuple[StandingGrant, ...]) -> tuple[StandingGrant, ...]:
+        def with_grant(known: tuple[StandingGrant, ...]) -> tuple[StandingGrant, ...]:
             return (*(one for one in known if _covers(one) != _covers(grant)), grant)[-KEEP:]
 
-        await self._change(added)
+        await self._change(with_grant)
 
     def get(self, id: str) -> StandingGrant | None:
         return next((known for known in self.all() if known.id == id), None)

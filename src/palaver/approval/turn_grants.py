@@ -7,7 +7,7 @@ allows what the policy denies.
 
 from msgspec.structs import replace
 
-from palaver.approval.policy import Grant, Rule, allowed_by
+from palaver.approval.policy import Grant, Rule, grants_of_record
 from palaver.approval.standing_grants import StandingGrant, StandingGrants
 from palaver.backends.base import Turn
 from palaver.core.state import find_request
@@ -30,7 +30,7 @@ class Grants:
             if known.scope == "conversation"
         )
         if self._standing is None:
-            return (*own, *allowed_by(turn.agent.id, turn.agent.allowed_tools))
+            return (*own, *grants_of_record(turn.agent.id, turn.agent.allowed_tools))
         return (*own, *self._standing.allowed(turn.agent, turn.project))
 
     def scopes(self, turn: Turn) -> tuple[Scope, ...]:
@@ -50,7 +50,7 @@ class Grants:
             match=grant.match,
             decision=grant.decision,
             agent=turn.agent.id,
-            project=str(turn.project.resolve()),
+            project=str(turn.project),
             ts=turn.now_ms(),
             conversation=turn.conversation,
             request=grant.request,

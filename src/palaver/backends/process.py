@@ -9,9 +9,9 @@ ended by this process (`orphans.py`).
 That holds on Linux. On macOS only the program's own process group is ended: a child that left the group outlives the run,
 and so it is said by `whole_tree_is_stopped()`.
 
-It imports nothing of Palaver but errors, journal, warden, orphans and the lookup of programs, and knows neither logs nor
-conversations nor what the programs mean. It must never hand a child this process's own environment: `allowed_environment` picks
-what a child may see.
+It imports nothing of Palaver but errors, journal, warden, orphans, held folders and the lookup of programs, and knows neither
+logs nor conversations nor what the programs mean. It must never hand a child this process's own environment:
+`allowed_environment` picks what a child may see.
 """
 
 import asyncio
@@ -29,8 +29,9 @@ from typing import Any, Literal, TypeVar, get_args
 from palaver.backends import orphans
 from palaver.backends.program_lookup import FALLBACK_PATH
 from palaver.backends.warden import runs
-from palaver.errors import Exited, NotInstalled, ProtocolBroken
+from palaver.errors import CallerError, Exited, NotInstalled, ProtocolBroken
 from palaver.journal import Journal
+from palaver.tools.files.held_folder import name_of, open_folder
 
 T = TypeVar("T")
 Stream = Literal["stdout", "stderr"]
@@ -305,7 +306,8 @@ async def spawn(
 ) -> AsyncIterator[Child]:
     """Run a program for the length of a block; when it is left, by whatever way, nothing of the run is alive.
 
-    `environment` is all the child sees. Without `stdin` it reads end of file. With `drain_stderr`
+    `cwd` is free of links, and the child enters exactly the folder that was found there, whatever its name leads to a moment
+    later. `environment` is all the child sees. Without `stdin` it reads end of file. With `drain_stderr`
     its stderr is read all along and only the tail kept. Raises NotInstalled or Exited when it cannot be started.
     """
     name = Path(argv[0]).name
@@ -331,17 +333,20 @@ async def _start_warden(
 ) -> tuple[asyncio.SubprocessTransport, Streams]:
     loop = asyncio.get_running_loop()
     try:
-        return await loop.subprocess_exec(
-            lambda: Streams(loop),
-            # Isolated and without site packages: nothing the child's folder or environment holds is run by the warden.
-            *(sys.executable, "-I", "-S", "-E", str(_WARDEN), str(control.fileno()), *argv),
-            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=cwd,
-            env=environment,
-            pass_fds=(control.fileno(),),
-        )
+        with open_folder(cwd) as folder:
+            return await loop.subprocess_exec(
+                lambda: Streams(loop),
+                # Isolated and without site packages: nothing the child's folder or environment holds is run by the warden.
+                *(sys.executable, "-I", "-S", "-E", str(_WARDEN), str(control.fileno()), *argv),
+                stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=name_of(folder, cwd),
+                env=environment,
+                pass_fds=(control.fileno(),),
+            )
+    except CallerError as refusal:
+        raise Exited(f"{argv[0]} could not be started: {refusal.message}") from refusal
     except OSError as error:
         raise Exited(f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.") from error
 

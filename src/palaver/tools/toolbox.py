@@ -16,7 +16,7 @@ import msgspec
 from palaver.approval.policy import COMMAND_TOOL, Grant, Mode, Policy, Rule, Verdict
 from palaver.approval.standing_grants import StandingGrants
 from palaver.backends.program_lookup import ProgramLookup
-from palaver.errors import PalaverError
+from palaver.errors import Forbidden, PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import RequestOpened
 from palaver.tools.agents.agents_message import AgentsMessage
@@ -26,12 +26,14 @@ from palaver.tools.agents.plan import PlanTool
 from palaver.tools.agents.task import NAME as TASK
 from palaver.tools.agents.task import Known, TaskTool
 from palaver.tools.agents.turn_end import FinishTask, YieldTurn
+from palaver.tools.arguments import failure_of
 from palaver.tools.base import Asking, Proposal, Tool, ToolResult, ToolSpec, Workplace
 from palaver.tools.effects import check_effects
 from palaver.tools.files.edit import Edit
 from palaver.tools.files.file_names import file_names
 from palaver.tools.files.glob import Glob
 from palaver.tools.files.grep import Grep
+from palaver.tools.files.held_folder import check_folder
 from palaver.tools.files.list import List
 from palaver.tools.files.patch import Patch
 from palaver.tools.files.read import Read
@@ -112,7 +114,7 @@ class Toolbox:
             return _unknown_tool(name, self.tools)
         try:
             # In a thread: a proposal reads the files it would change.
-            proposal = await asyncio.to_thread(tool.propose, arguments, root)
+            proposal = await asyncio.to_thread(_propose, tool, arguments, root)
         except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
             return _broken(name, failure)
         if isinstance(proposal, ToolResult):
@@ -151,12 +153,25 @@ class Toolbox:
                 )
         place = replace(place, environment={**self.environment, **place.environment})
         try:
+            # Whatever the tool: a turn whose folder is another by now works on something that nobody chose for it.
+            check_folder(place.root)
+        except Forbidden as refusal:
+            return failure_of(refusal)
+        try:
             return _redacted(await tool.run(arguments, place), Redactor(place.environment))
         except PalaverError:
             # Not the tool's: the log or the conversation behind `place` failed.
             raise
         except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
             return _broken(name, failure)
+
+
+def _propose(tool: Tool, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
+    try:
+        check_folder(root)
+    except Forbidden as refusal:
+        return failure_of(refusal)
+    return tool.propose(arguments, root)
 
 
 def _files_of(spec: ToolSpec, proposal: Proposal) -> tuple[str, ...]:

@@ -158,7 +158,9 @@ class LocalModel:
         }
         # -P: what lies in the current folder is never imported. The key goes through stdin: anyone may read arguments.
         argv = (sys.executable, "-P", str(_SERVER))
-        async with spawn(argv, cwd=weights.parent, environment=self._environment, stdin=True, ladder=_LADDER) as child:
+        async with spawn(
+            argv, cwd=weights.resolve().parent, environment=self._environment, stdin=True, ladder=_LADDER
+        ) as child:
             self.pid = child.pid
             await child.write(json.dumps(settings).encode() + b"\n")
             listening = await _listening(child)
@@ -204,7 +206,7 @@ async def _listening(child: Child) -> str:
         async with asyncio.timeout(LOAD_LIMIT_S):
             line = await anext(child.lines(), None)
             if line is None:
-                raise _ended_early(child, await child.ended())
+                raise _early_exit(child, await child.ended())
     except TimeoutError:
         raise TimedOut(f"The small local model did not load within {LOAD_LIMIT_S:.0f} s; is the disk busy?") from None
     try:
@@ -219,7 +221,7 @@ async def _listening(child: Child) -> str:
     return said.address
 
 
-def _ended_early(child: Child, ended: Ended) -> Exited:
+def _early_exit(child: Child, ended: Ended) -> Exited:
     return Exited(
         f"The small local model's process ended while loading (code {ended.code}). Its engine may not run on this "
         "processor; choose another agent.",

@@ -201,7 +201,7 @@ async def _take_back(server: ServerParts, conversation: str, command: RemoveGran
     state = await server.directory.state(conversation)
     for known in state.grants:
         if (known.tool, known.match) == (command.tool, command.match) and known.scope in ("agent", "project"):
-            project = Path(state.project).resolve() if state.project else Path("/")
+            project = Path(state.project) if state.project else Path("/")
             await server.standing.take_back(known.tool, known.match, known.agent or state.agent, project)
 
 

@@ -16,14 +16,14 @@ from litestar.types import ASGIApp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.approval.policy import OUR_TOOLS, Policy, rules_of
+from palaver.approval.policy import OUR_TOOLS, Policy, Rule, rules_of
 from palaver.approval.standing_grants import StandingGrant
 from palaver.core.fold.evolve import evolve
 from palaver.core.state import open_requests
 from palaver.errors import CallerError, Conflict, Invalid, LogCorrupt, LogUnavailable, NotFound, PalaverError
 from palaver.faces.http.json_route import json_post
 from palaver.faces.http.rings import Beat, Behind
-from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.http.sse import BEHIND_COMMENT, HEARTBEAT_COMMENT, EventStream, describe_stream
 from palaver.faces.live import Live, LiveFaces
 from palaver.faces.long_texts import with_whole_text
 from palaver.faces.projection import Following, Told
@@ -208,7 +208,7 @@ def _cursor(said: Told) -> int:
 @get(
     "/api/chat/stream",
     media_type="text/event-stream",
-    responses={200: described("The frames of `POST /api/chat`")},
+    responses={200: describe_stream("The frames of `POST /api/chat`")},
     operation_id="stream_reattach",
     tags=["stream"],
 )
@@ -396,15 +396,18 @@ def _for_session(known: OpenRequest, answer: ResolveRequest, because: str) -> tu
     return answer, PermissionAnswered(success=True, scope="once", note=note)
 
 
+def _policy_of(rules: tuple[Rule, ...], project: str | None) -> Policy:
+    policy = Policy(rules)
+    return policy if project is None else policy.at(Path(project).resolve())
+
+
 async def _let_through(conversation: str, tool: str, agent: str, origin: Origin, server: ServerParts) -> None:
     """Calls of this session that were asked for before the lasting yes have it too: they would not be asked for again.
     Where rules have a word on the tool they might be, so they go on waiting."""
     state = await server.directory.state(conversation, tail=0)
     project = state.project
     record = server.agents.agent(agent, project)
-    policy = Policy(server.rules)
-    if project is not None:
-        policy = policy.at(Path(project).resolve())
+    policy = _policy_of(server.rules, project)
     more = (
         *rules_of(record.policy if record else None, "agent"),
         *rules_of(state.params.get("policy"), "conversation"),

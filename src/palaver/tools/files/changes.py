@@ -28,6 +28,7 @@ from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import CallerError
 from palaver.schema.view import FileChange
 from palaver.tools.base import ToolResult
+from palaver.tools.files.held_folder import name_of, open_folder
 from palaver.tools.files.paths import Root
 from palaver.tools.files.repository import DetachedRepository, detached_repository
 from palaver.tools.proposal import Change
@@ -116,7 +117,7 @@ class ChangeWatcher:
             status = git.status() if git is not None else None
         if status is None or len(status.paths) > FILES_REMEMBERED:
             return None
-        return Watch(root, environment, programs, status.commit, {path: _seen(root, path) for path in status.paths})
+        return Watch(root, environment, programs, status.commit, {path: _look_at(root, path) for path in status.paths})
 
     def _compare(self, before: Watch) -> Changed:
         with self._git(before.root, before.environment, before.programs) as git:
@@ -186,7 +187,7 @@ class _Shown:
         return Changed(tuple(self._files), self._more)
 
 
-def _seen(root: Path, path: str) -> _Seen:
+def _look_at(root: Path, path: str) -> _Seen:
     # The signature first: a file that changes in between then looks changed, which a second look corrects.
     return _Seen(_signature(root, path), _content(root, path))
 
@@ -272,16 +273,17 @@ class _Git:
             return None
         try:
             argv = [self._program, "--no-optional-locks", "--no-pager", *arguments]
-            process = subprocess.Popen(
-                self._sandbox.wrap_reading(argv, self._root, [self._repository.folder]),
-                cwd=self._root,
-                env=self._environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                process_group=0,
-            )
-        except OSError:
+            with open_folder(self._root) as folder:
+                process = subprocess.Popen(
+                    self._sandbox.wrap_reading(argv, self._root, [self._repository.folder]),
+                    cwd=name_of(folder, self._root),
+                    env=self._environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    process_group=0,
+                )
+        except (OSError, CallerError):
             return None
         late = threading.Timer(left_s, _kill, [process])
         late.start()

@@ -3,7 +3,8 @@
 Used by every file tool. A path is walked name by name from the opened root: each folder is opened relative to the one
 before, without following a link; a link is read, and what it says is walked in the same way. Whatever is swapped while we
 walk, a tool stands on folders that it reached from the root and nowhere else. Links are followed as long as they stay
-beneath the root, also absolute ones. What is neither a file nor a folder is refused.
+beneath the root, also absolute ones; on the way to the root there may be none (`held_folder.py`). What is neither a file nor a
+folder is refused.
 
 Raises CallerError (not found, forbidden, invalid) with a sentence for the model; the tools make results of them.
 """
@@ -19,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from palaver.errors import Forbidden, Invalid, NotFound, TooLarge
+from palaver.tools.files.held_folder import Identity, identity_of, open_folder
 
 LINK_LIMIT = 40
 """Links one path may lead through, as many as Linux itself follows."""
@@ -37,8 +39,6 @@ anything, so no file tool takes anything from it."""
 _NOTES = "knowledge"
 """But for the notes of a project that is its neighbour: agents write them, through a tool of their own."""
 
-Identity = tuple[int, int]
-"""A folder as the file system knows it, whatever it is called and through which link or mount it is reached."""
 # Only to look at: a folder that may be entered and not listed has its place too.
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -58,6 +58,7 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Root:
     path: Path
+    """Free of links."""
 
     @contextlib.contextmanager
     def find(self, text: str, missing_folders: Missing = "refuse") -> Iterator[Found]:
@@ -177,11 +178,9 @@ class _Walk:
 
     def _go_to(self, text: str) -> None:
         if not self._folders:
-            try:
-                self._folders.append(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-            except OSError as error:
-                raise NotFound(f"The project folder {self._root} cannot be opened: {error.strerror}.") from error
-            # Looked at anew for each path: a folder may be swapped for a link while a turn runs.
+            with open_folder(self._root) as root:
+                self._folders.append(os.dup(root))
+            # Looked at anew for each path: what it lies in may have been moved.
             if lies_in_data(self._folders[0]):
                 raise Forbidden(f"{self._root} is among Palaver's own data, which no tool may use.")
         if text.startswith("/"):
@@ -278,11 +277,6 @@ def lies_in_data(folder: Path | int) -> bool:
     return any(above.is_marked for above in ancestry(folder))
 
 
-def identity_of(folder: Path | int) -> Identity:
-    found = os.stat(folder)  # noqa: PTH116 - a handle too
-    return found.st_dev, found.st_ino
-
-
 def _is_marked(folder: int) -> bool:
     try:
         os.stat(DATA_MARK, dir_fd=folder, follow_symlinks=False)
@@ -299,10 +293,9 @@ def _link(folder: int, name: str) -> str | None:
 
 
 def _beneath(root: Path, absolute: str, asked: str) -> str:
-    """An absolute path as one relative to the root, whether it names the root as we do or by its real name."""
-    for base in (root, root.resolve()):
-        with contextlib.suppress(ValueError):
-            return str(PurePosixPath(absolute).relative_to(PurePosixPath(base)))
+    """An absolute path as one relative to the root."""
+    with contextlib.suppress(ValueError):
+        return str(PurePosixPath(absolute).relative_to(PurePosixPath(root)))
     raise Forbidden(f"{asked} leads outside the project folder {root}; only what is beneath it can be used.")
 
 

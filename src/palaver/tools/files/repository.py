@@ -80,7 +80,6 @@ _UNBORN = "ref: refs/heads/unborn"
 
 def quiet_environment(root: Path) -> dict[str, str]:
     """Variables with which git reads the plain repository in `root`, looks for no other, and starts nothing by itself."""
-    root = root.resolve()
     repository = str(root / ".git")
     return {
         **_quiet(_QUIET_SETTINGS),
@@ -120,7 +119,6 @@ class DetachedRepository:
 def detached_repository(root: Path, within: Path) -> Iterator[DetachedRepository | None]:
     """A folder in `within`, gone afterwards; None where there is no plain repository in `root`. Raises OSError where none
     can be made."""
-    root = root.resolve()
     try:
         standing = _standing(Root(root))
     except (CallerError, OSError, UnicodeDecodeError):

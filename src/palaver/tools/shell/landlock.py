@@ -80,6 +80,9 @@ def restrict(writable: list[str], hidden: list[str], readable: "Sequence[str]" =
         _allow(ruleset, path, READING & handled)
     for device in DEVICES:
         _allow(ruleset, f"/dev/{device}", handled)
+    for folder in writable:
+        # The project may be replaced by a link in this moment; without it the command would fail in ways that say nothing.
+        os.close(_open(folder, os.O_DIRECTORY))
     for folders, rights in ((readable, READING & handled), (writable, handled)):
         for folder in folders:
             # A folder within a hidden one is visible all the same: it is the one that is worked in.
@@ -131,7 +134,7 @@ def _beneath(path: str, folder: str) -> bool:
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        place = _open(path)
     except OSError:
         return  # Gone meanwhile, or not there: then nothing is allowed either.
     try:
@@ -141,6 +144,22 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         _called("add a rule", ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(PATH_BENEATH), ctypes.byref(rule), 0)
     finally:
         os.close(place)
+
+
+def _open(path: str, flags: int = 0) -> int:
+    """A place without a link on the way to it: agents can rename folders, and a link would allow what it leads to."""
+    place = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        names = [name for name in path.split("/") if name]
+        for name in names:
+            further = flags if name is names[-1] else os.O_DIRECTORY
+            below = os.open(name, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW | further, dir_fd=place)
+            os.close(place)
+            place = below
+    except BaseException:
+        os.close(place)
+        raise
+    return place
 
 
 def _called(what: str, number: int, *arguments: object) -> int:

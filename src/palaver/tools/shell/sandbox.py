@@ -23,7 +23,9 @@ from typing import assert_never
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
 from palaver.backends.program_lookup import ProgramLookup, find_program
 from palaver.errors import AgentError
+from palaver.tools.files.held_folder import identity_of, open_folder
 from palaver.tools.shell.locked_folder import locked_folder, tidy
+from palaver.tools.shell.mounts import other_names, read_mounts
 from palaver.tools.shell.sandbox_level import Level, levels_from
 
 SOCKET_FOLDER_CHARS = 60
@@ -33,6 +35,7 @@ PROBE_LIMIT_S = 10.0
 """A sandbox starts in milliseconds; one that hangs does not work here. Long enough that a busy machine loses none."""
 _LANDLOCK = Path(__file__).with_name("landlock.py")
 _TRIAL = Path(__file__).with_name("sandbox_trial.py")
+_FOLDER_CHECK = Path(__file__).with_name("folder_check.py")
 
 TEMPORARY = Path("/tmp")  # noqa: S108 - where commands expect to find what an earlier one left
 _SHARED = (TEMPORARY, Path("/var/tmp"))  # noqa: S108 - covered by a folder of the conversation's own
@@ -91,13 +94,14 @@ class Sandbox:
     """What nobody in the sandbox should see: the server's own data, with the token that answers requests, and keys."""
 
     def wrap(self, argv: Sequence[str], root: Path, temporary: Path | None = None) -> list[str]:
-        """The command line that runs `argv` inside: only the root and the temporary folder can be written."""
-        return self._wrap(argv, _Place(root.resolve(), temporary))
+        """The command line that runs `argv` inside: only the root and the temporary folder can be written. The root is free
+        of links; raises Forbidden where it was replaced."""
+        return self._wrap(argv, _Place(root, _identity(root), temporary))
 
     def wrap_reading(self, argv: Sequence[str], root: Path, readable: Sequence[Path] = ()) -> list[str]:
         """The command line that runs `argv` inside, where nothing can be written and no network reached. `readable` are
         folders in hidden or temporary places that it needs."""
-        return self._wrap(argv, _Place(root.resolve(), None, reading=True, readable=tuple(readable)))
+        return self._wrap(argv, _Place(root, _identity(root), None, reading=True, readable=tuple(readable)))
 
     def _wrap(self, argv: Sequence[str], place: "_Place") -> list[str]:
         # Looked at each time: a key that was made meanwhile is hidden too, and what is not there cannot be.
@@ -107,7 +111,9 @@ class Sandbox:
             case "bubblewrap":
                 alone = [*_CONFINED, *self.options, *(["--unshare-net"] if place.reading else [])]
                 mounts = _mounts(place, _existing(self.hidden))
-                return [self.program, *alone, *mounts, "--chdir", str(place.root), "--", *argv]
+                checked = [sys.executable, "-I", "-S", "-E", str(_FOLDER_CHECK), place.identity]
+                checked.append("reading" if place.reading else "writing")
+                return [self.program, *alone, *mounts, "--chdir", str(place.root), "--", *checked, "--", *argv]
             case "landlock":
                 told = _rules(place, _existing(self.hidden))
                 return [self.program, "-I", "-S", "-E", str(_LANDLOCK), *told, "--", *argv]
@@ -118,7 +124,6 @@ class Sandbox:
         """Whether a command that only reads what is beneath the root might read what should be hidden."""
         if self.level != "none":
             return False
-        root = root.resolve()
         return any(place.is_relative_to(root) for place in _existing(self.hidden))
 
     def environment(self, temporary: Path | None) -> Mapping[str, str]:
@@ -136,9 +141,10 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a command runs, resolved."""
+    """Where a command runs, free of links."""
 
     root: Path
+    identity: str
     temporary: Path | None
     reading: bool = False
     readable: tuple[Path, ...] = ()
@@ -219,9 +225,19 @@ def _rules(place: _Place, hidden: Sequence[Path]) -> list[str]:
 # -- what both need
 
 
+def _identity(root: Path) -> str:
+    """For the program that looks at it from inside."""
+    with open_folder(root) as folder:
+        device, inode = identity_of(folder)
+        return f"{device}:{inode}"
+
+
 def _existing(places: Sequence[Path]) -> list[Path]:
+    """Those that are there, each under all of its names: what is mounted elsewhere too is hidden there too."""
+    mounts = read_mounts()
     # Not the method of Path: that raises for what lies in a folder that may not be read.
-    return [place.resolve() for place in places if os.path.exists(place)]  # noqa: PTH110
+    there = [place.resolve() for place in places if os.path.exists(place)]  # noqa: PTH110
+    return list(dict.fromkeys(name for place in there for name in (place, *other_names(place, mounts))))
 
 
 def _folders(places: Sequence[Path]) -> list[Path]:

@@ -19,13 +19,13 @@ from msgspec import Meta
 
 from palaver.backends.process import Ended, allowed_environment, spawn
 from palaver.errors import AgentError, CallerError, Exited, Invalid
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.changes import ChangeWatcher
 from palaver.tools.files.paths import Root
 from palaver.tools.files.repository import quiet_environment, reading_git_is_harmless
 from palaver.tools.output import Collector
-from palaver.tools.proposal import fingerprint, shortened, visible
+from palaver.tools.proposal import fingerprint, shorten, visible
 from palaver.tools.shell.background import Processes
 from palaver.tools.shell.read_only_commands import Reading, reading, simple_words
 from palaver.tools.shell.sandbox import Sandbox, unsandboxed
@@ -92,14 +92,14 @@ class Shell:
         try:
             asked = _decode(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         shown = visible(asked.command)
         first_line = shown.strip().split("\n", 1)[0]
         verb = "Run in the background" if asked.background else "Run"
         return Proposal(
             title=f"{verb} {first_line[:TITLE_CHARS]}{' …' if shown.strip() != first_line[:TITLE_CHARS] else ''}",
             hash=fingerprint("shell", arguments, root, {}),
-            preview=shortened(shown),
+            preview=shorten(shown),
             reads_only=not asked.background and only_reads(asked.command, root, self._sandbox),
             match=asked.command,
         )
@@ -108,12 +108,15 @@ class Shell:
         try:
             asked = _decode(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if asked.background:
             return await self._start(asked, place)
         reader = await asyncio.to_thread(_reader, asked.command, place)
         if reader is not None:
-            argv = self._sandbox.wrap_reading(reader.argv, place.root)
+            try:
+                argv = self._sandbox.wrap_reading(reader.argv, place.root)
+            except CallerError as error:
+                return failure_of(error)
             return await self._run(asked, argv, place, reader.environment, reading=True)
         return await self._changes.run(
             place.root, place.environment, place.programs, lambda: self._run_writing(asked, place)
@@ -123,7 +126,7 @@ class Shell:
         try:
             with self._wrapped(asked, place) as (argv, environment):
                 return await self._run(asked, argv, place, environment)
-        except AgentError as error:
+        except (AgentError, CallerError) as error:
             return ToolResult(ok=False, error_code=error.code, error=error.message)
 
     @contextlib.contextmanager
@@ -169,7 +172,7 @@ class Shell:
 
     async def _start(self, asked: ShellArguments, place: Workplace) -> ToolResult:
         if self._processes is None:
-            return failed(Invalid("Nothing can run in the background here. Run it without, with a timeout_s."))
+            return failure_of(Invalid("Nothing can run in the background here. Run it without, with a timeout_s."))
         try:
             one = await self._processes.start(asked.command, self._wrapped(asked, place), place, asked.timeout_s)
         except (AgentError, CallerError) as error:

@@ -189,13 +189,10 @@ async def test_sandboxed_command_writes_only_beneath_the_root(level: Level, home
 
 
 @pytest.mark.parametrize("level", BOTH)
-async def test_sandboxed_command_works_in_a_root_given_by_a_link_and_has_a_place_for_drafts(
-    level: Level, home: Path
-) -> None:
+async def test_sandboxed_command_has_a_place_for_drafts(level: Level, home: Path) -> None:
     (home / "real").mkdir()
-    (home / "link").symlink_to("real")
     sandbox = await sandbox_of(level)
-    workshop = Workshop(home / "link", environment={"PATH": os.environ["PATH"], "TMPDIR": str(home)})
+    workshop = Workshop(home / "real", environment={"PATH": os.environ["PATH"], "TMPDIR": str(home)})
     result = await workshop.run(
         Shell(sandbox), command="touch made && f=$(mktemp) && rm $f && echo ok > /dev/null && echo ok"
     )
