@@ -166,7 +166,7 @@ class Delegation:
         state = await self._directory.turn_over(child.conversation, child.turn or "")
         while _goes_on(state):
             if state.turn is None:
-                state = await self._directory.stirred(child.conversation, state)
+                state = await self._directory.wait_until_changed(child.conversation, state)
             else:
                 child.turn = state.turn.id
                 state = await self._directory.turn_over(child.conversation, child.turn)

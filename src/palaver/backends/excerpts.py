@@ -16,7 +16,7 @@ LIVE_CHARS = 256_000
 """Of one call's live output: the log keeps every piece, and the result replaces them all."""
 
 
-def grown(before: str, now: str) -> str:
+def added_text(before: str, now: str) -> str:
     """What was added, where a program tells the output so far. Nothing when it told something else: the result will."""
     return now[len(before) :] if now.startswith(before) and len(now) <= LIVE_CHARS else ""
 

@@ -44,7 +44,7 @@ Answer = Callable[[ToolResult], Awaitable[None]]
 logger = Journal(__name__)
 
 
-def offered(toolbox: Toolbox | None, turn: Turn) -> list[Tool]:
+def offer_tools(toolbox: Toolbox | None, turn: Turn) -> list[Tool]:
     """What this turn's agent may be offered: as its record says, and no tasks where nobody may stand below."""
     if toolbox is None:
         return []
@@ -90,7 +90,7 @@ class Question:
             self._taken_back.append(RequestResolved(request=request.request, status="cancelled", text=NOT_WANTED))
             raise
 
-    def taken_back(self) -> list[RequestResolved]:
+    def withdraw(self) -> list[RequestResolved]:
         """The ends of those that the program waits for no longer, once each; not of one that a person just answered."""
         taken_back, self._taken_back = self._taken_back, []
         return [ended for ended in taken_back if not self._is_over(ended.request)]
@@ -100,7 +100,7 @@ class Question:
         return known is not None and known.status != "open"
 
 
-async def carried_out(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call: str) -> ToolResult:
+async def run_own_tool(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call: str) -> ToolResult:
     """`call` is ours: what the call brings about names it. Whatever goes wrong is said in the result."""
     place = Workplace(
         root=turn.project,
@@ -121,7 +121,7 @@ async def carried_out(tool: Tool, arguments: Mapping[str, Any], turn: Turn, call
         return ToolResult(ok=False, error=f"{name} failed in an unforeseen way ({type(failure).__name__}).")
 
 
-def described(tool: Tool, arguments: Mapping[str, Any], project: Path) -> tuple[ToolSpec, Proposal]:
+def describe_call(tool: Tool, arguments: Mapping[str, Any], project: Path) -> tuple[ToolSpec, Proposal]:
     """A call as the policy sees it. One that makes no sense does nothing: it may run, and says what is wrong."""
     proposal = tool.propose(arguments, project)
     if isinstance(proposal, Proposal):
@@ -135,23 +135,23 @@ class OwnCalls:
     def __init__(self, turn: Turn, tools: Sequence[Tool]) -> None:
         self.tools = {tool.spec.name: tool for tool in tools}
         self.given_up = asyncio.Event()
-        """A call was: there may be questions that are `taken_back`."""
+        """A call was: there may be questions that are `withdraw`."""
         self._turn = turn
         self._running: set[asyncio.Task[None]] = set()
 
     def begin(self, name: str, arguments: Any, call: str, answer: Answer) -> Callable[[], object]:
         """`answer` is told the result; not when the turn ends first, for then the program's own wait is ended too. Returns
         what gives the call up."""
-        task = asyncio.create_task(self._answered(name, arguments, call, answer), name=f"{name} {call}")
+        task = asyncio.create_task(self._answer(name, arguments, call, answer), name=f"{name} {call}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task.cancel
 
-    def taken_back(self) -> list[RequestResolved]:
+    def withdraw(self) -> list[RequestResolved]:
         """The ends of questions that the program gave up, for the turn to tell."""
         self.given_up.clear()
         questions = [tool for tool in self.tools.values() if isinstance(tool, Question)]
-        return [ended for question in questions for ended in question.taken_back()]
+        return [ended for question in questions for ended in question.withdraw()]
 
     async def close(self) -> None:
         running = list(self._running)
@@ -160,7 +160,7 @@ class OwnCalls:
         if running:
             await asyncio.wait(running, timeout=LET_GO_S)
 
-    async def _answered(self, name: str, arguments: Any, call: str, answer: Answer) -> None:
+    async def _answer(self, name: str, arguments: Any, call: str, answer: Answer) -> None:
         try:
             await answer(await self._result(name, arguments, call))
         except PalaverError as failure:
@@ -174,7 +174,7 @@ class OwnCalls:
         tool = self.tools.get(name)
         if tool is None:
             return ToolResult(ok=False, error=f"There is no tool “{name}” here.")
-        return await carried_out(tool, arguments if isinstance(arguments, Mapping) else {}, self._turn, call)
+        return await run_own_tool(tool, arguments if isinstance(arguments, Mapping) else {}, self._turn, call)
 
 
 class _Host:

@@ -9,8 +9,8 @@ ended by this process (`orphans.py`).
 That holds on Linux. On macOS only the program's own process group is ended: a child that left the group outlives the run,
 and so it is said by `whole_tree_is_stopped()`.
 
-It imports nothing of Palaver but errors, journal, warden, orphans, held folders and the lookup of programs, and knows neither
-logs nor conversations nor what the programs mean. It must never hand a child this process's own environment:
+It imports nothing of Palaver but errors, installation, journal, warden, orphans, held folders and the lookup of programs, and
+knows neither logs nor conversations nor what the programs mean. It must never hand a child this process's own environment:
 `allowed_environment` picks what a child may see.
 """
 
@@ -30,6 +30,7 @@ from palaver.backends import orphans
 from palaver.backends.program_lookup import FALLBACK_PATH
 from palaver.backends.warden import runs
 from palaver.errors import CallerError, Exited, NotInstalled, ProtocolBroken
+from palaver.installation import BARE_INTERPRETER
 from palaver.journal import Journal
 from palaver.tools.files.held_folder import name_of, open_folder
 
@@ -337,7 +338,7 @@ async def _start_warden(
             return await loop.subprocess_exec(
                 lambda: Streams(loop),
                 # Isolated and without site packages: nothing the child's folder or environment holds is run by the warden.
-                *(sys.executable, "-I", "-S", "-E", str(_WARDEN), str(control.fileno()), *argv),
+                *(BARE_INTERPRETER, "-I", "-S", "-E", str(_WARDEN), str(control.fileno()), *argv),
                 stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -38,6 +38,19 @@ class ProgramLookup:
     def find(self, name: str, environment: Mapping[str, str]) -> str | None:
         return find_program(name, environment, self._project_folders())
 
+    def can_be_planted(self, name: str, environment: Mapping[str, str]) -> bool:
+        """Whether a command line of an agent may find a program of its own under a name: on the way to the one that is
+        found, the PATH leads through a folder that agents write to."""
+        writable = _resolved([*self._project_folders(), *_TEMPORARY_FOLDERS])
+        entries = environment.get("PATH", FALLBACK_PATH).split(os.pathsep)
+        trusted = set(_trusted_entries(environment, writable))
+        for entry in entries:
+            if entry not in trusted:
+                return True
+            if (found := shutil.which(name, path=entry)) is not None:
+                return _lies_in(Path(found), writable)
+        return True
+
     def prepare(
         self, command: Sequence[str], environment: Mapping[str, str], how_to_install: str = ""
     ) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -67,6 +80,8 @@ class ProgramLookup:
         return self._empty
 
 
+_TEMPORARY_FOLDERS = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - they are looked for, not used
+"""Commands write there, in every sandbox or in none."""
 _PACKAGE_RUNNERS = frozenset({"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pipx"})
 """Take a program from the packages, and their settings from the configuration, of the folder they start in."""
 

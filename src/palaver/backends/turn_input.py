@@ -103,7 +103,7 @@ async def words_of(turn: Turn, messages: Sequence[Message]) -> Words:
     for message, place, block in ((m, place, block) for m in messages for place, block in enumerate(m.blocks)):
         match block:
             case TextBlock():
-                texts.append(_quoted(turn, message, place, await _whole_text(turn, block)))
+                texts.append(_quote(turn, message, place, await _whole_text(turn, block)))
             case ImageBlock():
                 if (blob := blob_of(block.url)) and blob not in blobs:
                     blobs[blob] = await turn.load_blob(blob)
@@ -120,7 +120,7 @@ async def words_of(turn: Turn, messages: Sequence[Message]) -> Words:
     return Words("\n\n".join(texts), tuple(images))
 
 
-def _quoted(turn: Turn, message: Message, place: int, text: str) -> str:
+def _quote(turn: Turn, message: Message, place: int, text: str) -> str:
     source = block_source(message, place)
     return text if source is None or not text.strip() else turn.quoting.quote(Part(source, text))
 

@@ -31,7 +31,7 @@ from palaver.conversation.mailbox import (
 )
 from palaver.conversation.services import Surroundings
 from palaver.core import exchanges
-from palaver.core.decide.decide import Already, Refusal, accepted, clears_context, decide
+from palaver.core.decide.decide import Already, Refusal, acceptance_of, clears_context, decide
 from palaver.core.decide.facts import Facts, Runner, Terms
 from palaver.core.decide.history import NeedsAll
 from palaver.core.decide.next_step import continue_queue
@@ -172,7 +172,7 @@ class Deciding:
                 batch.urgent = batch.urgent or isinstance(command, Interrupt | StopTurn)
                 numbered = self.number(batch, decision)
                 self._claims.claim(command, numbered)
-                batch.answers.append((post, accepted(self._conversation, numbered)))
+                batch.answers.append((post, acceptance_of(self._conversation, numbered)))
 
     def _decide_event(self, batch: Batch, post: Yielded) -> None:
         if not _goes_on(batch, post.turn) or _ends_again(batch.state, post.event):

@@ -8,7 +8,7 @@ began before the first click was committed. Used by the owner.
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from palaver.core.decide.decide import accepted, body_hash
+from palaver.core.decide.decide import acceptance_of, body_hash
 from palaver.errors import Conflict, LogError
 from palaver.log.base import EventLog, Used
 from palaver.schema.commands import Accepted, Order
@@ -66,7 +66,7 @@ class Claims:
                 client_request_id=command.client_request_id,
             )
         events = [event for event in undecided if used.first <= event.seq <= used.last]
-        return accepted(self._conversation, events or await self._events_of(used), command.client_request_id)
+        return acceptance_of(self._conversation, events or await self._events_of(used), command.client_request_id)
 
     async def _events_of(self, used: Used) -> list[KnownEvent]:
         events: list[KnownEvent] = []

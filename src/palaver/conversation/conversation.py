@@ -120,7 +120,7 @@ class Conversation:
         await self._caught_up.wait()
         return self._state
 
-    async def recovered(self) -> None:
+    async def wait_for_recovery(self) -> None:
         """Returns once what a crash cut off is settled, on disk where that takes anything."""
         await self._recovered.wait()
 
@@ -206,7 +206,7 @@ class Conversation:
             return await self._results.wait(turn)
         return self._state
 
-    async def stirred(self, seen: State) -> State:
+    async def wait_until_changed(self, seen: State) -> State:
         """The view once it is no longer what somebody saw at rest: a turn began, a process ended, it was deleted."""
         return self._state if self._state.seq != seen.seq else await self._results.wait(STIRRED)
 
@@ -253,7 +253,7 @@ class Conversation:
         self._deciding.number(batch, reap(batch.state, self._around.ids.new))
         await self._conclude(batch)
         for request in open_requests(self._state):
-            self._waiting.opened(request)
+            self._waiting.open(request)
 
     async def _handle(self, posts: list[Post]) -> None:
         try:
@@ -337,7 +337,7 @@ class Conversation:
                 case RequestOpened():
                     known = find_request(self._state, event.request)
                     if known is not None and known.status == "open":
-                        self._waiting.opened(known)
+                        self._waiting.open(known)
                 case RequestResolved():
                     self._waiting.resolved(event)
                 case ToolFinished():

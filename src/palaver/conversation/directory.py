@@ -96,7 +96,7 @@ class Directory:
                 try:
                     opened = await self._open_owner(conversation)
                     # Else a reader of the first moment would find a turn that nobody runs still running.
-                    await opened.recovered()
+                    await opened.wait_for_recovery()
                 except Exception:
                     # One damaged conversation must not keep the others from starting.
                     logger.exception("could not recover a conversation", conversation=conversation)
@@ -380,9 +380,9 @@ class Directory:
         """The view as it was when a turn ended. Waits as long as that takes; a turn is always ended by somebody."""
         return await self._wait_for(conversation, lambda owned: owned.end_of(turn))
 
-    async def stirred(self, conversation: str, seen: State) -> State:
+    async def wait_until_changed(self, conversation: str, seen: State) -> State:
         """The view once a conversation that was seen at rest is no longer: a turn began, a process ended, it is gone."""
-        return await self._wait_for(conversation, lambda owned: owned.stirred(seen))
+        return await self._wait_for(conversation, lambda owned: owned.wait_until_changed(seen))
 
     async def _wait_for(self, conversation: str, wait: Callable[[Conversation], Coroutine[None, None, State]]) -> State:
         for _ in range(REOPENED_AT_MOST):

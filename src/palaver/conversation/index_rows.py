@@ -46,13 +46,13 @@ STOPPED: dict[Stopped, str] = {
 }
 
 # What markdown puts around words and before lines. An approximation that errs towards leaving signs in: `2 * 3 * 4` and
-# `snake_case_names` are not emphasis.
+# `snake_case_names` are not emphasis. None may take more than a few looks at each character: this runs on the event loop.
 _MARKS = (
     (re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE), ""),
-    (re.compile(r"^[ |:-]*-{3,}[ |:-]*$", re.MULTILINE), ""),
-    (re.compile(r"^\s*(?:#{1,6}|>|[-*+])\s+", re.MULTILINE), ""),
-    (re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)"), r"\1"),
-    (re.compile(r"(`+)(.+?)\1"), r"\2"),
+    (re.compile(r"^(?=[ |:-]*---)[ |:-]++$", re.MULTILINE), ""),
+    (re.compile(r"^[^\S\n]*+(?:#{1,6}|>|[-*+])(?:[^\S\n]++|$)", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)"), r"\1"),
+    (re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]++)\1(?!`)"), r"\2"),
     (re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
     (re.compile(r"(?<![\w_])(_{1,3})(?=\S)([^_\n]+?)(?<=\S)\1(?![\w_])"), r"\2"),
 )

@@ -53,7 +53,7 @@ class Waiting:
         if not waiters:
             self._waiters.pop(request, None)
 
-    def opened(self, request: Request) -> None:
+    def open(self, request: Request) -> None:
         if request.expires_at is not None and request.id not in self._timers:
             self._timers[request.id] = asyncio.create_task(
                 self._expire(request.id, request.expires_at), name=f"expire {request.id}"

@@ -53,6 +53,6 @@ def decode(arguments: Mapping[str, Any], kind: type[T]) -> T:
         raise Invalid(f"The arguments do not fit: {error}.") from error
 
 
-def failed(error: CallerError) -> ToolResult:
+def failure_of(error: CallerError) -> ToolResult:
     """What went wrong, as a result that the model can act on."""
     return ToolResult(ok=False, error_code=error.code, error=error.message)

@@ -61,11 +61,11 @@ class Change:
             kind=self.kind,
             additions=sum(line.startswith("+") for line in counted),
             deletions=sum(line.startswith("-") for line in counted),
-            diff=shortened("".join(diff)),
+            diff=shorten("".join(diff)),
         )
 
     def preview(self) -> str:
-        return shortened(visible("".join(self._diff())))
+        return shorten(visible("".join(self._diff())))
 
     def _diff(self) -> list[str]:
         before, after = _lines(self.before or b""), _lines(self.after or b"")
@@ -99,7 +99,7 @@ def first_line(text: str, limit: int) -> str:
     return line if not rest and len(line) <= limit else f"{line[:limit]} …"
 
 
-def shortened(text: str, limit_bytes: int = PREVIEW_BYTES) -> str:
+def shorten(text: str, limit_bytes: int = PREVIEW_BYTES) -> str:
     """The beginning of a text that is too long, and a line that says so."""
     data = text.encode(errors="replace")
     if len(data) <= limit_bytes:

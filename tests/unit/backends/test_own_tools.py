@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.own_tools import NOT_WANTED, OwnCalls, carried_out, offered
+from palaver.backends.own_tools import NOT_WANTED, OwnCalls, run_own_tool, offer_tools
 from palaver.errors import LogUnavailable
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestResolved
@@ -27,7 +27,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.turn = MemoryTurn("go")
-        self.calls = OwnCalls(self.turn, offered(Toolbox(tools={"ask_user": AskUser()}), self.turn))
+        self.calls = OwnCalls(self.turn, offer_tools(Toolbox(tools={"ask_user": AskUser()}), self.turn))
         self.results: dict[str, ToolResult] = {}
         self._told = asyncio.Event()
 
@@ -54,7 +54,7 @@ class Asked:
     async def given_up(self) -> list[RequestResolved]:
         async with asyncio.timeout(WAIT_S):
             await self.calls.given_up.wait()
-        return self.calls.taken_back()
+        return self.calls.withdraw()
 
 
 async def test_question_that_is_given_up_is_taken_back_once_and_the_other_is_answered() -> None:
@@ -66,7 +66,7 @@ async def test_question_that_is_given_up_is_taken_back_once_and_the_other_is_ans
     assert await asked.given_up() == [
         RequestResolved(request=requests["first"].id, status="cancelled", text=NOT_WANTED)
     ]
-    assert asked.calls.taken_back() == []
+    assert asked.calls.withdraw() == []
     asked.answer(requests["second"], "Flow")
     await asked.told()
     assert list(asked.results) == ["second"]
@@ -108,5 +108,5 @@ async def test_tool_that_fails_is_a_result_in_words(failure: Exception, words: s
             raise failure
 
     given = {"prompt": "Count the tides."}
-    result = await carried_out(TaskTool(lambda _: ()), given, Failing("go"), "call")
+    result = await run_own_tool(TaskTool(lambda _: ()), given, Failing("go"), "call")
     assert (result.ok, result.error) == (False, words)

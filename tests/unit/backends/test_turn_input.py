@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from palaver.backends.excerpts import fitting, grown, pieces
+from palaver.backends.excerpts import fitting, added_text, pieces
 from palaver.backends.turn_input import all_known, briefing, still_said, words_of
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, AnswerStarted, TextFinished, ToolFinished
@@ -74,8 +74,8 @@ async def test_words_hold_text_and_images_and_say_what_is_missing() -> None:
 
 
 def test_output_so_far_becomes_what_is_new() -> None:
-    assert grown("ab", "abc") == "c"
-    assert grown("ab", "xyz") == ""
+    assert added_text("ab", "abc") == "c"
+    assert added_text("ab", "xyz") == ""
     assert [len(piece) for piece in pieces("x" * 40_000)] == [16_000, 16_000, 8_000]
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.decide.decide import accepted, body_hash, decide
+from palaver.core.decide.decide import acceptance_of, body_hash, decide
 from palaver.core.next import next_turn
 from palaver.schema.commands import (
     Accepted,
@@ -90,11 +90,11 @@ PAUSED = after(*asked(), *called("a"), wondered("q", "a"))
 def test_answer_is_the_same_first_and_on_every_repeat(state: State, command: Command, expected: Accepted) -> None:
     command = replace(command, client_request_id="r")
     made = _numbered(events(state, command), 11)
-    assert accepted("c", made) == expected
-    assert accepted("c", _stored(made), "r") == expected
+    assert acceptance_of("c", made) == expected
+    assert acceptance_of("c", _stored(made), "r") == expected
     # Others' events in the same commit do not change it.
     before, behind = replace(TurnStatus(status="working"), seq=10), replace(made[-1], client_request_id="s", seq=99)
-    assert accepted("c", [before, *_stored(made), behind], "r") == expected
+    assert acceptance_of("c", [before, *_stored(made), behind], "r") == expected
 
 
 def test_answer_to_a_queued_message_is_the_same_once_its_turn_began_in_the_same_commit() -> None:
@@ -103,7 +103,7 @@ def test_answer_to_a_queued_message_is_the_same_once_its_turn_began_in_the_same_
     begun = after(*made, state=resting)
     following = _numbered(next_turn(begun, facts()), made[-1].seq + 1)
     assert [event.client_request_id for event in following if isinstance(event, MessageAdded)] == [None, "r"]
-    assert accepted("c", [*made, *following], "r") == accepted("c", made)
+    assert acceptance_of("c", [*made, *following], "r") == acceptance_of("c", made)
 
 
 def test_every_event_of_a_command_carries_its_id_its_hash_and_who_asked() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.decide.decide import accepted, body_hash, decide
+from palaver.core.decide.decide import acceptance_of, body_hash, decide
 from palaver.core.decide.decision import Refusal
 from palaver.core.decide.facts import Facts
 from palaver.core.decide.next_step import continue_queue
@@ -128,7 +128,7 @@ def test_answer_to_a_queued_command_names_its_item() -> None:
     added = decision[0]
     assert isinstance(added, QueueAdded)
     assert (added.client_request_id, added.body_hash) == ("r", body_hash(command))
-    answer = accepted("c", [replace(added, seq=7)])
+    answer = acceptance_of("c", [replace(added, seq=7)])
     assert (answer.id, answer.queued, answer.seq) == (added.item, True, 7)
 
 

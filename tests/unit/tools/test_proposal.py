@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from palaver.tools.proposal import PREVIEW_BYTES, Change, fingerprint, shortened
+from palaver.tools.proposal import PREVIEW_BYTES, Change, fingerprint, shorten
 
 ROOT = Path("/project")
 
@@ -61,4 +61,4 @@ def test_change_of_very_many_lines_is_summed_up() -> None:
 
 def test_long_preview_says_how_much_is_missing() -> None:
     text = "é" * PREVIEW_BYTES
-    assert shortened(text) == "é" * (PREVIEW_BYTES // 2) + f"\n[… {PREVIEW_BYTES:,} more bytes …]\n"
+    assert shorten(text) == "é" * (PREVIEW_BYTES // 2) + f"\n[… {PREVIEW_BYTES:,} more bytes …]\n"

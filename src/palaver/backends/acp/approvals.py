@@ -13,7 +13,7 @@ from typing import Any
 from palaver.approval.policy import Mode, Verdict, offers
 from palaver.approval.program_calls import Judged, inside, proposal_of
 from palaver.backends.acp.content import preview_of
-from palaver.backends.acp.events import Call, shown_input
+from palaver.backends.acp.events import Call, input_text
 from palaver.backends.acp.process import CANCELLED, Permission
 from palaver.backends.acp.tools import OwnCall
 from palaver.backends.base import Turn
@@ -22,7 +22,7 @@ from palaver.schema.base import Scope
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.files.file_names import file_names
-from palaver.tools.proposal import shortened, visible
+from palaver.tools.proposal import shorten, visible
 
 MODES: dict[Mode, tuple[str, ...]] = {
     "plan": ("plan", "read-only"),
@@ -78,7 +78,7 @@ def choice_of(
     told = heard.told.get("options") if isinstance(heard, Permission) else OWN_OPTIONS
     options = tuple(option for option in (told if isinstance(told, list) else ()) if isinstance(option, Mapping))
     lasting = offers(judged.spec, judged.proposal) if len(scopes) > 1 else ()
-    preview = shortened(preview_of(call.content) or visible(shown_input(call)))
+    preview = shorten(preview_of(call.content) or visible(input_text(call)))
     given = call.input or {"title": call.title}
     request = RequestOpened(
         request=turn.new_id(),
@@ -119,10 +119,10 @@ def answer_of(choice: Choice, resolved: RequestResolved | None) -> tuple[Mapping
     lasts = resolved is not None and resolved.scope != "once"
     if refusal is None:
         once = [*choice.of_kind("allow_once"), *choice.of_kind("allow_always")]
-        return (_selected(once[0]), None) if once else (CANCELLED, "The agent offered no way to allow this.")
+        return (_select_option(once[0]), None) if once else (CANCELLED, "The agent offered no way to allow this.")
     never = choice.of_kind("reject_always") if lasts else []
     rejecting = [*never, *choice.of_kind("reject_once"), *choice.of_kind("reject_always")]
-    return (_selected(rejecting[0]) if rejecting else CANCELLED), refusal
+    return (_select_option(rejecting[0]) if rejecting else CANCELLED), refusal
 
 
 def _refusal(choice: Choice, resolved: RequestResolved | None) -> str | None:
@@ -140,7 +140,7 @@ def _refusal(choice: Choice, resolved: RequestResolved | None) -> str | None:
     return None
 
 
-def _selected(option: Mapping[str, Any]) -> Mapping[str, Any]:
+def _select_option(option: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
 
@@ -149,7 +149,8 @@ def describe(call: Call, project: Path) -> tuple[ToolSpec, Proposal]:
     paths = [value for name in PATHS if isinstance(value := call.input.get(name), str)] or list(call.paths)
     path = paths[0] if paths else None
     here = bool(paths) and all(inside(project, one) for one in paths)
-    reads, edits = call.kind in ("read", "search") and here, call.kind == "edit" and here
+    reads = call.kind in ("read", "search") and here
+    edits = call.kind == "edit" and here and all(may_edit(project, one) for one in paths)
     name = OURS.get(call.kind, call.name)
     given = call.input or {"command" if call.kind == "execute" else "title": call.title}
     # No sandbox of ours holds the agent: what mode `auto` lets run inside one is asked for here.

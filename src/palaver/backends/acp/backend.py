@@ -16,7 +16,7 @@ from palaver.backends.acp.own_calls import OwnTurn
 from palaver.backends.acp.process import Link, start_agent
 from palaver.backends.acp.turn import Conduct
 from palaver.backends.base import Capabilities, Turn
-from palaver.backends.own_tools import OwnCalls, offered
+from palaver.backends.own_tools import OwnCalls, offer_tools
 from palaver.backends.process import allowed_environment
 from palaver.backends.program_lookup import runs_packages
 from palaver.backends.program_pool import Programs, Row
@@ -67,7 +67,7 @@ class AcpBackend:
         agent = turn.agent
         if not agent.command:
             raise NotInstalled(f"The agent {agent.name} does not say how to start it: give its record a `command`.")
-        tools = offered(self._others, turn)
+        tools = offer_tools(self._others, turn)
         specs = [tool.spec for tool in tools]
         names = tuple(spec.name for spec in specs)
         folder = await settings_of(acp_program(agent.command), turn.project, self._environment.get("HOME"), self._trust)

@@ -33,7 +33,7 @@ def text_of(block: Any) -> str:
 def output_of(update: Mapping[str, Any]) -> str:
     """All that a tool said so far: `content` replaces what came before; some agents tell it only as raw output."""
     content = update.get("content")
-    said = "\n".join(text for part in (content if isinstance(content, list) else ()) if (text := _said(part)))
+    said = "\n".join(text for part in (content if isinstance(content, list) else ()) if (text := _text_of(part)))
     return said or _raw(update.get("rawOutput")) or _aside(update.get("_meta"))
 
 
@@ -75,7 +75,7 @@ def plan_of(entries: Any) -> Plan | None:
     return Plan(summary=items[0].title, items=items, status="completed" if done else "executing")
 
 
-def _said(part: Any) -> str:
+def _text_of(part: Any) -> str:
     return text_of(part.get("content")) if isinstance(part, Mapping) and part.get("type") == "content" else ""
 
 

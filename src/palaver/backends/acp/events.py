@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.backends.acp.content import changes, exit_code, output_of, paths_of, plan_of, text_of
-from palaver.backends.excerpts import grown, pieces
+from palaver.backends.excerpts import added_text, pieces
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
@@ -107,7 +107,7 @@ class Translation:
             case "plan":
                 return [PlanUpdated(plan=plan_of(update.get("entries")))]
             case "usage_update":
-                return self._measured(update)
+                return self._context_events(update)
             case _:
                 return []
 
@@ -115,7 +115,7 @@ class Translation:
         """A permission request names its call, and may be the first to do so."""
         known = told.get("toolCallId")
         theirs = known if isinstance(known, str) else self._new_id()
-        events, call = self._known(theirs, told)
+        events, call = self._call_of(theirs, told)
         self._learn(call, told)
         call.asked = True
         return call, [*events, *self._call(call)]
@@ -230,7 +230,7 @@ class Translation:
 
     # -- tools
 
-    def _known(self, theirs: str, told: Mapping[str, Any]) -> tuple[list[KnownEvent], Call]:
+    def _call_of(self, theirs: str, told: Mapping[str, Any]) -> tuple[list[KnownEvent], Call]:
         if (call := self.calls.get(theirs)) is not None:
             return [], call
         events = [*self._next_answer(), *self._close_prose(), *self._begin()]
@@ -241,7 +241,7 @@ class Translation:
         return [*events, ToolInputDelta(message=call.message, block=call.block, call=call.id, name=call.name)], call
 
     def _tool(self, update: Mapping[str, Any]) -> list[KnownEvent]:
-        events, call = self._known(update["toolCallId"], update)
+        events, call = self._call_of(update["toolCallId"], update)
         if call.finished:
             # The first result is the result; a call that was refused or stopped stays so.
             return events
@@ -290,7 +290,7 @@ class Translation:
         if isinstance(delta, Mapping) and isinstance(delta.get("data"), str):
             # codex-acp tells only what is new.
             output = call.output + delta["data"]
-        added = grown(call.output, output) if output else ""
+        added = added_text(call.output, output) if output else ""
         if not added or (call.asked and not call.started):
             return []
         call.output = output
@@ -313,7 +313,7 @@ class Translation:
 
     # -- the meter
 
-    def _measured(self, update: Mapping[str, Any]) -> list[KnownEvent]:
+    def _context_events(self, update: Mapping[str, Any]) -> list[KnownEvent]:
         used, size, cost = update.get("used"), update.get("size"), update.get("cost")
         if isinstance(cost, Mapping) and isinstance(cost.get("amount"), int | float) and cost.get("currency") == "USD":
             self.cost_usd = float(cost["amount"])
@@ -342,7 +342,7 @@ def usage_of(told: Any) -> Usage | None:
     )
 
 
-def shown_input(call: Call) -> str:
+def input_text(call: Call) -> str:
     """For the eye: the command where it is one, else the arguments."""
     command = call.input.get("command")
     if isinstance(command, str):

@@ -11,7 +11,7 @@ AUTH_REQUIRED = -32000
 """The protocol's own number for "log in first"."""
 
 
-def refused(name: str, code: int, message: str, data: Any) -> AgentError:
+def refusal_error(name: str, code: int, message: str, data: Any) -> AgentError:
     details = data.get("details") or data.get("message") if isinstance(data, Mapping) else None
     said = _readable(f"{message}: {details}" if isinstance(details, str) and details not in message else message)
     if code == AUTH_REQUIRED or code in (401, 403):

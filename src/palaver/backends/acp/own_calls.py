@@ -13,7 +13,7 @@ from palaver.approval.program_calls import Judged, Judging
 from palaver.backends.acp.events import Call, Translation
 from palaver.backends.acp.tools import NAME, OwnCall
 from palaver.backends.base import Turn
-from palaver.backends.own_tools import OwnCalls, described
+from palaver.backends.own_tools import OwnCalls, describe_call
 from palaver.clock import Clock
 from palaver.schema.events import RequestResolved
 from palaver.tools.base import Tool, ToolResult
@@ -49,7 +49,7 @@ class OwnTurn:
         return self._calls.tools.get(own.name)
 
     def judged(self, tool: Tool, call: Call) -> Judged:
-        return self._judging.judge(self._turn, *described(tool, call.input, self._turn.project))
+        return self._judging.judge(self._turn, *describe_call(tool, call.input, self._turn.project))
 
     # -- the two ends of a call
 
@@ -62,13 +62,13 @@ class OwnTurn:
             return None
         return max(0.0, min(waiting.until_s for waiting in self._waiting) - self._clock.monotonic_s())
 
-    def paired(self, said: Translation) -> Iterator[tuple[OwnCall, Call]]:
+    def pair(self, said: Translation) -> Iterator[tuple[OwnCall, Call]]:
         """Those whose two ends have met. What has waited long enough begins by itself."""
         for waiting in list(self._waiting):
             own = waiting.own
             if own.answer.done():
                 self._waiting.remove(waiting)
-            elif (call := self._told_of(own, said)) is not None:
+            elif (call := self._find_told(own, said)) is not None:
                 self._waiting.remove(waiting)
                 self._paired.add(call.id)
                 yield own, call
@@ -76,7 +76,7 @@ class OwnTurn:
                 self._waiting.remove(waiting)
                 self._begin_untold(own)
 
-    def _told_of(self, own: OwnCall, said: Translation) -> Call | None:
+    def _find_told(self, own: OwnCall, said: Translation) -> Call | None:
         for call in said.open_calls:
             same = self._is_for(call, own.name) and (not call.input or call.input == own.given)
             if call.id not in self._paired and (same or (call.input and call.input == own.given)):
@@ -90,7 +90,7 @@ class OwnTurn:
     def _begin_untold(self, own: OwnCall) -> None:
         tool = self.tool_called(own)
         if tool is not None:
-            verdict = self._judging.judge(self._turn, *described(tool, own.given, self._turn.project)).verdict
+            verdict = self._judging.judge(self._turn, *describe_call(tool, own.given, self._turn.project)).verdict
             if verdict.decision != "allow":
                 return self.refuse(own, verdict.why)
         return self.begin(own, self._turn.new_id())
@@ -111,11 +111,11 @@ class OwnTurn:
             own.answer.set_result(ToolResult(ok=False, error=why))
 
     async def given_up(self) -> None:
-        """Returns once the agent has given a call up; what it had asked is then `taken_back`."""
+        """Returns once the agent has given a call up; what it had asked is then `withdraw`."""
         await self._calls.given_up.wait()
 
-    def taken_back(self) -> list[RequestResolved]:
-        return self._calls.taken_back()
+    def withdraw(self) -> list[RequestResolved]:
+        return self._calls.withdraw()
 
     async def close(self) -> None:
         await self._calls.close()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from palaver.backends.acp.failure import refused
+from palaver.backends.acp.failure import refusal_error
 from palaver.backends.acp.session_options import Choosable, Setting, settings_of
 from palaver.backends.acp.tools import Door, OwnCall
 from palaver.backends.acp.tools import opened as opened_door
@@ -132,7 +132,7 @@ class Link:
         from acp.connection import Connection
         from acp.meta import PROTOCOL_VERSION
 
-        self._connection = Connection(self._handle, Lines(self._child, self._room, self._ended))
+        self._connection = Connection(self._handle, Lines(self._child, self._room, self._end))
         said = await self.ask(
             "initialize",
             {
@@ -160,9 +160,9 @@ class Link:
             async with asyncio.timeout(limit_s):
                 answer = await self._connection.send_request(method, dict(params))
         except RequestError as refusal:
-            raise refused(self.name, refusal.code, str(refusal), refusal.data) from refusal
+            raise refusal_error(self.name, refusal.code, str(refusal), refusal.data) from refusal
         except ConnectionError as failure:
-            raise await self._exited() from failure
+            raise await self._exit_error() from failure
         except TimeoutError as failure:
             raise TimedOut(f"{self.name} did not answer {method} within {limit_s:.0f} s.") from failure
         return answer if isinstance(answer, Mapping) else {}
@@ -174,7 +174,7 @@ class Link:
         try:
             if self.can("loadSession"):
                 said = await self.ask("session/load", params, HANDSHAKE_S)
-                await self._told_all()
+                await self._flush_updates()
             else:
                 said = await self.ask("session/resume", params, HANDSHAKE_S)
             replayed = len(self._replayed)
@@ -183,7 +183,7 @@ class Link:
         self.opened(session, said)
         return replayed or None
 
-    async def _told_all(self) -> None:
+    async def _flush_updates(self) -> None:
         """Gemini CLI 0.61.0 answers before it has told the session; what comes after would be taken for the next turn's words.
 
         What an agent is about to say comes before its answer to another question, and one that nobody knows does nothing."""
@@ -260,7 +260,7 @@ class Link:
         told = params if isinstance(params, Mapping) else {}
         match method:
             case "session/update":
-                self._updated(told)
+                self._update(told)
                 return None
             case "session/request_permission":
                 return await self._permission(told)
@@ -269,7 +269,7 @@ class Link:
             case _:
                 raise RequestError.method_not_found(method)
 
-    def _updated(self, told: Mapping[str, Any]) -> None:
+    def _update(self, told: Mapping[str, Any]) -> None:
         update = told.get("update")
         if not isinstance(update, Mapping):
             return
@@ -315,12 +315,12 @@ class Link:
             self._taken.clear()
             await self._taken.wait()
 
-    def _ended(self) -> None:
+    def _end(self) -> None:
         self._gone = True
 
     # -- failures
 
-    async def _exited(self) -> AgentError:
+    async def _exit_error(self) -> AgentError:
         self._gone = True
         code: int | None = None
         with contextlib.suppress(TimeoutError):
@@ -341,7 +341,7 @@ def _is_preface(content: Any) -> bool:
 
 
 @asynccontextmanager
-async def linked(
+async def start_agent(
     argv: Sequence[str], cwd: Path, environment: Mapping[str, str], identity: object, offered: Sequence[ToolSpec] = ()
 ) -> AsyncIterator[Link]:
     """An agent that runs and has greeted us, offered these tools of ours. Raises NotInstalled when the extra or the program

@@ -12,7 +12,6 @@ import contextlib
 import hmac
 import importlib
 import secrets
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from palaver import __version__
 from palaver.backends.acp import relay
 from palaver.backends.own_tools import OVER
+from palaver.installation import BARE_INTERPRETER
 from palaver.journal import Journal
 from palaver.tools.base import ToolResult, ToolSpec
 from palaver.tools.shell.locked_folder import locked_folder, tidy
@@ -72,7 +72,7 @@ class Door:
         environment = {relay.PLACE: str(self._place), relay.SECRET: self._secret}
         return {
             "name": NAME,
-            "command": sys.executable,
+            "command": BARE_INTERPRETER,
             "args": ["-I", "-S", "-E", str(relay.__file__)],
             "env": [{"name": name, "value": value} for name, value in environment.items()],
         }
@@ -128,14 +128,14 @@ class Door:
         from mcp.server.lowlevel import Server
 
         async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-            return types.ListToolsResult(tools=[_shown(spec) for spec in self.offered])
+            return types.ListToolsResult(tools=[_tool_info(spec) for spec in self.offered])
 
         async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-            return _told(await self._called(ctx, params))
+            return _call_result(await self._call(ctx, params))
 
         return Server(NAME, version=__version__, title="Palaver", on_list_tools=list_tools, on_call_tool=call_tool)
 
-    async def _called(self, ctx: Any, params: "types.CallToolRequestParams") -> ToolResult:
+    async def _call(self, ctx: Any, params: "types.CallToolRequestParams") -> ToolResult:
         call = OwnCall(params.name, params.arguments or {}, asyncio.get_running_loop().create_future())
         if not self.receive(call):
             return OVER
@@ -149,7 +149,7 @@ class Door:
             call.answer.cancel()
 
 
-def _shown(spec: ToolSpec) -> "types.Tool":
+def _tool_info(spec: ToolSpec) -> "types.Tool":
     import mcp_types as types
 
     # Whoever is set to work asks for its own effects: an agent need not ask, and may make several calls at once.
@@ -159,7 +159,7 @@ def _shown(spec: ToolSpec) -> "types.Tool":
     )
 
 
-def _told(result: ToolResult) -> "types.CallToolResult":
+def _call_result(result: ToolResult) -> "types.CallToolResult":
     import mcp_types as types
 
     text = result.output if result.ok else result.error or ""

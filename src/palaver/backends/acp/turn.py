@@ -101,17 +101,17 @@ class Conduct:
                 case OwnCall():
                     self._own.heard(heard)
                 case Answered():
-                    async with aclosing(self._answered(heard)) as events:
+                    async with aclosing(self._answer(heard)) as events:
                         async for event in events:
                             yield event
                 case Over():
                     for event in self._over(heard):
                         yield event
                     return
-            for own, call in self._own.paired(self._said):
+            for own, call in self._own.pair(self._said):
                 for event in self._own_call(own, call):
                     yield event
-            for taken_back in self._own.taken_back():
+            for taken_back in self._own.withdraw():
                 yield taken_back
 
     async def _next(self, inbox: "asyncio.Queue[Heard]") -> Heard | Answered | None:
@@ -180,7 +180,7 @@ class Conduct:
         else:
             self._decided.append(choice)
 
-    async def _answered(self, answered: Answered) -> AsyncGenerator[KnownEvent, None]:
+    async def _answer(self, answered: Answered) -> AsyncGenerator[KnownEvent, None]:
         choice, resolved = answered.choice, answered.resolved
         option, refusal = answer_of(choice, resolved)
         if refusal is None:
@@ -235,9 +235,9 @@ class Conduct:
         words = {"end_turn": "stop", "max_tokens": "length", "refusal": "refusal", "cancelled": "interrupted"}
         events = said.finish(words.get(reason, "other"), usage_of(over.result.get("usage")), cost, provider)
         link.known |= set(said.answers)
-        return [*events, self._finished(reason)]
+        return [*events, self._finish(reason)]
 
-    def _finished(self, reason: str) -> TurnFinished:
+    def _finish(self, reason: str) -> TurnFinished:
         outcome: Outcome = "completed"
         error: WireError | None = None
         match reason:

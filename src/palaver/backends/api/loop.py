@@ -83,7 +83,9 @@ class ApiBackend:
         )
 
     async def run(self, turn: Turn) -> AsyncGenerator[KnownEvent, None]:
-        loop = _Loop(turn, self._chosen, await self._tools_of(turn), self._grants, self._preparation, self._conduct)
+        loop = _Loop(
+            turn, self._choose_model, await self._tools_of(turn), self._grants, self._preparation, self._conduct
+        )
         async with aclosing(loop.events()) as events:
             async for event in events:
                 yield event
@@ -99,7 +101,7 @@ class ApiBackend:
             return toolbox
         return toolbox.with_tools(await self._mcp.tools_of(agent, turn.project, turn.programs))
 
-    def _chosen(self, model: str | None) -> Candidate:
+    def _choose_model(self, model: str | None) -> Candidate:
         candidate = self._choose(model)
         self._providers[id(candidate.provider)] = candidate.provider
         return candidate

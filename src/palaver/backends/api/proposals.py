@@ -20,8 +20,8 @@ from palaver.core.state import EDITOR_GRANT, find_request
 from palaver.schema.events import RequestOpened, ToolFinished
 from palaver.schema.view import Request, ToolBlock, ToolError
 from palaver.tools.base import Asking, Proposal, ToolResult, ToolSpec
-from palaver.tools.proposal import fingerprint, shortened, visible
-from palaver.tools.shell.command_line import command_lines
+from palaver.tools.proposal import fingerprint, shorten, visible
+from palaver.tools.shell.command_line import command_lines, texts_in
 from palaver.tools.toolbox import Toolbox
 
 SHOWN_ARGUMENTS_CHARS = 500
@@ -183,9 +183,10 @@ class Judging:
         return Proposal(
             title=f"{name} in the editor",
             hash=fingerprint(f"editor {name}", arguments, self._turn.project, {}),
-            preview=shortened(visible(text)),
+            preview=shorten(visible(text)),
             match=text,
             commands=command_lines(arguments),
+            texts=texts_in(arguments),
         )
 
     def _refuse(self, tool: ToolBlock, verdict: Verdict) -> ToolFinished | None:

@@ -37,7 +37,7 @@ from palaver.context.notes import Notes
 from palaver.context.prepare import Place, system_prompt
 from palaver.context.prompt import PromptMessage, Written
 from palaver.context.recent_results import Memory, Remembered
-from palaver.context.reduce import Redact, horizons_of, reduce_history, unchanged_text
+from palaver.context.reduce import Redact, horizons_of, reduce_history, same_text
 from palaver.context.summary import SUMMARY_PROMPT, summary_messages
 from palaver.context.tokens import Weight, last_counted, weigh
 from palaver.errors import AgentError, ProviderRefused, TimedOut
@@ -69,7 +69,7 @@ class Preparation:
 
     system: str
     """The operating system, by its everyday name."""
-    redact: Redact = unchanged_text
+    redact: Redact = same_text
     instructions: Instructions = field(default_factory=Instructions)
     notes: Notes = field(default_factory=Notes)
     remembered: Remembered = field(default_factory=Remembered)

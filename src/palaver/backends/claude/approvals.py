@@ -22,7 +22,7 @@ from palaver.schema.base import Scope
 from palaver.schema.commands import Answer
 from palaver.schema.events import GrantAdded, RequestOpened, RequestResolved
 from palaver.schema.view import Offer, Question, QuestionOption
-from palaver.tools.proposal import Change, fingerprint, shortened, visible
+from palaver.tools.proposal import Change, fingerprint, shorten, visible
 
 if TYPE_CHECKING:
     from claude_agent_sdk import PermissionResult, PermissionUpdate
@@ -112,7 +112,7 @@ def questions_of(given: Mapping[str, Any]) -> tuple[Question, ...]:
     )
 
 
-def answered(ask: Ask, resolved: RequestResolved) -> "PermissionResult":
+def permission_result(ask: Ask, resolved: RequestResolved) -> "PermissionResult":
     """A person's answer, as the program takes it."""
     from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
 
@@ -121,7 +121,7 @@ def answered(ask: Ask, resolved: RequestResolved) -> "PermissionResult":
     if ask.tool == QUESTION:
         return PermissionResultAllow(updated_input={**ask.input, "answers": _answers(ask.input, resolved)})
     changed = resolved.input if isinstance(resolved.input, dict) else ask.input
-    updates = [chosen] if (chosen := _chosen(ask, resolved)) is not None else None
+    updates = [chosen] if (chosen := _choose(ask, resolved)) is not None else None
     return PermissionResultAllow(updated_input=changed, updated_permissions=updates)
 
 
@@ -146,7 +146,7 @@ def command_grant(resolved: RequestResolved, request: RequestOpened) -> GrantAdd
 
 def grants_of(ask: Ask, resolved: RequestResolved, agent: str) -> list[GrantAdded]:
     """The rules of the program that a lasting yes adds, for the record."""
-    chosen = _chosen(ask, resolved)
+    chosen = _choose(ask, resolved)
     if chosen is None or chosen.type != "addRules":
         return []
     return [
@@ -161,7 +161,7 @@ def grants_of(ask: Ask, resolved: RequestResolved, agent: str) -> list[GrantAdde
     ]
 
 
-def covered_by(ask: Ask, granted: set[tuple[str, str | None]]) -> int | None:
+def find_covering(ask: Ask, granted: set[tuple[str, str | None]]) -> int | None:
     """Which of the suggestions is made of rules that a person has given already."""
     for place, update in enumerate(_lasting(ask)):
         rules = {(rule.tool_name, rule.rule_content) for rule in update.rules or ()}
@@ -172,7 +172,7 @@ def covered_by(ask: Ask, granted: set[tuple[str, str | None]]) -> int | None:
 
 def mode_taken(ask: Ask, resolved: RequestResolved) -> str | None:
     """The mode that a lasting yes lets the program take."""
-    chosen = _chosen(ask, resolved)
+    chosen = _choose(ask, resolved)
     return chosen.mode if chosen is not None and chosen.type == "setMode" else None
 
 
@@ -204,7 +204,7 @@ def preview_of(tool: str, given: Mapping[str, Any], root: Path) -> str | None:
     path = _beneath(given.get("file_path"), root)
     match tool:
         case "Bash":
-            return shortened(visible(str(given.get("command"))))
+            return shorten(visible(str(given.get("command"))))
         case "Edit":
             before, after = str(given.get("old_string") or ""), str(given.get("new_string") or "")
             return Change(path, before.encode(), after.encode()).preview()
@@ -212,12 +212,12 @@ def preview_of(tool: str, given: Mapping[str, Any], root: Path) -> str | None:
             return Change(path, _present(root / path), str(given.get("content") or "").encode()).preview()
         case "ExitPlanMode":
             # Written to a file of its own, which the program reads in; a plan only spoken stands above.
-            return shortened(visible(str(given.get("plan") or ""))) or None
+            return shorten(visible(str(given.get("plan") or ""))) or None
         case _:
-            return shortened(visible(msgspec.json.format(msgspec.json.encode(given)).decode()))
+            return shorten(visible(msgspec.json.format(msgspec.json.encode(given)).decode()))
 
 
-def _chosen(ask: Ask, resolved: RequestResolved) -> "PermissionUpdate | None":
+def _choose(ask: Ask, resolved: RequestResolved) -> "PermissionUpdate | None":
     lasting = _lasting(ask)
     if resolved.scope == "once" or resolved.verdict == "deny" or not 0 <= resolved.offer < len(lasting):
         return None

@@ -19,7 +19,7 @@ from palaver.backends.base import Capabilities, Turn
 from palaver.backends.claude.installation import executable
 from palaver.backends.claude.process import ClaudeProgram, Resume, SessionUnknown, Spec, environment_of, start_program
 from palaver.backends.claude.turn import Conduct
-from palaver.backends.own_tools import offered
+from palaver.backends.own_tools import offer_tools
 from palaver.backends.program_pool import Programs, Row
 from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, SettingsTrust, settings_of
 from palaver.backends.turn_input import Briefing, all_known, briefing, still_said
@@ -116,7 +116,7 @@ class ClaudeBackend:
             return all_known(program.known, turn) or (brief.session is not None and program.session == brief.session)
 
         def start(resume: Resume | None) -> AbstractAsyncContextManager[ClaudeProgram]:
-            return start_program(spec, mode, resume, lambda: self._closing, offered(self._others, turn))
+            return start_program(spec, mode, resume, lambda: self._closing, offer_tools(self._others, turn))
 
         try:
             using = self._programs.use(turn.conversation, lambda: start(resume), fits, turn.agent.id)

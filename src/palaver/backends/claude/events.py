@@ -18,8 +18,8 @@ from palaver.backends.claude.results import (
     Result,
     exit_code_of,
     files_changed,
-    finished,
-    measured,
+    finish_call,
+    context_events,
     retry_of,
     task_finished,
     text_of,
@@ -126,11 +126,11 @@ class Reading:
         parent = line.get("parent_tool_use_id")
         match line.get("type"):
             case "stream_event" if not parent:
-                return self._streamed(_dict(line.get("event")))
+                return self._stream(_dict(line.get("event")))
             case "assistant" | "user" if parent:
                 return self._of_subagent(str(parent), line)
             case "assistant":
-                return self._said(line)
+                return self._message(line)
             case "user":
                 return self._results(line)
             case "system":
@@ -158,7 +158,7 @@ class Reading:
 
     # -- the stream
 
-    def _streamed(self, event: Line) -> list[KnownEvent]:
+    def _stream(self, event: Line) -> list[KnownEvent]:
         answer = self._answer
         match event.get("type"):
             case "message_start":
@@ -231,7 +231,7 @@ class Reading:
 
     # -- whole blocks
 
-    def _said(self, line: Line) -> list[KnownEvent]:
+    def _message(self, line: Line) -> list[KnownEvent]:
         message = _dict(line.get("message"))
         if message.get("model") == SYNTHETIC:
             self.failure = str(line.get("error") or "unknown")
@@ -276,11 +276,11 @@ class Reading:
                     ThinkingFinished(message=answer.message, block=index, text="", redacted=True, provider=dict(block))
                 ]
             case "tool_use":
-                return [self._called(answer, index, block)]
+                return [self._call(answer, index, block)]
             case _:
                 return []
 
-    def _called(self, answer: _Answer, index: int, block: Line) -> KnownEvent:
+    def _call(self, answer: _Answer, index: int, block: Line) -> KnownEvent:
         theirs, name = str(block.get("id")), str(block.get("name"))
         call = self.calls.setdefault(theirs, Call(self._new_id(), name))
         call.input = block.get("input")
@@ -327,7 +327,7 @@ class Reading:
         if call.task is not None:
             # It was only sent off; what it does comes as output, and its report at its end.
             return self.started(theirs)
-        ended = finished(call.id, call.name, block, line, denied=call.denied)
+        ended = finish_call(call.id, call.name, block, line, denied=call.denied)
         events = self.started(theirs) if ended.effect != "none" else []
         call.ended = True
         if changed := files_changed(line.get("tool_use_result"), self._root):
@@ -410,7 +410,7 @@ class Reading:
             return []
         model = self._answer.model if self._answer is not None else None
         used = self._answer.usage if self._answer is not None else NOTHING_SPENT
-        return [*self._end_answer(cost_usd or None), *measured(line, model, used)]
+        return [*self._end_answer(cost_usd or None), *context_events(line, model, used)]
 
 
 def _blocks(message: Line) -> list[Line]:

@@ -39,14 +39,14 @@ def readiness(environment: Mapping[str, str]) -> Readiness:
         return Readiness(False, "Claude Code is not installed.", missing.message, {"installed": False})
     version = _version(program)
     name = f"Claude Code {version}" if version else "Claude Code"
-    login = "ok" if logged_in(environment) else "missing"
+    login = "ok" if is_logged_in(environment) else "missing"
     details = {"installed": True, "version": version, "login": login, "ask_version": str(program)}
     if login == "missing":
         return Readiness(False, f"{name} is installed; nobody is logged in.", HOW_TO_LOG_IN, details)
     return Readiness(True, f"{name}, logged in", details=details)
 
 
-def logged_in(environment: Mapping[str, str]) -> bool:
+def is_logged_in(environment: Mapping[str, str]) -> bool:
     """As far as files and variables tell; a login in macOS's keychain leaves a trace in the settings file."""
     if any(environment.get(name) for name in (*KEYS, *CLOUDS)):
         return True

@@ -328,7 +328,7 @@ def secrets_of(spec: Spec) -> dict[str, bytes]:
 
 
 @contextlib.asynccontextmanager
-async def started(
+async def start_program(
     spec: Spec,
     mode: str,
     resume: Resume | None,

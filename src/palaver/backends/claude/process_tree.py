@@ -27,7 +27,7 @@ def family(program: int | None, known: Collection[int] = ()) -> set[int]:
         if met == before:
             break
         before = met
-    return {pid for pid in before or () if not str(_told(pid, "State:") or "Z").startswith("Z")}
+    return {pid for pid in before or () if not str(_read_proc(pid, "State:") or "Z").startswith("Z")}
 
 
 def _walk(program: int, known: Collection[int]) -> set[int]:
@@ -35,7 +35,7 @@ def _walk(program: int, known: Collection[int]) -> set[int]:
     children_of = listed_children if listed else scanned_children()
     found: set[int] = set()
     # From the warden down: an orphan of the run is its child.
-    waiting = [int(_told(program, "PPid:") or program)]
+    waiting = [int(_read_proc(program, "PPid:") or program)]
     while waiting:
         for child in children_of(waiting.pop()):
             if child in known and child != program:
@@ -46,7 +46,7 @@ def _walk(program: int, known: Collection[int]) -> set[int]:
     return found
 
 
-def _told(pid: int, what: str) -> str | None:
+def _read_proc(pid: int, what: str) -> str | None:
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(what):

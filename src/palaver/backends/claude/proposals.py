@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.approval.policy import OUR_TOOLS
-from palaver.approval.program_calls import Judged, Judging, inside, proposal_of
+from palaver.approval.program_calls import Judged, Judging, inside, may_edit, proposal_of
 from palaver.backends.base import Turn
 from palaver.tools.base import Proposal, ToolSpec
 
@@ -13,7 +13,7 @@ READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
-def judged(judging: Judging, turn: Turn, tool: str, given: Mapping[str, Any]) -> Judged:
+def judge_call(judging: Judging, turn: Turn, tool: str, given: Mapping[str, Any]) -> Judged:
     return judging.judge(turn, *describe(tool, given, turn.project))
 
 
@@ -21,7 +21,7 @@ def describe(tool: str, given: Mapping[str, Any], project: Path) -> tuple[ToolSp
     told = next((given[name] for name in ("file_path", "path", "notebook_path", "url") if name in given), None)
     path = told if isinstance(told, str) else None
     here = path is None or (tool != "WebFetch" and inside(project, path))
-    reads, edits = tool in READS and here, tool in EDITS and here and path is not None
+    reads, edits = tool in READS and here, tool in EDITS and path is not None and may_edit(project, path)
     spec = ToolSpec(
         name=OUR_TOOLS.get(tool, tool),
         description="",

@@ -16,7 +16,7 @@ from palaver.errors import AgentError, NotLoggedIn, ProviderRefused, ProviderUna
 from palaver.schema.base import Usage
 from palaver.schema.events import ContextMeasured, KnownEvent, ToolFinished, ToolOutputDelta, TurnStatus
 from palaver.schema.view import FileChange, Retry, ToolError
-from palaver.tools.proposal import shortened
+from palaver.tools.proposal import shorten
 from palaver.tools.redact import Redactor
 
 EXIT_CODE = re.compile(r"^Exit code (\d{1,9})\n?")
@@ -68,7 +68,7 @@ class Result:
         return ProviderRefused(said, status=self.status)
 
 
-def finished(
+def finish_call(
     call: str, name: str, block: Mapping[str, Any], line: Mapping[str, Any], *, denied: bool = False
 ) -> ToolFinished:
     """The one result of a call. Whether it ran at all the program tells beside it; a person's no is known here."""
@@ -118,7 +118,7 @@ def files_changed(result: Any, root: Path | None = None) -> tuple[FileChange, ..
             kind=kind,
             additions=sum(line.startswith("+") for line in lines),
             deletions=sum(line.startswith("-") for line in lines),
-            diff=shortened(diff),
+            diff=shorten(diff),
         ),
     )
 
@@ -146,7 +146,7 @@ def exit_code_of(line: Mapping[str, Any]) -> int | None:
 def task_finished(call: str, line: Mapping[str, Any]) -> ToolFinished:
     """The end of a subagent that worked in the background: its report is the call's result."""
     report = str(line.get("summary") or "")
-    return finished(
+    return finish_call(
         call, "Agent", {"content": report, "is_error": line.get("status") != "completed"}, {"tool_use_result": None}
     )
 
@@ -164,7 +164,7 @@ def retry_of(line: Mapping[str, Any]) -> TurnStatus:
     return TurnStatus(status="thinking", detail=f"trying again: {reason}", retry=retry)
 
 
-def measured(line: Mapping[str, Any], model: str | None, used: Usage) -> list[ContextMeasured]:
+def context_events(line: Mapping[str, Any], model: str | None, used: Usage) -> list[ContextMeasured]:
     """How full the program's window is, by its last answer."""
     window = _dict(_dict(line.get("modelUsage")).get(model or "")).get("contextWindow")
     if not isinstance(window, int) or used == NOTHING_SPENT:

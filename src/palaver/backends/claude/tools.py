@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.backends.base import Turn
 from palaver.backends.claude.approvals import OwnQuestion
 from palaver.backends.claude.process import Signal
-from palaver.backends.own_tools import OVER, carried_out
+from palaver.backends.own_tools import OVER, run_own_tool
 from palaver.tools.agents.ask_user import AskUser
 from palaver.tools.agents.knowledge import SearchConversations
 from palaver.tools.base import Tool, ToolResult
@@ -35,7 +35,7 @@ class OwnCall:
         """Whatever happens, there is an answer: the program waits for it."""
         result = OVER
         try:
-            result = await carried_out(self.tool, self.given, turn, call)
+            result = await run_own_tool(self.tool, self.given, turn, call)
         finally:
             if not self.answer.done():
                 self.answer.set_result(result)
@@ -51,9 +51,9 @@ def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServ
     async def ask_user(given: dict[str, Any]) -> dict[str, Any]:
         asked = ask.ask(given)
         if isinstance(asked, ToolResult):
-            return _said(asked.error or "", failed=True)
+            return _text_result(asked.error or "", failed=True)
         resolved = await OwnQuestion.put(program, asked)
-        return _told(ask.answered(given, resolved))
+        return _tool_result(ask.answered(given, resolved))
 
     def held(own: Tool) -> "SdkMcpTool[Any]":
         # Of calls that only read the program makes several at once; whoever is set to work here asks for its own effects.
@@ -62,19 +62,19 @@ def server(program: "ClaudeProgram", others: Sequence[Tool] = ()) -> "McpSdkServ
         @tool(own.spec.name, own.spec.description, dict(own.spec.parameters), annotations=at_once)
         async def call(given: dict[str, Any]) -> dict[str, Any]:
             if program.resting:
-                return _told(OVER)
+                return _tool_result(OVER)
             held = OwnCall(own, given, asyncio.get_running_loop().create_future())
             program.inbox.put_nowait(Signal(held))
-            return _told(await held.answer)
+            return _tool_result(await held.answer)
 
         return call
 
     return create_sdk_mcp_server("palaver", tools=[held(SearchConversations()), ask_user, *map(held, others)])
 
 
-def _told(result: ToolResult) -> dict[str, Any]:
-    return _said(result.output if result.ok else result.error or "", failed=not result.ok)
+def _tool_result(result: ToolResult) -> dict[str, Any]:
+    return _text_result(result.output if result.ok else result.error or "", failed=not result.ok)
 
 
-def _said(text: str, *, failed: bool = False) -> dict[str, Any]:
+def _text_result(text: str, *, failed: bool = False) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "is_error": failed}

@@ -42,7 +42,7 @@ class Wire(Transport):
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
         async with aclosing(self._child.lines()) as lines:
             async for line in lines:
-                message = _decoded(line)
+                message = _decode(line)
                 if message is None:
                     continue
                 if str(message.get("type")).startswith(CONTROL):
@@ -73,7 +73,7 @@ class Wire(Transport):
         self._child.close_stdin()
 
 
-def _decoded(line: bytes) -> dict[str, Any] | None:
+def _decode(line: bytes) -> dict[str, Any] | None:
     try:
         message = decode_line(line, "Claude Code")
     except msgspec.DecodeError:

@@ -120,7 +120,7 @@ class Conduct:
                     yield event
             delivered = () if self._reading.failure or self._requests.declined else await self._turn.deliveries()
             words = await words_of(self._turn, delivered) if delivered else None
-        yield self._finished()
+        yield self._finish()
 
     async def _words(self) -> Words | None:
         """What the turn asks; None when the program has said by itself what there is to say."""
@@ -263,7 +263,7 @@ class Conduct:
 
     # -- the end
 
-    def _finished(self) -> TurnFinished:
+    def _finish(self) -> TurnFinished:
         result = self._reading.result
         outcome: Outcome = "yielded" if self._program.tasks else "completed"
         if self._requests.declined:
@@ -285,7 +285,7 @@ class Conduct:
         for task in tasks:
             task.cancel()
         # Both at once: whoever works for this turn takes as long to end as the program itself.
-        await asyncio.gather(_ended(tasks), *([] if settled else [self._stop()]))
+        await asyncio.gather(_wait_for_end(tasks), *([] if settled else [self._stop()]))
 
     async def _stop(self) -> None:
         program = self._program
@@ -323,6 +323,6 @@ class Conduct:
         )
 
 
-async def _ended(tasks: Sequence["asyncio.Task[None]"]) -> None:
+async def _wait_for_end(tasks: Sequence["asyncio.Task[None]"]) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=STOP_S)

@@ -14,9 +14,9 @@ from palaver.backends.base import Turn
 from palaver.backends.claude.approvals import (
     PLAN,
     QUESTION,
-    answered,
+    permission_result,
     command_grant,
-    covered_by,
+    find_covering,
     grants_of,
     is_command,
     mode_taken,
@@ -24,7 +24,7 @@ from palaver.backends.claude.approvals import (
 )
 from palaver.backends.claude.events import Call, Reading
 from palaver.backends.claude.process import Ask, ClaudeProgram, Signal
-from palaver.backends.claude.proposals import judged
+from palaver.backends.claude.proposals import judge_call
 from palaver.backends.own_tools import NOT_WANTED
 from palaver.errors import PalaverError
 from palaver.journal import Journal
@@ -70,7 +70,7 @@ class Requests:
         own = self._reading.calls.get(theirs or "")
         if own is not None:
             own.asked = True
-        if (decided := self._decided(ask)) is not None:
+        if (decided := self._decide(ask)) is not None:
             grant, resolved = decided
             self._program.inbox.put_nowait(Signal(Decided(ask, resolved)))
             if own is None:
@@ -95,11 +95,11 @@ class Requests:
         self._waiting[id(ask)] = ask, request, task
         return []
 
-    def _decided(self, ask: Ask) -> tuple[str, RequestResolved] | None:
+    def _decide(self, ask: Ask) -> tuple[str, RequestResolved] | None:
         """What holds already, and under which grant: the policy's word, or a yes given for the conversation."""
         if ask.tool in (QUESTION, PLAN):
             return None
-        verdict = judged(self._judging, self._turn, ask.tool, ask.input).verdict
+        verdict = judge_call(self._judging, self._turn, ask.tool, ask.input).verdict
         match verdict.decision:
             case "allow":
                 return verdict.grant, RequestResolved(request="", status="answered", verdict="allow")
@@ -111,7 +111,7 @@ class Requests:
             case "ask":
                 pass
         granted = {(grant.tool, grant.match) for grant in self._turn.state.grants if grant.scope == "conversation"}
-        place = covered_by(ask, granted)
+        place = find_covering(ask, granted)
         if place is None:
             return None
         # Said again to the program, which has forgotten it since it was started anew.
@@ -129,7 +129,7 @@ class Requests:
 
     def is_ruled(self, tool: str, given: Mapping[str, Any]) -> bool:
         """Whether a rule of ours denies a call or says to ask, whatever the program's own rules and mode say."""
-        return tool not in (QUESTION, PLAN) and judged(self._judging, self._turn, tool, given).verdict.by_rule
+        return tool not in (QUESTION, PLAN) and judge_call(self._judging, self._turn, tool, given).verdict.by_rule
 
     async def resolved(self, told: Answered) -> list[KnownEvent]:
         ask, resolved = told.ask, told.resolved
@@ -162,7 +162,7 @@ class Requests:
         if not ask.answer.done():
             self._program.grants.update((grant.tool, grant.match) for grant in grants_of(ask, resolved, ""))
             self._program.raised = mode_taken(ask, resolved) or self._program.raised
-            ask.answer.set_result(answered(ask, resolved))
+            ask.answer.set_result(permission_result(ask, resolved))
 
     def withdrawn(self, ask: Ask) -> list[KnownEvent]:
         known = self._waiting.pop(id(ask), None)

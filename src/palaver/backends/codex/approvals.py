@@ -16,7 +16,7 @@ from palaver.backends.codex.items import COMMAND, PATCH, file_changes, tool_of
 from palaver.core.text.approval_text import is_cut
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Offer, Question, QuestionOption
-from palaver.tools.proposal import fingerprint, name_in_diff, shortened, visible
+from palaver.tools.proposal import fingerprint, name_in_diff, shorten, visible
 
 TITLE_CHARS = 120
 
@@ -41,7 +41,7 @@ class Asked:
         return replace(self, opened=opened)
 
 
-def asked(
+def request_of(
     method: str,
     params: Mapping[str, Any],
     call: ToolCall | None,
@@ -95,7 +95,7 @@ def _command(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOp
         input={**arguments, **_beside(params)},
         hash=fingerprint(COMMAND, arguments, project, {}),
         title=f"Run {_line(command)}",
-        preview=shortened(visible(command)),
+        preview=shorten(visible(command)),
         risk=_word(params.get("reason")),
     )
     return Asked(opened, _decision, {"decision": "accept"}, call, match=command)
@@ -105,7 +105,7 @@ def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpen
     changes = file_changes(call.item, project) if call else ()
     paths = [change.path for change in changes]
     diff = "\n".join(change.diff or name_in_diff(change.path) for change in changes)
-    preview = shortened(visible(diff))
+    preview = shorten(visible(diff))
     # The calls of this program have no change among their arguments.
     whole = {"changes": call.item.get("changes")} if call and is_cut(preview) else {}
     opened = _with(
@@ -117,7 +117,7 @@ def _patch(params: Mapping[str, Any], call: ToolCall | None, opened: RequestOpen
         preview=preview,
         risk=_word(params.get("reason")),
     )
-    return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), paths=_touched(call))
+    return Asked(opened, _decision, {"decision": "accept"}, call, match="\n".join(paths), paths=_touched_paths(call))
 
 
 def _beside(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _beside(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: params[name] for name in GIVEN_BESIDE if params.get(name) is not None}
 
 
-def _touched(call: ToolCall | None) -> tuple[str, ...]:
+def _touched_paths(call: ToolCall | None) -> tuple[str, ...]:
     changes = call.item.get("changes") if call else None
     found: list[str] = []
     for change in changes if isinstance(changes, list) else ():
@@ -148,7 +148,7 @@ def _permissions(params: Mapping[str, Any], opened: RequestOpened) -> Asked:
         tool="permissions",
         input=wanted,
         title="Give Codex more room",
-        preview=shortened(visible(text)),
+        preview=shorten(visible(text)),
         risk=_word(params.get("reason")),
         scopes=("once", "conversation"),
         offers=(Offer(label="these permissions"),),
@@ -204,7 +204,7 @@ def _elicitation(params: Mapping[str, Any], opened: RequestOpened) -> Asked | No
         tool=f"mcp__{server}",
         input={"message": message},
         title=_line(message) or f"{server} asks",
-        preview=shortened(visible("\n".join(filter(None, (message, _word(params.get("url"))))))),
+        preview=shorten(visible("\n".join(filter(None, (message, _word(params.get("url"))))))),
     )
 
     def answer(resolved: RequestResolved) -> dict[str, Any]:

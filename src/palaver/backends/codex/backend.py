@@ -25,7 +25,7 @@ from palaver.backends.codex.process import AppServer, app_server
 from palaver.backends.codex.process_pool import Shared
 from palaver.backends.codex.threads import open_thread
 from palaver.backends.codex.turn import CodexTurn
-from palaver.backends.own_tools import offered
+from palaver.backends.own_tools import offer_tools
 from palaver.backends.program_lookup import ProgramLookup
 from palaver.backends.program_pool import IDLE_S, Programs, Row
 from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
@@ -79,7 +79,7 @@ class CodexBackend:
             wished = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
             servers = await asyncio.to_thread(_servers, turn, environment)
             conduct = replace(wished, folders=folders, trusted=folder.trusted, servers=servers)
-            tools = offered(self._others, turn)
+            tools = offer_tools(self._others, turn)
             opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
             give_up = partial(shared.drop, server)

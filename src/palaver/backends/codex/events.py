@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.backends.codex.items import Item, file_changes, is_running, result_of, tool_of
-from palaver.backends.codex.token_counts import grown_by, measured
+from palaver.backends.codex.token_counts import usage_since, context_events
 from palaver.context.handover import mark
 from palaver.schema.base import Usage
 from palaver.schema.events import (
@@ -116,15 +116,15 @@ class Translator:
             case "item/agentMessage/delta" | "item/plan/delta", {"itemId": str(item), "delta": str(text)}:
                 return self._text(item, text)
             case "item/reasoning/summaryTextDelta", {"itemId": str(item), "delta": str(text)}:
-                return self._thought(item, text, params.get("summaryIndex"))
+                return self._thinking(item, text, params.get("summaryIndex"))
             case "item/reasoning/textDelta", {"itemId": str(item), "delta": str(text)}:
-                return self._thought(item, text, params.get("contentIndex"))
+                return self._thinking(item, text, params.get("contentIndex"))
             case "item/commandExecution/outputDelta", {"itemId": str(item), "delta": str(text)}:
                 return self._output(item, text)
             case "thread/tokenUsage/updated", {"tokenUsage": dict(usage)}:
-                return self._used(usage)
+                return self._usage(usage)
             case "error", {"error": dict(error)}:
-                return self._failed(error, bool(params.get("willRetry")))
+                return self._failure(error, bool(params.get("willRetry")))
             case "turn/plan/updated", {"plan": list(steps)}:
                 return [PlanUpdated(plan=_plan(steps, params.get("explanation")))]
             case "model/rerouted", {"toModel": str(model)}:
@@ -140,19 +140,19 @@ class Translator:
             events = self._answering()
             self._place(str(item.get("id")))
             return events
-        return self._called(item)
+        return self._call(item)
 
     def _item_completed(self, item: Item) -> list[KnownEvent]:
         name = str(item.get("id"))
         match item.get("type"):
             case "agentMessage" | "plan":
-                return self._said(name, item)
+                return self._message(name, item)
             case "reasoning":
-                return self._reasoned(name, item)
+                return self._reasoning(name, item)
             case _:
-                return [*self._called(item), *self._result(item)]
+                return [*self._call(item), *self._result(item)]
 
-    def _said(self, name: str, item: Item) -> list[KnownEvent]:
+    def _message(self, name: str, item: Item) -> list[KnownEvent]:
         text = str(item.get("text") or "")
         if item.get("type") == "plan":
             self.plan_text = text
@@ -165,7 +165,7 @@ class Translator:
         answer.done.add(name)
         return [*events, TextFinished(message=answer.message, block=block, text=text)]
 
-    def _reasoned(self, name: str, item: Item) -> list[KnownEvent]:
+    def _reasoning(self, name: str, item: Item) -> list[KnownEvent]:
         text = "\n\n".join(_strings(item.get("summary"))) or "\n\n".join(_strings(item.get("content")))
         # Most thoughts are kept secret: an item without a word of it.
         if not text or self._is_done(name):
@@ -180,7 +180,7 @@ class Translator:
         answer, block = self._place(name)
         return [*events, TextDelta(message=answer.message, block=block, text=text)]
 
-    def _thought(self, name: str, text: str, part: object) -> list[KnownEvent]:
+    def _thinking(self, name: str, text: str, part: object) -> list[KnownEvent]:
         events = [*self._answering(name), *self._doing("thinking")]
         answer, block = self._place(name)
         number = part if isinstance(part, int) else 0
@@ -222,7 +222,7 @@ class Translator:
 
     # -- tools
 
-    def _called(self, item: Item) -> list[KnownEvent]:
+    def _call(self, item: Item) -> list[KnownEvent]:
         name = str(item.get("id"))
         tool = tool_of(item, self._project)
         if tool is None or name in self.calls:
@@ -272,7 +272,7 @@ class Translator:
             return []
         result = result_of(item)
         if result.status == "declined":
-            return self._denied(call)
+            return self._deny(call)
         events = self.started(call, self._grant)
         call.finished = True
         if self._answer is not None:
@@ -291,7 +291,7 @@ class Translator:
         )
         return [*events, finished]
 
-    def _denied(self, call: ToolCall) -> list[KnownEvent]:
+    def _deny(self, call: ToolCall) -> list[KnownEvent]:
         call.finished = True
         if self._answer is not None:
             self._answer.has_results = True
@@ -300,8 +300,8 @@ class Translator:
 
     # -- what it took, and how it ends
 
-    def _used(self, usage: Mapping[str, Any]) -> list[KnownEvent]:
-        used = grown_by(usage, self._total)
+    def _usage(self, usage: Mapping[str, Any]) -> list[KnownEvent]:
+        used = usage_since(usage, self._total)
         total = usage.get("total")
         self._total = total if isinstance(total, dict) else self._total
         if used == Usage():
@@ -309,7 +309,7 @@ class Translator:
             return []
         self._unclaimed += used
         events = self._finish_answer(None) if self._answer is not None else []
-        return [*events, *measured(usage)]
+        return [*events, *context_events(usage)]
 
     def _finish_answer(self, reason: str | None) -> list[KnownEvent]:
         answer, self._answer = self._answer, None
@@ -326,7 +326,7 @@ class Translator:
             )
         ]
 
-    def _failed(self, error: Mapping[str, Any], will_retry: bool) -> list[KnownEvent]:
+    def _failure(self, error: Mapping[str, Any], will_retry: bool) -> list[KnownEvent]:
         if not will_retry:
             self.failure = error
             return []
@@ -359,7 +359,7 @@ class Translator:
             if call.finished:
                 continue
             if call.declined is not None and not call.started:
-                events += self._denied(call)
+                events += self._deny(call)
             elif completed and call.started:
                 call.finished = True
                 events.append(_left(call, name in terminals))

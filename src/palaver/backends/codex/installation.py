@@ -49,7 +49,7 @@ def home_of(environment: Mapping[str, str]) -> Path:
 
 def codex_environment(environment: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """The usual, Codex's own variables, and the keys that its settings name."""
-    own = {name: environment[name] for name in (*_OWN, *_named(_settings(environment))) if name in environment}
+    own = {name: environment[name] for name in (*_OWN, *_key_variables(_settings(environment))) if name in environment}
     return allowed_environment(environment, {**own, **more, **NO_REPOSITORY})
 
 
@@ -69,7 +69,7 @@ def readiness(environment: Mapping[str, str]) -> Readiness:
         return Readiness(False, "Codex is not installed.", fix=missing.message, details={"installed": False})
     version = _version(program)
     name = f"Codex {version}" if version else "Codex"
-    login = "ok" if _logged_in(environment) else "missing"
+    login = "ok" if _is_logged_in(environment) else "missing"
     details = {"installed": True, "version": version, "login": login, "ask_version": str(program)}
     if login == "missing":
         return Readiness(False, f"{name} is installed; nobody is logged in.", fix=f"{program} login", details=details)
@@ -88,7 +88,7 @@ def _version(program: Path) -> str | None:
         return None
 
 
-def _logged_in(environment: Mapping[str, str]) -> bool:
+def _is_logged_in(environment: Mapping[str, str]) -> bool:
     if environment.get("CODEX_API_KEY") or (home_of(environment) / "auth.json").is_file():
         return True
     # A service of the person's own needs no login, only its key where one is named.
@@ -98,7 +98,7 @@ def _logged_in(environment: Mapping[str, str]) -> bool:
     chosen = own.get(provider) if isinstance(own, dict) else None
     if not isinstance(chosen, dict) or chosen.get("requires_openai_auth"):
         return False
-    return all(name in environment for name in _named({"model_providers": {provider: chosen}}))
+    return all(name in environment for name in _key_variables({"model_providers": {provider: chosen}}))
 
 
 def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
         return {}
 
 
-def _named(settings: Mapping[str, Any]) -> Iterator[str]:
+def _key_variables(settings: Mapping[str, Any]) -> Iterator[str]:
     """The variables from which its services take their keys."""
     providers = settings.get("model_providers")
     for provider in providers.values() if isinstance(providers, dict) else ():

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from palaver.schema.view import FileChange
-from palaver.tools.proposal import Change, name_in_diff, shortened
+from palaver.tools.proposal import Change, name_in_diff, shorten
 from palaver.tools.shell.command_line import command_lines
 
 Item = Mapping[str, Any]
@@ -78,7 +78,7 @@ def result_of(item: Item) -> Result:
             output = str(item.get("aggregatedOutput") or "")
             return Result("ok" if ok else "failed", output, code if isinstance(code, int) else None, duration_ms)
         case "fileChange":
-            return Result("failed" if status == "failed" else "ok", _patched(item), duration_ms=duration_ms)
+            return Result("failed" if status == "failed" else "ok", _patch_output(item), duration_ms=duration_ms)
         case "mcpToolCall":
             return Result("failed" if status == "failed" else "ok", _mcp_output(item), duration_ms=duration_ms)
         case "dynamicToolCall":
@@ -130,12 +130,12 @@ def _file_change(change: Item, project: Path) -> FileChange:
             return Change(path, diff.encode(), None).file_change()
         case {"type": "update", "move_path": str(target)}:
             # Codex says the move once more in words, at the end of the diff.
-            return _updated(relative(target, project), path, diff.rpartition("\n\nMoved to: ")[0] or diff, "renamed")
+            return _update_of(relative(target, project), path, diff.rpartition("\n\nMoved to: ")[0] or diff, "renamed")
         case _:
-            return _updated(path, path, diff, "modified")
+            return _update_of(path, path, diff, "modified")
 
 
-def _updated(path: str, source: str, diff: str, kind: Literal["modified", "renamed"]) -> FileChange:
+def _update_of(path: str, source: str, diff: str, kind: Literal["modified", "renamed"]) -> FileChange:
     lines = diff.splitlines()
     head = f"--- {name_in_diff(source, 'a')}\n+++ {name_in_diff(path, 'b')}\n"
     whole = f"{head}{diff}" if not diff.startswith("--- ") else diff
@@ -145,7 +145,7 @@ def _updated(path: str, source: str, diff: str, kind: Literal["modified", "renam
         kind=kind,
         additions=sum(line.startswith("+") for line in counted),
         deletions=sum(line.startswith("-") for line in counted),
-        diff=shortened(whole if whole.endswith("\n") else whole + "\n"),
+        diff=shorten(whole if whole.endswith("\n") else whole + "\n"),
     )
 
 
@@ -164,7 +164,7 @@ def _arguments(item: Item) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {"arguments": arguments}
 
 
-def _patched(item: Item) -> str:
+def _patch_output(item: Item) -> str:
     changes = item.get("changes")
     count = len(changes) if isinstance(changes, list) else 0
     return f"{count} {'file' if count == 1 else 'files'} changed." if item.get("status") == "completed" else ""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from palaver.backends.base import Turn
 from palaver.backends.codex.events import ToolCall
 from palaver.backends.codex.process import AppServer, Json
-from palaver.backends.own_tools import OVER, carried_out
+from palaver.backends.own_tools import OVER, run_own_tool
 from palaver.errors import AgentError
 from palaver.tools.base import Tool, ToolResult
 
@@ -32,26 +32,28 @@ class OwnCalls:
         name, arguments = str(params.get("tool")), params.get("arguments")
         tool = self._tools.get(name)
         if tool is None:
-            await self._server.reply(request, _told(ToolResult(ok=False, error=f"There is no tool “{name}” here.")))
+            await self._server.reply(
+                request, _tool_result(ToolResult(ok=False, error=f"There is no tool “{name}” here."))
+            )
             return
         known = self._known.get(str(params.get("callId")))
         call = known.call if known else self._turn.new_id()
         given = arguments if isinstance(arguments, dict) else {}
-        task = asyncio.create_task(self._answered(request, tool, given, call), name=f"{name} of codex")
+        task = asyncio.create_task(self._answer(request, tool, given, call), name=f"{name} of codex")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _answered(self, request: int | str, tool: Tool, given: Json, call: str) -> None:
+    async def _answer(self, request: int | str, tool: Tool, given: Json, call: str) -> None:
         """Whatever happens, there is an answer: Codex waits for it."""
         result = OVER
         try:
-            result = await carried_out(tool, given, self._turn, call)
+            result = await run_own_tool(tool, given, self._turn, call)
         finally:
             # Where the program is gone the turn sees it for itself.
             with suppress(AgentError):
-                await self._server.reply(request, _told(result))
+                await self._server.reply(request, _tool_result(result))
 
 
-def _told(result: ToolResult) -> Json:
+def _tool_result(result: ToolResult) -> Json:
     text = result.output if result.ok else result.error or ""
     return {"contentItems": [{"type": "inputText", "text": text}], "success": result.ok}

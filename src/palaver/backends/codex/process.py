@@ -225,11 +225,11 @@ class AppServer:
             case {"method": str(method)}:
                 await self._route(Line(method, _params(message)))
             case {"id": int(number)}:
-                self._answered(number, message)
+                self._resolve(number, message)
             case _:
                 logger.debug("codex said something unknown", line=line[:200])
 
-    def _answered(self, number: int, message: Mapping[str, Any]) -> None:
+    def _resolve(self, number: int, message: Mapping[str, Any]) -> None:
         call = self._waiting.pop(number, None)
         if call is None or call.answer.done():
             return

@@ -3,26 +3,28 @@
 from msgspec.structs import replace
 
 from palaver.approval.policy import offers
-from palaver.approval.program_calls import Judged, Judging, inside
+from palaver.approval.program_calls import Judged, Judging, may_edit
 from palaver.backends.base import Turn
 from palaver.backends.codex.approvals import Asked
 from palaver.backends.codex.items import COMMAND, PATCH, relative
+from palaver.installation import places_in
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.files.file_names import file_names
 
 
-def judged(judging: Judging, turn: Turn, question: Asked, *, leaves_sandbox: bool) -> Judged | None:
+def judge_question(judging: Judging, turn: Turn, question: Asked, *, leaves_sandbox: bool) -> Judged | None:
     """None for what only a person can answer."""
     opened = question.opened
     if question.match is None or opened.tool not in (COMMAND, PATCH):
         return None
-    here = bool(question.paths) and all(inside(turn.project, path) for path in question.paths)
+    here = bool(question.paths) and all(may_edit(turn.project, path) for path in question.paths)
     spec = ToolSpec(
         name=opened.tool,
         description="",
         parameters={},
         edits_only=opened.tool == PATCH and here,
-        outside=leaves_sandbox and not here,
+        # Codex's own sandbox lets a command change what this server runs, where that lies in the project.
+        outside=(leaves_sandbox or bool(places_in(turn.project))) and not here,
     )
     proposal = Proposal(
         title=opened.title or opened.tool,
@@ -35,7 +37,7 @@ def judged(judging: Judging, turn: Turn, question: Asked, *, leaves_sandbox: boo
     return judging.judge(turn, spec, proposal)
 
 
-def offered(judging: Judging, turn: Turn, question: Asked, verdict: Judged) -> Asked:
+def with_scopes(judging: Judging, turn: Turn, question: Asked, verdict: Judged) -> Asked:
     """With what a lasting yes may cover, and for how long."""
     lasting = offers(verdict.spec, verdict.proposal)
     opened = replace(

@@ -38,7 +38,7 @@ async def open_thread(server: AppServer, turn: Turn, conduct: Conduct, tools: Se
     told = handover(turn.state, NAME, turn.id, turn.quoting)
     if told.session is None:
         return Opened(await _start(server, conduct, tools), told.record)
-    if _said_differently(turn, told.session):
+    if _has_edited_message(turn, told.session):
         return Opened(await _start(server, conduct, tools), handover(turn.state, _NOBODY, turn.id, turn.quoting).record)
     try:
         thread = _live(server, told.session) or await _resume(server, told.session, conduct)
@@ -67,7 +67,7 @@ def _went_on(thread: Thread, place: Mapping[str, Any], conversation: str) -> boo
     return elsewhere or (place.get("turn") is not None and thread.last_turn not in (None, place["turn"]))
 
 
-def _said_differently(turn: Turn, session: str) -> bool:
+def _has_edited_message(turn: Turn, session: str) -> bool:
     """Whether a message was edited since the thread wrote its last part: it would go on from the old words."""
     last = _last_own(turn, session)
     return last is not None and any(one.edited and one.seq < last.seq < one.updated_seq for one in turn.history)
@@ -93,7 +93,7 @@ async def _start(server: AppServer, conduct: Conduct, tools: Sequence[ToolSpec])
     ]
     result = await server.call("thread/start", {**conduct.of_thread(), **({"dynamicTools": ours} if ours else {})})
     # Nothing is spent yet.
-    return _known(server, result, conduct, last_turn=None, total={})
+    return _thread_of(server, result, conduct, last_turn=None, total={})
 
 
 async def _resume(server: AppServer, session: str, conduct: Conduct) -> Thread:
@@ -110,7 +110,7 @@ async def _resume(server: AppServer, session: str, conduct: Conduct) -> Thread:
             thread.last_turn = latest
         case _:
             pass
-    return _known(server, result, conduct, last_turn=thread.last_turn, total=thread.total)
+    return _thread_of(server, result, conduct, last_turn=thread.last_turn, total=thread.total)
 
 
 async def _fork(server: AppServer, thread: Thread, place: Mapping[str, Any], conduct: Conduct) -> Thread:
@@ -118,10 +118,12 @@ async def _fork(server: AppServer, thread: Thread, place: Mapping[str, Any], con
     if place.get("turn"):
         asked["lastTurnId"] = place["turn"]
     result = await server.call("thread/fork", asked)
-    return _known(server, result, conduct, last_turn=place.get("turn"), total=None)
+    return _thread_of(server, result, conduct, last_turn=place.get("turn"), total=None)
 
 
-def _known(server: AppServer, result: Json, conduct: Conduct, *, last_turn: str | None, total: Json | None) -> Thread:
+def _thread_of(
+    server: AppServer, result: Json, conduct: Conduct, *, last_turn: str | None, total: Json | None
+) -> Thread:
     match result:
         case {"thread": {"id": str(name)}}:
             thread = server.threads.setdefault(name, Thread(name))

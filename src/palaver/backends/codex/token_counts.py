@@ -7,7 +7,7 @@ from palaver.schema.base import Usage
 from palaver.schema.events import ContextMeasured, KnownEvent
 
 
-def grown_by(usage: Mapping[str, Any], before: Mapping[str, Any] | None) -> Usage:
+def usage_since(usage: Mapping[str, Any], before: Mapping[str, Any] | None) -> Usage:
     """What was spent since `before`, a thread's total; where that is not known, the last call."""
     total, last = _usage(usage.get("total")), _usage(usage.get("last"))
     if before is None:
@@ -40,7 +40,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def measured(usage: Mapping[str, Any]) -> list[KnownEvent]:
+def context_events(usage: Mapping[str, Any]) -> list[KnownEvent]:
     match usage:
         case {"last": {"totalTokens": int(used)}}:
             window = usage.get("modelContextWindow")

@@ -21,7 +21,7 @@ from palaver.backends.codex.failure import failure_of
 from palaver.backends.codex.modes import Conduct
 from palaver.backends.codex.own_calls import OwnCalls
 from palaver.backends.codex.process import AppServer, Call, Gone, Json, Line, Refused, Thread
-from palaver.backends.codex.turn_input import opening, spoken
+from palaver.backends.codex.turn_input import opening, input_items
 from palaver.backends.codex.turn_requests import Answered, Requests
 from palaver.backends.process import to_the_end
 from palaver.context.plan_text import plan_of
@@ -99,9 +99,9 @@ class CodexTurn:
                     async for event in events:
                         if isinstance(event, AnswerFinished) and event.usage:
                             self._spent += event.usage
-                        yield await self._bounded(event)
+                        yield await self._limit(event)
                 said = await self._more()
-            for event in self._finished():
+            for event in self._finish():
                 yield event
         finally:
             await to_the_end(self._leave())
@@ -130,19 +130,19 @@ class CodexTurn:
                 case Answered():
                     events = self._requests.decided(line)
                 case Line(id=None):
-                    events = self._heard(line)
+                    events = self._handle(line)
                 case Line(method="item/tool/call", id=int() | str() as request):
                     await self._own.begin(request, line.params)
                     continue
                 case Line():
-                    events = self._requests.asked(line)
+                    events = self._requests.ask_person(line)
                 case _:
                     assert_never(line)
             async with aclosing(events):
                 async for event in events:
                     yield event
 
-    async def _heard(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
+    async def _handle(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
         if line.method == "serverRequest/resolved":
             if withdrawn := self._requests.withdrawn(line.params.get("requestId")):
                 yield withdrawn
@@ -150,7 +150,7 @@ class CodexTurn:
         if line.params.get("turnId", self._running) != self._running:
             return  # Of a turn that was stopped, or of one that nobody here began.
         if line.method == "item/started":
-            self._seen(line.params.get("item"))
+            self._mark_seen(line.params.get("item"))
         events = (
             await self._over(line.params.get("turn"))
             if line.method == "turn/completed"
@@ -160,10 +160,10 @@ class CodexTurn:
             yield event
         if self._running and any(isinstance(event, ToolFinished) for event in events):
             # A model call follows, and sees what joins now. After the last word Codex would take a message and not answer.
-            said = await spoken(self._turn, await self._turn.deliveries())
+            said = await input_items(self._turn, await self._turn.deliveries())
             await self._steer_in(said)
 
-    def _seen(self, item: Any) -> None:
+    def _mark_seen(self, item: Any) -> None:
         match item:
             case {"type": "userMessage", "clientId": str(name)}:
                 self._steered.pop(name, None)
@@ -198,7 +198,7 @@ class CodexTurn:
         late = [*self._late, *(part for said in self._steered.values() for part in said)]
         self._late.clear()
         self._steered.clear()
-        return [*late, *await spoken(self._turn, await self._turn.deliveries())]
+        return [*late, *await input_items(self._turn, await self._turn.deliveries())]
 
     async def _steer_in(self, said: list[Json]) -> None:
         if not said:
@@ -217,12 +217,12 @@ class CodexTurn:
             logger.debug("a message came too late to be steered in", why=str(error))
             self._late += self._steered.pop(name, [])
 
-    def _finished(self) -> list[KnownEvent]:
+    def _finish(self) -> list[KnownEvent]:
         events: list[KnownEvent] = []
         outcome: Outcome = "completed"
         if self._requests.declined is not None:
             outcome = "interrupted"
-        elif self._conduct.planning and (plan := plan_of(self._translator.plan_text or self._said())):
+        elif self._conduct.planning and (plan := plan_of(self._translator.plan_text or self._last_text())):
             outcome = "plan"
             events.append(RequestOpened(request=self._turn.new_id(), kind="plan", title=plan.summary, plan=plan))
         over = self._translator.left_over
@@ -234,11 +234,11 @@ class CodexTurn:
         )
         return [*events, ended]
 
-    def _said(self) -> str:
+    def _last_text(self) -> str:
         answers = [m for m in messages_of_turn(self._turn.state, self._turn.id) if m.role == "assistant"]
         return "\n\n".join(block.text for m in answers[-1:] for block in m.blocks if isinstance(block, TextBlock))
 
-    async def _bounded(self, event: KnownEvent) -> KnownEvent:
+    async def _limit(self, event: KnownEvent) -> KnownEvent:
         if not isinstance(event, ToolFinished) or len(event.output) <= RESULT_CHARS:
             return event
         half = RESULT_CHARS // 2

@@ -13,11 +13,11 @@ from palaver.schema.view import Message
 
 async def opening(turn: Turn, record: str) -> list[dict[str, Any]]:
     """The record as an item of its own: what the person says now stands by itself."""
-    words = await words_of(turn, _asked(turn))
+    words = await words_of(turn, _trigger_messages(turn))
     return _items((words if words.text or words.images else Words(GO_ON)).after(record))
 
 
-async def spoken(turn: Turn, messages: Sequence[Message]) -> list[dict[str, Any]]:
+async def input_items(turn: Turn, messages: Sequence[Message]) -> list[dict[str, Any]]:
     return _items(await words_of(turn, messages))
 
 
@@ -26,7 +26,7 @@ def _items(words: Words) -> list[dict[str, Any]]:
     return texts + [{"type": "image", "url": f"data:{image.mime};base64,{image.base64}"} for image in words.images]
 
 
-def _asked(turn: Turn) -> list[Message]:
+def _trigger_messages(turn: Turn) -> list[Message]:
     own = [message for message in turn.history if message.turn == turn.id and message.role in ("user", "event")]
     active = turn.state.turn
     if own or active is None:

@@ -12,11 +12,11 @@ from typing import Any
 from palaver.approval.policy import Verdict
 from palaver.approval.program_calls import Judging
 from palaver.backends.base import Turn
-from palaver.backends.codex.approvals import Asked, asked, is_allowed
+from palaver.backends.codex.approvals import Asked, request_of, is_allowed
 from palaver.backends.codex.events import DECLINED, Translator
 from palaver.backends.codex.modes import Conduct
 from palaver.backends.codex.process import AppServer, Json, Line
-from palaver.backends.codex.proposals import judged, offered
+from palaver.backends.codex.proposals import judge_question, with_scopes
 from palaver.journal import Journal
 from palaver.schema.events import GrantAdded, KnownEvent, RequestOpened, RequestResolved
 
@@ -70,10 +70,10 @@ class Requests:
         self._open.clear()
         return waiting
 
-    async def asked(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
+    async def ask_person(self, line: Line) -> AsyncGenerator[KnownEvent, None]:
         assert line.id is not None
         call = self._translator.calls.get(str(line.params.get("itemId")))
-        question = asked(
+        question = request_of(
             line.method,
             line.params,
             call,
@@ -89,19 +89,19 @@ class Requests:
         # In mode auto it asks only for what its sandbox does not let it do; by rules of ours also for the rest, and whether
         # a command is of the one or the other sort it does not say.
         leaves = self._conduct.mode == "auto"
-        found = judged(self._judging, self._turn, question, leaves_sandbox=leaves)
+        found = judge_question(self._judging, self._turn, question, leaves_sandbox=leaves)
         if found is not None and found.verdict.decision != "ask":
-            for event in self._ruled(question, found.verdict):
+            for event in self._apply_verdict(question, found.verdict):
                 yield event
             await self._turn.committed()
             await self._server.reply(line.id, _by_rule(question, found.verdict))
             return
         if found is not None:
-            question = offered(self._judging, self._turn, question, found)
+            question = with_scopes(self._judging, self._turn, question, found)
         waiting = asyncio.create_task(self._ask(line.id, question.opened), name=f"request {line.id} of codex")
         self._open[line.id] = _Open(question, waiting)
 
-    def _ruled(self, question: Asked, verdict: Verdict) -> list[KnownEvent]:
+    def _apply_verdict(self, question: Asked, verdict: Verdict) -> list[KnownEvent]:
         """A rule, a grant or the mode decides; nobody is asked."""
         call = question.call
         if verdict.decision == "deny_abort":
@@ -139,9 +139,9 @@ class Requests:
             await self._turn.committed()
         await self._server.reply(answered.request, question.answer(resolved))
         if opened.kind == "approval" and not is_allowed(resolved):
-            await self._refused(question, resolved)
+            await self._refuse(question, resolved)
 
-    async def _refused(self, question: Asked, resolved: RequestResolved) -> None:
+    async def _refuse(self, question: Asked, resolved: RequestResolved) -> None:
         if question.call is not None:
             said = f" They said: {resolved.text}" if resolved.text else ""
             question.call.declined = f"{DECLINED}{said}" if resolved.status == "answered" else NOBODY

@@ -49,13 +49,13 @@ CAPABILITIES: Capabilities = replace(SCRIPTED, images=True)
 
 def demo_backend() -> ScriptedBackend:
     return ScriptedBackend(
-        demo_script, name="demo", capabilities=CAPABILITIES, delivered=_noted, tokens_per_s=TOKENS_PER_S
+        demo_script, name="demo", capabilities=CAPABILITIES, delivered=_take_note, tokens_per_s=TOKENS_PER_S
     )
 
 
 def demo_script(prompt: Prompt) -> Dialogue:
     if prompt.image_count:
-        yield from _attached(prompt.image_count)
+        yield from _describe_attachments(prompt.image_count)
     scenes = scenes_for(prompt.text)
     if not scenes and not prompt.image_count:
         yield from _tour(prompt)
@@ -78,7 +78,7 @@ def scenes_for(text: str) -> "list[Scene]":
     return [scene for _, scene in sorted(named, key=lambda place: place[0])][:SCENES_AT_ONCE]
 
 
-def _noted(messages: Sequence[Message]) -> list[Step]:
+def _take_note(messages: Sequence[Message]) -> list[Step]:
     said = "\n".join(
         block.text for message in messages for block in message.blocks if isinstance(block, TextBlock)
     ).strip()
@@ -336,7 +336,7 @@ def _image() -> Dialogue:
     yield Say("You can send pictures too: paste one into the message field, or drop it there.")
 
 
-def _attached(count: int) -> Iterator[Step]:
+def _describe_attachments(count: int) -> Iterator[Step]:
     what = "a picture" if count == 1 else f"{count} pictures"
     yield Say(f"You sent {what}. I am a script and cannot see, but what you sent is kept with the conversation.")
 

@@ -122,7 +122,7 @@ class SmallTurn:
         return await self._turn.write_to(letter, call)
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Rather too many than too few: of plain letters two make a token (in English four), of anything else each byte may."""
     plain = len(_PLAIN.findall(text))
     return plain // 2 + len(text.encode()) - plain
@@ -172,7 +172,7 @@ def text_only(message: Message) -> Message:
 def _cost(message: Message) -> int:
     """With eight tokens for the marks around each message. What went to a blob counts whole."""
     texts = [block for block in message.blocks if isinstance(block, TextBlock)]
-    return 8 + sum(block.blob.size if block.blob else estimated_tokens(block.text) for block in texts)
+    return 8 + sum(block.blob.size if block.blob else estimate_tokens(block.text) for block in texts)
 
 
 def _refuse_too_long(spoken: Sequence[Message]) -> None:

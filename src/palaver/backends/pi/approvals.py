@@ -15,7 +15,7 @@ import msgspec
 
 from palaver.approval.program_calls import Judged, Judging
 from palaver.backends.base import Turn
-from palaver.backends.own_tools import OwnCalls, described
+from palaver.backends.own_tools import OwnCalls, describe_call
 from palaver.backends.pi.events import Call, Translation
 from palaver.backends.pi.process import Line, Link, ours
 from palaver.backends.pi.proposals import describe, request_of
@@ -88,7 +88,7 @@ class Asking:
         arguments = given if isinstance(given, Mapping) else {}
         name = str(told.get("tool") or "tool")
         call, events = said.asking(str(told.get("call")), name, arguments)
-        judged = self._judging.judge(self._turn, *self._described(name, arguments, told.get("own") is True))
+        judged = self._judging.judge(self._turn, *self._describe(name, arguments, told.get("own") is True))
         waiting = Waiting(known, request_of(self._judging, self._turn, call, judged), call, judged)
         if judged.verdict.decision == "ask":
             self._ask(waiting)
@@ -96,10 +96,10 @@ class Asking:
             self._decided.append(waiting)
         return events
 
-    def _described(self, name: str, arguments: Mapping[str, Any], own: bool) -> tuple[ToolSpec, Proposal]:
+    def _describe(self, name: str, arguments: Mapping[str, Any], own: bool) -> tuple[ToolSpec, Proposal]:
         tool = self._own.tools.get(name) if own else None
         project = self._turn.project
-        return describe(name, arguments, project) if tool is None else described(tool, arguments, project)
+        return describe(name, arguments, project) if tool is None else describe_call(tool, arguments, project)
 
     def _own_call(self, known: str, told: Mapping[str, Any], said: Translation) -> None:
         call = said.calls.get(str(told.get("call")))
@@ -115,7 +115,7 @@ class Asking:
         waiting, resolved, link = answered.waiting, answered.resolved, self._link
         if waiting.call is None or waiting.judged is None:
             assert resolved is not None
-            await link.send({"type": "extension_ui_response", "id": waiting.id, **_told(waiting, resolved)})
+            await link.send({"type": "extension_ui_response", "id": waiting.id, **_answer_line(waiting, resolved)})
             return
         refusal = _refusal(waiting.judged, resolved)
         answer: dict[str, Any] = {"decision": "deny", "reason": refusal}
@@ -195,7 +195,7 @@ def _refusal(judged: Judged, resolved: RequestResolved | None) -> str | None:
     return None if resolved.verdict == "allow" else f"The person declined this call; it was not run.{said}"
 
 
-def _told(waiting: Waiting, resolved: RequestResolved) -> Mapping[str, Any]:
+def _answer_line(waiting: Waiting, resolved: RequestResolved) -> Mapping[str, Any]:
     answer = resolved.answers[0] if resolved.answers else None
     if resolved.status != "answered" or answer is None:
         return {"cancelled": True}

@@ -19,11 +19,11 @@ from palaver.approval.standing_grants import StandingGrants
 from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Capabilities, Turn
 from palaver.backends.excerpts import fitting
-from palaver.backends.own_tools import OwnCalls, offered
+from palaver.backends.own_tools import OwnCalls, offer_tools
 from palaver.backends.pi.approvals import Asking
 from palaver.backends.pi.events import Translation
 from palaver.backends.pi.installation import FOLDER, PACKAGE
-from palaver.backends.pi.process import Line, Link, linked
+from palaver.backends.pi.process import Line, Link, start_pi
 from palaver.backends.private_files import private_files
 from palaver.backends.process import allowed_environment, to_the_end
 from palaver.backends.program_lookup import runs_packages
@@ -110,13 +110,13 @@ class PiBackend:
             yield TurnStatus(status="working", detail="Starting Pi")
         using = self._programs.use(
             turn.conversation,
-            lambda: _started(agent.system_prompt, argv, _resume(brief, turn), turn.project, environment, identity),
+            lambda: _start(agent.system_prompt, argv, _resume(brief, turn), turn.project, environment, identity),
             lambda link: link.identity == identity and still_said(link.known, turn.state),
             agent.id,
         )
         try:
             async with using as link:
-                tools = offered(self._others, turn)
+                tools = offer_tools(self._others, turn)
                 link.offered = [tool.spec for tool in tools]
                 asking = Asking(turn, self._judging, OwnCalls(turn, tools), link)
                 async with aclosing(_Conduct(turn, link, brief, asking).events()) as events:
@@ -196,13 +196,13 @@ class _Conduct:
     async def _prompt(self, messages: "tuple[Message, ...]", record: str = "") -> None:
         words = (await words_of(self._turn, messages)).after(record)
         images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
-        self._sent()
+        self._send_prompt()
         try:
             await self._link.command("prompt", message=words.plain, images=images)
         except ProviderRefused as refusal:
             raise (failure_of(refusal.message) if self._link.alive else await self._link.exited()) from refusal
 
-    def _sent(self) -> None:
+    def _send_prompt(self) -> None:
         link = self._link
         link.sent += 1
         self._said.provider = mark("pi", link.session, sent=link.sent, conversation=self._turn.conversation)
@@ -212,7 +212,7 @@ class _Conduct:
         for message in await self._turn.deliveries():
             words = await words_of(self._turn, (message,))
             images = [{"type": "image", "data": image.base64, "mimeType": image.mime} for image in words.images]
-            self._sent()
+            self._send_prompt()
             self._link.known.add(message.id)
             # Its response is not waited for: it stands in line behind what this very loop has yet to read.
             await self._link.send({"type": "steer", "message": words.plain, "images": images})
@@ -310,7 +310,7 @@ def _resume(brief: Briefing, turn: Turn) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def _started(
+async def _start(
     instructions: str,
     argv: Sequence[str],
     resume: Sequence[str],
@@ -322,7 +322,7 @@ async def _started(
     contents = {"instructions.md": instructions.encode(errors="replace")} if instructions else {}
     with private_files(contents) as files:
         told = [word for path in files.values() for word in ("--append-system-prompt", str(path))]
-        async with linked((*argv, *told), resume, cwd, environment, identity) as link:
+        async with start_pi((*argv, *told), resume, cwd, environment, identity) as link:
             yield link
 
 

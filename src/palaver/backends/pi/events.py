@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from palaver.backends.excerpts import grown, pieces
+from palaver.backends.excerpts import added_text, pieces
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
@@ -96,8 +96,8 @@ class Translation:
     # -- what we decide
 
     def asking(self, theirs: str, name: str, given: Any) -> tuple[Call, list[KnownEvent]]:
-        call, events = self._known(theirs, name)
-        return call, [*events, *self._called(call, given)]
+        call, events = self._call_of(theirs, name)
+        return call, [*events, *self._call(call, given)]
 
     def start(self, call: Call, grant: str, request: str | None = None) -> list[KnownEvent]:
         if call.started or call.finished:
@@ -153,7 +153,7 @@ class Translation:
             case {"type": "toolcall_end", "toolCall": {"id": str(theirs), "name": str(name)} as told}:
                 if block not in answer.calls:
                     events += self._call_begun(answer, block, theirs, name)
-                events += self._called(answer.calls[block], told.get("arguments"))
+                events += self._call(answer.calls[block], told.get("arguments"))
             case _:
                 pass
         return events
@@ -173,7 +173,7 @@ class Translation:
         answer.calls[block] = self.calls[theirs] = call
         return [ToolInputDelta(message=answer.message, block=block, call=call.id, name=name)]
 
-    def _called(self, call: Call, given: Any) -> list[KnownEvent]:
+    def _call(self, call: Call, given: Any) -> list[KnownEvent]:
         if call.called:
             return []
         call.called, call.input = True, given
@@ -234,13 +234,13 @@ class Translation:
                 return self._prose(answer, block, "thinking", text, interrupted=cut)
             case {"type": "toolCall", "id": str(theirs), "name": str(name)} if not cut:
                 begun = [] if block in answer.calls else self._call_begun(answer, block, theirs, name)
-                return [*begun, *self._called(answer.calls[block], told.get("arguments"))]
+                return [*begun, *self._call(answer.calls[block], told.get("arguments"))]
             case _:
                 return []
 
     # -- tools at work
 
-    def _known(self, theirs: str, name: str) -> tuple[Call, list[KnownEvent]]:
+    def _call_of(self, theirs: str, name: str) -> tuple[Call, list[KnownEvent]]:
         if (call := self.calls.get(theirs)) is not None:
             return call, []
         # Seen at work without ever having been called: an answer of its own, so that it is seen at all.
@@ -250,15 +250,15 @@ class Translation:
         return self.calls[theirs], events
 
     def _execution(self, theirs: str, line: Mapping[str, Any]) -> list[KnownEvent]:
-        call, events = self._known(theirs, str(line.get("toolName") or "tool"))
-        return [*events, *self._called(call, line.get("args"))]
+        call, events = self._call_of(theirs, str(line.get("toolName") or "tool"))
+        return [*events, *self._call(call, line.get("args"))]
 
     def _growing(self, theirs: str, partial: Any) -> list[KnownEvent]:
         call = self.calls.get(theirs)
         if call is None or call.finished:
             return []
         output = text_of(partial)
-        added = grown(call.output, output)
+        added = added_text(call.output, output)
         if not added:
             return []
         call.output = output

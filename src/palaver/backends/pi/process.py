@@ -194,7 +194,7 @@ def ours(line: Line) -> Mapping[str, Any] | None:
 
 
 @asynccontextmanager
-async def linked(
+async def start_pi(
     argv: Sequence[str],
     resume: Sequence[str],
     cwd: Path,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.approval.policy import offers
-from palaver.approval.program_calls import Judged, Judging, inside, proposal_of
+from palaver.approval.program_calls import Judged, Judging, inside, may_edit, proposal_of
 from palaver.backends.base import Turn
 from palaver.backends.pi.events import Call
 from palaver.schema.events import RequestOpened
@@ -20,7 +20,7 @@ def describe(name: str, given: Mapping[str, Any], project: Path) -> tuple[ToolSp
     told = given.get("path")
     path = told if isinstance(told, str) else None
     here = inside(project, path) if path is not None else told is None
-    reads, edits = name in READS and here, name in EDITS and here and path is not None
+    reads, edits = name in READS and here, name in EDITS and path is not None and may_edit(project, path)
     spec = ToolSpec(
         name=OURS.get(name, name),
         description="",

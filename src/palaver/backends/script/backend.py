@@ -83,11 +83,11 @@ class ScriptedBackend:
 
     async def reached(self, gate: str) -> None:
         """Returns once a script stands at this gate."""
-        await _happened(self._passage(gate).reached, f"No script came to the gate {gate!r}.")
+        await _wait_for(self._passage(gate).reached, f"No script came to the gate {gate!r}.")
 
     async def _pass(self, gate: str) -> None:
         self._passage(gate).reached.set()
-        await _happened(self._passage(gate).opened, f"Nobody opened the gate {gate!r}.")
+        await _wait_for(self._passage(gate).opened, f"Nobody opened the gate {gate!r}.")
 
     def _passage(self, gate: str) -> "_Passage":
         return self._gates.setdefault(gate, _Passage())
@@ -118,7 +118,7 @@ class _Passage:
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-async def _happened(event: asyncio.Event, otherwise: str) -> None:
+async def _wait_for(event: asyncio.Event, otherwise: str) -> None:
     try:
         async with asyncio.timeout(GATE_LIMIT_S):
             await event.wait()

@@ -38,7 +38,7 @@ from palaver.backends.script.script import (
     allows,
 )
 from palaver.backends.script.steps import Back, Commit, Deliveries, Gate, Move, Moves, ProcessEnd, Sleep, asking
-from palaver.backends.script.tool import approval, declined, not_run, played
+from palaver.backends.script.tool import approval, decline, not_run, play_tool
 from palaver.schema.base import Usage
 from palaver.schema.events import (
     AnswerFinished,
@@ -215,7 +215,7 @@ class Player:
         message = yield from self._open_answer()
         block = self._next_block()
         yield from self._now("working")
-        for piece in self._streamed(step.text, step.chunk):
+        for piece in self._stream(step.text, step.chunk):
             yield TextDelta(message=message, block=block, text=piece)
             yield from self._pace(1)
         yield TextFinished(message=message, block=block, text=step.text)
@@ -225,7 +225,7 @@ class Player:
         block = self._next_block()
         began_ms = self._turn.now_ms()
         yield from self._now("thinking")
-        for piece in self._streamed(step.text, step.chunk):
+        for piece in self._stream(step.text, step.chunk):
             yield ThinkingDelta(message=message, block=block, text=piece)
             yield from self._pace(1)
         took_ms = self._since(began_ms)
@@ -243,7 +243,7 @@ class Player:
         self._blocks += 1
         return self._blocks - 1
 
-    def _streamed(self, text: str, chunk: int | None) -> list[str]:
+    def _stream(self, text: str, chunk: int | None) -> list[str]:
         pieces = fragments(text, chunk)
         self._tokens += len(pieces)
         return pieces
@@ -272,9 +272,9 @@ class Player:
             if decision is not None:
                 decisions.append(decision)
             if decision is None or allows(decision):
-                yield from played(self._turn, call, tool, decision)
+                yield from play_tool(self._turn, call, tool, decision)
                 continue
-            yield declined(call, decision)
+            yield decline(call, decision)
             if decision.then == "stop":
                 self._finish = Finish("interrupted", f"{tool.title or tool.name} was declined.")
         return Reply(tuple(decisions))
@@ -286,7 +286,7 @@ class Player:
         for tool in tools:
             block, call, arguments = self._next_block(), self._turn.new_id(), tool.input
             yield from self._now("calling_tool")
-            for piece in self._streamed(json.dumps(arguments, ensure_ascii=False), INPUT_CHUNK_CHARS):
+            for piece in self._stream(json.dumps(arguments, ensure_ascii=False), INPUT_CHUNK_CHARS):
                 yield ToolInputDelta(message=message, block=block, call=call, name=tool.name, text=piece)
                 yield from self._pace(1)
             called.append(ToolCalled(message=message, block=block, call=call, name=tool.name, input=arguments))
@@ -314,7 +314,7 @@ class Player:
             answers = msgspec.json.encode(resolved.answers).decode() if resolved.answers else resolved.text or ""
             yield ToolFinished(call=call, ok=True, output=answers, effect="none")
         else:
-            yield declined(call, resolved)
+            yield decline(call, resolved)
         return Reply((resolved,))
 
     def _confirm(self, step: Confirm) -> Generator[Move, Back, Reply]:

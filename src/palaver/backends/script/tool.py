@@ -40,7 +40,7 @@ def approval(turn: Turn, call: str, tool: Tool) -> RequestOpened:
     )
 
 
-def played(turn: Turn, call: str, tool: Tool, decision: RequestResolved | None) -> Moves:
+def play_tool(turn: Turn, call: str, tool: Tool, decision: RequestResolved | None) -> Moves:
     """From its start to its result."""
     request = decision.request if decision else None
     grant = f"request:{request}" if request else "script"
@@ -78,7 +78,7 @@ def played(turn: Turn, call: str, tool: Tool, decision: RequestResolved | None) 
     )
 
 
-def declined(call: str, decision: RequestResolved) -> ToolFinished:
+def decline(call: str, decision: RequestResolved) -> ToolFinished:
     """Never a silent default: that nobody answered is said."""
     if decision.status == "answered":
         return not_run(call, "tool_denied", decision.text or "Declined by a person; nothing was done.")

@@ -2,8 +2,8 @@
 
 A command says by its origin whether a token gave it that may not decide (`Origin.agent_token`). Such a token may change and
 take back its own messages and the answers to them, and lower a limit. It may not touch what somebody else said, is about to
-say (the queue, the draft), or decided (limits, mode, rules), nor choose an agent that is held to less. Whether the token may send such a command at all is the faces'
-table of rights; this is about what the command would do to the conversation as it is.
+say (the queue, the draft), or decided (limits, mode, rules), nor choose an agent that is held to less. Whether the token may
+send such a command at all is the faces' table of rights; this is about what the command would do to the conversation as it is.
 
 Called by decide, by `history.rewrite` (a command that waited is looked at again when it is carried out) and by the
 conversation station for what makes or rewrites a conversation as a whole. Pure.

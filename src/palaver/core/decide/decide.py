@@ -51,10 +51,10 @@ def decide(state: State, command: Order, facts: Facts) -> Decision:
         decision = [events.ConversationUpdated()]
     if not isinstance(decision, list) or not decision:
         return decision
-    return _stamped(decision, command, facts)
+    return _stamp(decision, command, facts)
 
 
-def accepted(conversation: str, made: Sequence[KnownEvent], client_request_id: str | None = None) -> Accepted:
+def acceptance_of(conversation: str, made: Sequence[KnownEvent], client_request_id: str | None = None) -> Accepted:
     """The answer to a command, read off the events it made: the same on the first try and on every repeat.
 
     `client_request_id` picks the command's own events out of a stretch of the log that holds others too.
@@ -74,7 +74,7 @@ def accepted(conversation: str, made: Sequence[KnownEvent], client_request_id: s
             case events.MessageEdited() | events.MessageRemoved(turn=None):
                 answer = replace(answer, id=event.message)
             case events.RequestResolved(status="answered"):
-                answer = replace(answer, id=event.request)
+                answer = replace(answer, id=event.request, note=_note_on_scope(event) or answer.note)
             case events.TurnStarted() | events.TurnInterrupted():
                 answer = replace(answer, turn=event.turn)
             case events.ConversationDeleted():
@@ -82,6 +82,13 @@ def accepted(conversation: str, made: Sequence[KnownEvent], client_request_id: s
             case _:
                 pass
     return answer
+
+
+def _note_on_scope(event: events.RequestResolved) -> str | None:
+    if event.asked_scope is None:
+        return None
+    reach = "in this conversation" if event.scope == "conversation" else "once"
+    return f"Allowed {reach}, and no further: this token may not change agents."
 
 
 def body_hash(command: Order) -> str:
@@ -94,7 +101,7 @@ def body_hash(command: Order) -> str:
     return blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
 
 
-def _stamped(made: list[KnownEvent], command: Order, facts: Facts) -> list[KnownEvent]:
+def _stamp(made: list[KnownEvent], command: Order, facts: Facts) -> list[KnownEvent]:
     """Every event says who caused it; each also carries the command's id and hash, which is all of idempotency."""
     request_id = command.client_request_id
     digest = body_hash(command) if request_id else None

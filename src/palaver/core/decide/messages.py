@@ -39,7 +39,7 @@ def send(state: State, command: SendMessage, facts: Facts) -> Decision:
     if refusal := _unfit(state, added, held=command.held):
         return refusal
     if not command.held:
-        return _taken(state, added, facts)
+        return _take(state, added, facts)
     # In the same step: between the two it could have left.
     return [*_title(state, added.content), added, QueueEdited(item=added.item, version=2, held=True)]
 
@@ -54,7 +54,7 @@ def deliver(state: State, command: Deliver, facts: Facts) -> Decision:
         exchange=command.exchange,
         hops=command.hops,
     )
-    return _unfit(state, added) or _taken(state, added, facts, command.parent, command.turn)
+    return _unfit(state, added) or _take(state, added, facts, command.parent, command.turn)
 
 
 def return_exchange(state: State, command: ReturnExchange, facts: Facts) -> Decision:
@@ -81,7 +81,7 @@ def return_exchange(state: State, command: ReturnExchange, facts: Facts) -> Deci
         hops=known.hops + 1,
     )
     # Never refused for a full queue: it is an answer, and the only one.
-    return [returned, *_taken(state, called_back, facts)]
+    return [returned, *_take(state, called_back, facts)]
 
 
 def _callback_words(agent: str, command: ReturnExchange) -> str:
@@ -101,7 +101,7 @@ def _unfit(state: State, added: QueueAdded, *, held: bool = False) -> Refusal | 
     return None if starts(state) and not held else overfull(state, content_bytes(added.content))
 
 
-def _taken(
+def _take(
     state: State, added: QueueAdded, facts: Facts, parent: str | None = None, turn: str | None = None
 ) -> list[KnownEvent]:
     titled = _title(state, added.content)

@@ -50,7 +50,7 @@ def withdrawn(item: QueueItem) -> list[KnownEvent]:
 
 
 def remove_queued(state: State, command: RemoveQueued) -> Decision:
-    item = _queued(state, command.item)
+    item = _find_queued(state, command.item)
     return NOT_QUEUED if item is None else withdrawn(item)
 
 
@@ -74,7 +74,7 @@ def _senseless(state: State, command: Rewriting) -> Refusal | None:
     match command:
         case EditMessage() | RemoveMessage():
             # Ids are not foretold: one that is neither said nor queued never will be. Earlier ones may not be at hand.
-            known = state.offset or find_message(state, command.message) or _queued(state, command.message)
+            known = state.offset or find_message(state, command.message) or _find_queued(state, command.message)
             return None if known else Refusal("not_found", "No such message in this conversation.")
         case TruncateMessages(from_index=index) | RetryFrom(index=index) if index < 0:
             return Refusal("invalid", "An index is 0 or more.")
@@ -104,7 +104,7 @@ def _command_bytes(command: dict[str, Any] | None) -> int:
     return 0 if command is None else len(msgspec.json.encode(command))
 
 
-def _queued(state: State, item: str) -> QueueItem | None:
+def _find_queued(state: State, item: str) -> QueueItem | None:
     return next((known for known in state.queue if known.id == item), None)
 
 
@@ -116,11 +116,11 @@ def all_held(state: State, held: bool) -> list[KnownEvent]:
 def edit_queued(state: State, command: EditQueued) -> Decision:
     if command.item is None:
         return _edit_all(state, command)
-    item = _queued(state, command.item)
+    item = _find_queued(state, command.item)
     if item is None:
         return NOT_QUEUED
     before = None if command.before == item.id else command.before
-    if before and _queued(state, before) is None:
+    if before and _find_queued(state, before) is None:
         return Refusal("not_found", "The message to move it before is not in the queue.")
     content = None if command.content is None else as_content(command.content)
     if content is not None:

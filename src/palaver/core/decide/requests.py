@@ -13,6 +13,7 @@ from palaver.core.decide.history import cut
 from palaver.core.next import start_turn
 from palaver.core.params import MODES
 from palaver.core.state import find_request, is_from_elsewhere, open_requests
+from palaver.schema.base import Scope
 from palaver.schema.commands import AskFirst, DecideTools, Order, ResolveRequest
 from palaver.schema.content import TextPart
 from palaver.schema.events import (
@@ -28,6 +29,13 @@ from palaver.schema.view import Plan, Request, State, Trigger
 
 ASKED_FROM_ELSEWHERE = 8
 """Calls of agents elsewhere that wait for a person at once: they leave room for those who work here."""
+
+
+ONLY_ONCE_DENIED = Refusal(
+    "invalid",
+    "A denial counts for this call alone: leave `scope` out. To forbid such calls from now on, add a rule with the decision "
+    "`deny_continue` to the conversation's `policy`, to the agent's, or to the server's.",
+)
 
 
 def ask_first(state: State, command: AskFirst) -> Decision:
@@ -57,6 +65,7 @@ def resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         return Already(f"It was {request.status} before.", id=request.id)
     if refusal := _no_answer_to(request, command):
         return refusal
+    scope = _scope_of(request, command, facts)
     # At rest, the turn that asked was ended by a restart (or by its plan): the answer begins the one that goes on.
     # Who asked from elsewhere goes on there.
     elsewhere = is_from_elsewhere(request)
@@ -67,7 +76,8 @@ def resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         status="answered",
         verdict=command.verdict,
         then=command.then,
-        scope=command.scope,
+        scope=scope,
+        asked_scope=command.scope if scope != command.scope else None,
         offer=command.offer,
         answers=command.answers,
         text=command.text,
@@ -77,10 +87,17 @@ def resolve(state: State, command: ResolveRequest, facts: Facts) -> Decision:
         return [resolved]
     if request.kind == "plan":
         return [resolved, *_plan_answered(state, request, command, turn, facts)]
-    return [resolved, _gone_on(state, turn, request.id, facts)]
+    return [resolved, _continue_turn(state, turn, request.id, facts)]
 
 
-def _gone_on(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
+def _scope_of(request: Request, command: ResolveRequest, facts: Facts) -> Scope:
+    """As far as a yes reaches. Beyond the conversation it changes what agents may do, which takes a token that may."""
+    if facts.origin is None or not facts.origin.human_token or command.scope not in ("agent", "project"):
+        return command.scope
+    return "conversation" if "conversation" in request.scopes else "once"
+
+
+def _continue_turn(state: State, turn: str, request: str, facts: Facts) -> TurnStarted:
     """The turn that goes on from where a restart cut one, in its mode."""
     cut = state.last_turn if state.last_turn and state.last_turn.outcome == "interrupted" else None
     trigger = exchanges.continue_trigger(state, Trigger(kind="request", request=request))
@@ -160,7 +177,7 @@ def decide_tools(state: State, command: DecideTools, facts: Facts) -> Decision:
     ]
     if state.turn is not None:
         return resolved
-    return [*resolved, _gone_on(state, turn, waiting[next(iter(decisions))].id, facts)]
+    return [*resolved, _continue_turn(state, turn, waiting[next(iter(decisions))].id, facts)]
 
 
 def _no_answer_to(request: Request, command: ResolveRequest) -> Refusal | None:
@@ -170,6 +187,8 @@ def _no_answer_to(request: Request, command: ResolveRequest) -> Refusal | None:
             return Refusal("invalid", 'Say `"verdict": "allow"` or `"verdict": "deny"`.')
         if command.verdict == "allow" and request.kind == "approval" and command.scope not in request.scopes:
             return Refusal("invalid", f"This request can be granted for: {', '.join(request.scopes)}.")
+        if command.verdict == "deny" and command.scope != "once":
+            return ONLY_ONCE_DENIED
         if command.offer and not 0 <= command.offer < len(request.offers):
             return Refusal("invalid", "`offer` is the place of one of the request's `offers`, counted from 0.")
         return None

@@ -39,7 +39,7 @@ _CUT = re.compile(r"\[… [\d,]+ more bytes …\]|\(too many to compare\)")
 """What `tools/proposal.py` puts in the place of what it leaves out."""
 _MAIN = ("command", "cmd", "url")
 
-_HOST = re.compile(r"\b[a-z][a-z0-9+.-]*://(?:[^\s/?#@]*@)?([^\s/?#@:\"'<>⟨⟩]+)", re.IGNORECASE)
+_HOST = re.compile(r"\b[a-z][a-z0-9+.-]{0,31}+://(?:[^\s/?#@]*+@)?([^\s/?#@:\"'<>⟨⟩]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

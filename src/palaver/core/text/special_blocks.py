@@ -113,9 +113,9 @@ def _plan(fields: Object) -> PlanBlock | None:
 
 
 def _item(item: Any) -> PlanItem:
-    fields = _named(item, "title")
+    fields = _entry_of(item, "title")
     return PlanItem(
-        title=_required(fields, "title"),
+        title=_require(fields, "title"),
         description=_text(fields, "description"),
         status=_item_status(_text(fields, "status")),
     )
@@ -174,8 +174,8 @@ def _report(fields: Object) -> ChangeReportBlock | None:
 
 
 def _file(file: Any) -> ReportedFile:
-    fields = _named(file, "path")
-    return ReportedFile(path=_required(fields, "path"), summary=_text(fields, "summary"), diff=_text(fields, "diff"))
+    fields = _entry_of(file, "path")
+    return ReportedFile(path=_require(fields, "path"), summary=_text(fields, "summary"), diff=_text(fields, "diff"))
 
 
 def _questions(fields: Object) -> AskUserBlock | None:
@@ -185,9 +185,9 @@ def _questions(fields: Object) -> AskUserBlock | None:
 
 
 def _question(question: Any) -> Question:
-    fields = _named(question, "question")
+    fields = _entry_of(question, "question")
     return Question(
-        question=_required(fields, "question"),
+        question=_require(fields, "question"),
         header=_text(fields, "header") or "",
         options=tuple(_option(option) for option in _list(fields, "options")),
         multi_select=_flag(fields, "multi_select") or _flag(fields, "multiSelect"),
@@ -195,16 +195,16 @@ def _question(question: Any) -> Question:
 
 
 def _option(option: Any) -> QuestionOption:
-    fields = _named(option, "label")
+    fields = _entry_of(option, "label")
     return QuestionOption(
-        label=_required(fields, "label"), description=_text(fields, "description"), preview=_text(fields, "preview")
+        label=_require(fields, "label"), description=_text(fields, "description"), preview=_text(fields, "preview")
     )
 
 
 # -- fields
 
 
-def _named(value: Any, name: str) -> Object:
+def _entry_of(value: Any, name: str) -> Object:
     """An entry of a list: an object, or a text that stands for an object with only that field."""
     if isinstance(value, str):
         return {name: value}
@@ -227,7 +227,7 @@ def _text(fields: Object, name: str) -> str | None:
     return value
 
 
-def _required(fields: Object, name: str) -> str:
+def _require(fields: Object, name: str) -> str:
     value = _text(fields, name)
     if value is None or not value.strip():
         raise _Malformed

@@ -17,9 +17,10 @@ from litestar.types import ASGIApp, ControllerRouterHandler, Receive, Scope, Sen
 from palaver.agents.changes import RESERVED
 from palaver.faces import native
 from palaver.faces.bus.changes import is_change
-from palaver.faces.http.gate import Gate, allowed_hosts
+from palaver.faces.http.gate import Gate
+from palaver.faces.http.hosts import Hosts
 from palaver.faces.http.page import Page
-from palaver.faces.http.route_app import routed
+from palaver.faces.http.route_app import build_routes
 from palaver.faces.server import ServerParts
 
 if TYPE_CHECKING:
@@ -34,13 +35,12 @@ _VALUE = rf"(?!(?:{'|'.join(sorted(RESERVED))})(?![^/]))[^/]+"
 
 def build_app(
     server: ServerParts,
-    public_hosts: Iterable[str] = (),
+    hosts: Hosts,
     more_routes: Iterable[ControllerRouterHandler] = (),
     page_folder: Path = WEB_DIST,
     *,
     behind_proxy: bool = False,
 ) -> ASGIApp:
-    hosts = allowed_hosts(server.port, public_hosts)
     door = {"name": server.name, "version": server.version}
     faces = Faces(server, more_routes)
     return Gate(
@@ -54,7 +54,7 @@ class Faces:
     def __init__(self, server: ServerParts, more_routes: Iterable[ControllerRouterHandler]) -> None:
         self._server = server
         self._more_routes = tuple(more_routes)
-        self._native = routed(native.ROUTES, {"server": server}, self._tell_change)
+        self._native = build_routes(native.ROUTES, {"server": server}, self._tell_change)
         self._is_native = addresses_of(self._native)
         self._whole: ASGIApp | None = None
         self._live: LiveFaces | None = None
@@ -64,10 +64,10 @@ class Faces:
         if self._is_native.fullmatch(scope["path"]):
             app: ASGIApp = self._native
         else:
-            app = self._whole or await self._built()
+            app = self._whole or await self._build_once()
         await app(scope, receive, send)
 
-    async def _built(self) -> ASGIApp:
+    async def _build_once(self) -> ASGIApp:
         """Once, however many ask for it at once and go away again."""
         if self._building is None or (self._building.done() and self._whole is None):
             self._building = asyncio.create_task(self._build(), name="build the other faces")

@@ -6,16 +6,17 @@ does it carry a token of ours, or a cookie with its page key. Then the answer ge
 through untouched: only the first message of a response is looked at.
 """
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from palaver.errors import Busy, Forbidden, PalaverError, Unauthorized
 from palaver.faces.http.connections import EXTENSION as CONNECTION
 from palaver.faces.http.errors import refuse
+from palaver.faces.http.hosts import Hosts
 from palaver.faces.http.page import Page
 from palaver.people.authentication import Failures, Keys, Principal
 
@@ -35,7 +36,8 @@ _HEADERS: dict[bytes, bytes] = {
     b"cache-control": b"no-store",
 }
 
-OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/session")})
+SIGN_IN = "/api/session"
+OPEN = frozenset({("GET", "/api/health"), ("POST", SIGN_IN)})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
 PAGE_KEY_HEADER = "palaver-key"
@@ -54,14 +56,6 @@ _LOOKED_AT = frozenset(
 
 _NO_PAGES = ("/api/", "/mcp", "/ws")
 """Where faces answer by themselves; any other address that somebody opens in a browser is answered by the page, in words."""
-
-
-def allowed_hosts(port: int, public_hosts: Iterable[str]) -> frozenset[str]:
-    """Loopback's names with our port, and those the configuration adds."""
-    own = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-    if port in (80, 443):
-        own |= {"127.0.0.1", "localhost", "[::1]"}
-    return frozenset(own | {host.lower() for host in public_hosts})
 
 
 def cookie_name(port: int) -> str:
@@ -91,7 +85,7 @@ class Gate:
         page: Page,
         keys: Keys,
         failures: Failures,
-        hosts: frozenset[str],
+        hosts: Hosts,
         port: int,
         door: Mapping[str, str],
         *,
@@ -114,11 +108,15 @@ class Gate:
         answer = _with_headers(send)
         asked = _asked(scope, self._behind_proxy)
         try:
-            self._check_host(asked)
+            host = self._host(asked)
             if self._is_page(scope, asked):
-                await self._page(scope, receive, answer)
+                elsewhere = None if self._hosts.holds(host) else self._hosts.held_instead(host)
+                page = self._page if elsewhere is None else _moved(f"{asked.scheme}://{elsewhere}")
+                await page(scope, receive, answer)
                 return
             _check_origin(asked)
+            if scope["path"] == SIGN_IN or asked.authorization is None:
+                self._check_held(host)
             if not _is_open(scope):
                 scope["auth"] = scope["user"] = self._principal(asked)
                 answer = _with_subprotocol(scope, answer)
@@ -133,12 +131,21 @@ class Gate:
         opened = asked.fetch_dest == "document" and not path.startswith(_NO_PAGES)
         return scope.get("method") in ("GET", "HEAD") and (opened or self._page.serves(path))
 
-    def _check_host(self, asked: _Asked) -> None:
+    def _host(self, asked: _Asked) -> str:
         host = asked.hosts[0].lower() if len(asked.hosts) == 1 else ""
-        if host not in self._hosts and _without_port(host) not in self._hosts:
+        if not self._hosts.knows(host):
             raise Forbidden(
                 "This server does not answer to that name. Use the address it printed at its start, "
                 "or add the name with --public-host.",
+                host=host[:200],
+            )
+        return host
+
+    def _check_held(self, host: str) -> None:
+        if not self._hosts.holds(host):
+            raise Forbidden(
+                "Browsers sign in only under an address that no other program can answer to. "
+                f"Open this server as {self._hosts.held_instead(host) or 'the address it printed at its start'}.",
                 host=host[:200],
             )
 
@@ -170,6 +177,27 @@ class Gate:
             "server's data directory, or open the link that `palaver serve` printed.",
             **self._door,
         )
+
+
+def _moved(address: str) -> ASGIApp:
+    """The page at another address of ours. A browser takes the fragment along, and with it the code of a sign-in link."""
+
+    async def redirect(scope: Scope, _receive: Receive, send: Send) -> None:
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        location = address.encode() + target_path(scope) + query
+        headers = [(b"location", location), (b"content-length", b"0")]
+        start: Any = {"type": "http.response.start", "status": 308, "headers": headers}
+        end: Any = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(start)
+        await send(end)
+
+    return redirect
+
+
+def target_path(scope: Scope) -> bytes:
+    """As the request line has it."""
+    raw: bytes | None = scope.get("raw_path")
+    return raw or quote(scope["path"]).encode()
 
 
 def peer_of(scope: Scope) -> str:
@@ -218,11 +246,6 @@ def _split(origin: str) -> SplitResult:
         return urlsplit(origin)
     except ValueError:
         return urlsplit("")
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
 
 
 def _check_origin(asked: _Asked) -> None:

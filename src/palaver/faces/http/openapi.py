@@ -82,7 +82,7 @@ def _content(kinds: Mapping[str, Schema]) -> dict[str, OpenAPIMediaType]:
     return {media_type: OpenAPIMediaType(schema=kind) for media_type, kind in kinds.items()}
 
 
-def completed(schema: dict[str, Any]) -> dict[str, Any]:
+def complete(schema: dict[str, Any]) -> dict[str, Any]:
     """With every status each operation may answer. Litestar describes its own errors; ours have another shape."""
     schema["components"]["schemas"]["Error"] = _ERROR
     for path, item in schema["paths"].items():

@@ -12,7 +12,7 @@ from litestar import Request, Response, Router, get
 from litestar.enums import MediaType, OpenAPIMediaType
 from litestar.openapi.plugins import OpenAPIRenderPlugin
 
-from palaver.faces.http.openapi import completed
+from palaver.faces.http.openapi import complete
 
 _STYLE = """
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
@@ -33,7 +33,7 @@ class SchemaFile(OpenAPIRenderPlugin):
         super().__init__(path="/openapi.json", media_type=OpenAPIMediaType.OPENAPI_JSON)
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return self.render_json(request, completed(openapi_schema))
+        return self.render_json(request, complete(openapi_schema))
 
 
 class ReferencePage(OpenAPIRenderPlugin):
@@ -43,7 +43,7 @@ class ReferencePage(OpenAPIRenderPlugin):
         super().__init__(path="/", media_type=MediaType.HTML)
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return page(completed(openapi_schema)).encode()
+        return page(complete(openapi_schema)).encode()
 
     def receive_router(self, router: Router) -> None:
         router.register(style)

@@ -29,7 +29,7 @@ class _Routed(Litestar):
         return [*plugins, MsgspecDIPlugin()]
 
 
-def routed(
+def build_routes(
     routes: Sequence[ControllerRouterHandler],
     given: dict[str, Any],
     after_response: AfterResponse,
@@ -39,7 +39,7 @@ def routed(
     app = _Routed(
         routes,
         guards=[guard],
-        dependencies={name: _provided(value) for name, value in given.items()},
+        dependencies={name: _provide(value) for name, value in given.items()},
         exception_handlers={Exception: answer},
         after_response=after_response,
         request_max_body_size=BODY_BYTES,
@@ -51,5 +51,5 @@ def routed(
     return app
 
 
-def _provided(value: Any) -> Provide:
+def _provide(value: Any) -> Provide:
     return Provide(lambda: value, sync_to_thread=False, use_cache=True)

@@ -22,7 +22,7 @@ PIECE_BYTES = 1 << 20
 @asynccontextmanager
 async def spool_body(request: Request[Any, Any, Any], folder: Path) -> AsyncIterator[IO[bytes]]:
     """Raises LogUnavailable when there is no room for it; a body that is too large is refused by the route's own limit."""
-    with _opened(folder) as file:
+    with _open(folder) as file:
         held = bytearray()
         async for piece in request.stream():
             held += piece
@@ -33,7 +33,7 @@ async def spool_body(request: Request[Any, Any, Any], folder: Path) -> AsyncIter
         yield file
 
 
-def _opened(folder: Path) -> IO[bytes]:
+def _open(folder: Path) -> IO[bytes]:
     try:
         return TemporaryFile(dir=folder)
     except OSError as problem:

@@ -36,7 +36,7 @@ HEADERS = [
 ]
 
 
-def described(description: str) -> ResponseSpec:
+def describe_stream(description: str) -> ResponseSpec:
     """A stream as the API's description has it: nobody can say more of its body than what each event holds."""
     return ResponseSpec(str, media_type="text/event-stream", description=description, generate_examples=False)
 
@@ -76,7 +76,7 @@ class EventStream(Generic[T]):
 
     async def _until_gone(self, receive: Receive, writes: Hanging) -> None:
         writing = asyncio.create_task(self._write_all(writes), name=f"events of {self._name}")
-        leaving = asyncio.create_task(_disconnected(receive), name=f"reader of {self._name}")
+        leaving = asyncio.create_task(_wait_for_disconnect(receive), name=f"reader of {self._name}")
         try:
             await _until_either(writing, leaving, writes)
         finally:
@@ -111,6 +111,6 @@ async def _until_either(writing: asyncio.Task[None], leaving: asyncio.Task[None]
             raise TimeoutError
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

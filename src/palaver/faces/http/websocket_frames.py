@@ -25,7 +25,7 @@ _TEXT = 0x81
 _SHORT, _MEDIUM = 126, 1 << 16
 
 
-def framed(text: bytes) -> bytes:
+def frame_text(text: bytes) -> bytes:
     """A text message as a server writes it (RFC 6455, 5.2)."""
     size = len(text)
     if size < _SHORT:
@@ -36,7 +36,7 @@ def framed(text: bytes) -> bytes:
 
 
 def payloads(frames: bytes) -> Iterator[bytes]:
-    """The messages of what `framed` made, joined or not."""
+    """The messages of what `frame_text` made, joined or not."""
     at = 0
     while at < len(frames):
         size, at = frames[at + 1], at + 2

@@ -123,12 +123,12 @@ class Remnants:
         way: list[Stored] = []
         while end is not None:
             end, by = ways[end]
-            if by is not None and (stored := _stored(self._file.row(by.place))):
+            if by is not None and (stored := _segment_of(self._file.row(by.place))):
                 way.append(stored[1])
         return way[::-1]
 
     def _opens(self, candidate: _Candidate, before: bytes) -> bool:
-        found = _stored(self._file.row(candidate.place))
+        found = _segment_of(self._file.row(candidate.place))
         try:
             return found is not None and bool(open_segment(found[1], before))
         except (LogCorrupt, msgspec.MsgspecError, ValueError):
@@ -137,9 +137,9 @@ class Remnants:
     def _loose(self, candidates: Sequence[_Candidate], last: int) -> list[bytes]:
         lines: dict[int, bytes] = {}
         for candidate in sorted(candidates, key=lambda known: known.first):
-            if candidate.last > last and (found := _stored(self._file.row(candidate.place))):
+            if candidate.last > last and (found := _segment_of(self._file.row(candidate.place))):
                 for line in lines_of(found[1].segment()):
-                    if (known := _decoded(line)) and known.seq > last:
+                    if (known := _decode(line)) and known.seq > last:
                         lines.setdefault(known.seq, line)
         return [lines[seq] for seq in sorted(lines)]
 
@@ -154,7 +154,7 @@ def open_remnants(database: Path) -> Iterator[Remnants]:
 def _inventory(file: StoreFile) -> Remnants:
     found = _Found()
     for row in file.rows():
-        if stored := _stored(row):
+        if stored := _segment_of(row):
             found.add_segment(*stored, row.place)
             continue
         match row:
@@ -204,7 +204,7 @@ class _Found:
         return Remnants(file, candidates, heads, self.blobs, {name: number for number, name in called.items()})
 
 
-def _stored(row: Row | None) -> tuple[int, Stored] | None:
+def _segment_of(row: Row | None) -> tuple[int, Stored] | None:
     """The number of its conversation and the segment, if that is what the row is."""
     match row:
         case Row(
@@ -236,11 +236,11 @@ def _stored(row: Row | None) -> tuple[int, Stored] | None:
 
 def names_in(body: bytes) -> Counter[str]:
     """The conversation that a segment's lines name: one, unless a line was changed."""
-    lines = filter(None, map(_decoded, body.split(b"\n")))
+    lines = filter(None, map(_decode, body.split(b"\n")))
     return Counter(line.conversation for line in lines if line.conversation)
 
 
-def _decoded(line: bytes) -> _Line | None:
+def _decode(line: bytes) -> _Line | None:
     try:
         return _line.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

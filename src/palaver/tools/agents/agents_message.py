@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from palaver.errors import CallerError, Invalid
 from palaver.tools.agents.task import Known
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Letter, Proposal, Reply, ToolResult, ToolSpec, Workplace
 from palaver.tools.proposal import fingerprint, visible
 from palaver.tools.redact import Redactor
@@ -84,13 +84,15 @@ class AgentsMessage:
 
     @property
     def spec(self) -> ToolSpec:
-        return ToolSpec(name=NAME, description=f"{ABOUT}{_named(self._agents(self._folder))}", parameters=PARAMETERS)
+        return ToolSpec(
+            name=NAME, description=f"{ABOUT}{_list_agents(self._agents(self._folder))}", parameters=PARAMETERS
+        )
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
             asked = decode(arguments, MessageArguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         return Proposal(
             title=visible(f"Write to {asked.agent}: {_line(asked.content)}"),
             hash=fingerprint(NAME, arguments, root, {}),
@@ -103,11 +105,11 @@ class AgentsMessage:
         try:
             asked = decode(arguments, MessageArguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.host is None:
-            return failed(Invalid("There are no other agents here."))
+            return failure_of(Invalid("There are no other agents here."))
         if place.mode == "plan":
-            return failed(Invalid("Plan mode only reads: propose writing to another agent as a step of the plan."))
+            return failure_of(Invalid("Plan mode only reads: propose writing to another agent as a step of the plan."))
         letter = Letter(
             agent=asked.agent,
             content=asked.content,
@@ -116,13 +118,13 @@ class AgentsMessage:
             timeout_s=asked.timeout,
         )
         reply = await place.host.write_to(letter, place.call)
-        return _told(replace(reply, response=Redactor(place.environment).redact(reply.response)))
+        return _result_of(replace(reply, response=Redactor(place.environment).redact(reply.response)))
 
 
 PARAMETERS = parameters_of(MessageArguments)
 
 
-def _told(reply: Reply) -> ToolResult:
+def _result_of(reply: Reply) -> ToolResult:
     match reply.status:
         case "complete":
             return ToolResult(ok=True, output=_complete(reply))
@@ -154,7 +156,7 @@ def _json(outcome: Outcome) -> str:
     return msgspec.json.encode(outcome).decode()
 
 
-def _named(agents: Sequence[tuple[str, str]]) -> str:
+def _list_agents(agents: Sequence[tuple[str, str]]) -> str:
     if not agents:
         return ""
     lines = [f"- {name}: {_line(about)}" if about else f"- {name}" for name, about in agents[:AGENTS_NAMED]]

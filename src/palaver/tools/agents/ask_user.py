@@ -13,7 +13,7 @@ from palaver.errors import CallerError, Invalid
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestOpened, RequestResolved
 from palaver.schema.view import Question, QuestionOption
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import ToolResult, ToolSpec
 from palaver.tools.proposal import visible
 
@@ -66,7 +66,7 @@ class AskUser:
         try:
             asked = _sensible(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         questions = tuple(
             Question(
                 question=question.question,
@@ -87,7 +87,7 @@ class AskUser:
             # No more than decoded: an earlier version may have put what `ask` refuses today, and the answer counts.
             asked = decode(arguments, AskArguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         match resolved.status:
             case "expired":
                 return _unanswered("Nobody answered in time", resolved, "interaction_timeout")

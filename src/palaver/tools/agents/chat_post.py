@@ -15,7 +15,7 @@ from palaver.context.linearize import POSTED
 from palaver.errors import CallerError, Invalid
 from palaver.schema.content import TextPart
 from palaver.schema.events import MessageAdded
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.proposal import fingerprint
 
@@ -43,20 +43,20 @@ class ChatPost:
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
-            asked = _asked(arguments)
+            asked = _parse(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         return Proposal(
             title="Say something", hash=fingerprint(NAME, arguments, root, {}), reads_only=True, match=asked.content
         )
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
-            asked = _asked(arguments)
+            asked = _parse(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.host is None:
-            return failed(Invalid("There is no conversation here to speak in."))
+            return failure_of(Invalid("There is no conversation here to speak in."))
         content = (TextPart(text=asked.content, mime=asked.mime),)
         await place.host.emit(
             MessageAdded(message=f"{place.call}-post", role="assistant", content=content, event_kind=POSTED)
@@ -64,7 +64,7 @@ class ChatPost:
         return ToolResult(ok=True, output="Posted.")
 
 
-def _asked(arguments: Mapping[str, Any]) -> PostArguments:
+def _parse(arguments: Mapping[str, Any]) -> PostArguments:
     asked = decode(arguments, PostArguments)
     if not asked.content.strip():
         raise Invalid("`content` says nothing.")

@@ -19,7 +19,7 @@ from palaver.backends.process import to_the_end
 from palaver.core.keywords import words_of
 from palaver.errors import CallerError, Invalid, TooLarge
 from palaver.schema.view import FileChange
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Passage, Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.proposal import Change, fingerprint, visible
@@ -73,7 +73,7 @@ class SearchConversations:
         try:
             asked = decode(arguments, SearchArguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"Search earlier conversations for “{asked.query[:80]}”")
         return Proposal(title=title, hash=fingerprint("search_conversations", arguments, root, {}), reads_only=True)
 
@@ -81,17 +81,19 @@ class SearchConversations:
         try:
             asked = decode(arguments, SearchArguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.host is None:
             return ToolResult(ok=False, error="There are no conversations to search here.")
         redact = Redactor(place.environment).redact
         found = await place.host.search(asked.query, asked.limit)
         if not found:
             return ToolResult(ok=True, output="Nothing earlier fits. Try other words, or look at the files themselves.")
-        return ToolResult(ok=True, output="\n\n".join(_shown(passage, redact(passage.text)) for passage in found))
+        return ToolResult(
+            ok=True, output="\n\n".join(_passage_text(passage, redact(passage.text)) for passage in found)
+        )
 
 
-def _shown(passage: Passage, text: str) -> str:
+def _passage_text(passage: Passage, text: str) -> str:
     day = datetime.fromtimestamp(passage.ts / 1000, UTC).date().isoformat()
     cut = text if len(text) <= PASSAGE_CHARS else f"{text[:PASSAGE_CHARS]} […]"
     return f"[{passage.title or 'Untitled'}, {day}, conversation {passage.conversation}]\n{cut}"
@@ -107,7 +109,7 @@ class Remember:
             asked = decode(arguments, RememberArguments)
             change = _change(asked.title, asked.text, Root(root))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         return Proposal(
             title=visible(f"Remember “{_one_line(asked.title)}”"),
             hash=fingerprint("remember", arguments, root, {change.path: change.before}),
@@ -125,7 +127,7 @@ class Remember:
                 asyncio.to_thread(_apply, redact(asked.title), redact(asked.text), Root(place.root))
             )
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if done is None:
             return ToolResult(ok=True, output=f"{change.path} says that already; nothing was changed.")
         verb = "Noted in" if change.before is None else "Added to"

@@ -14,7 +14,7 @@ from msgspec import Meta
 from palaver.errors import CallerError, Invalid
 from palaver.schema.events import PlanUpdated, RequestOpened
 from palaver.schema.view import Plan, PlanItem
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.proposal import fingerprint, visible
 
@@ -65,7 +65,7 @@ class PlanTool:
         try:
             asked = _decode(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"Plan: {asked.summary[:TITLE_CHARS]}")
         return Proposal(title=title, hash=fingerprint("plan", arguments, root, {}), reads_only=True)
 
@@ -73,9 +73,9 @@ class PlanTool:
         try:
             asked = _decode(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.host is None:
-            return failed(Invalid("There is no conversation here to show a plan in."))
+            return failure_of(Invalid("There is no conversation here to show a plan in."))
         items = tuple(
             PlanItem(title=item.title, description=item.description, status=item.status) for item in asked.items
         )

@@ -13,9 +13,9 @@ from msgspec import Meta
 
 from palaver.errors import CallerError, Invalid
 from palaver.schema.view import State
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, Report, ToolResult, ToolSpec, Workplace
-from palaver.tools.proposal import fingerprint, shortened, visible
+from palaver.tools.proposal import fingerprint, shorten, visible
 
 NAME = "task"
 DEEPEST = 4
@@ -71,14 +71,14 @@ class TaskTool:
 
     def propose(self, arguments: Mapping[str, Any], root: Path) -> Proposal | ToolResult:
         try:
-            asked = _asked(arguments)
+            asked = _parse(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         who = asked.agent or "a subagent"
         return Proposal(
             title=visible(f"Give {who} a task: {_line(asked.prompt)}"),
             hash=fingerprint(NAME, arguments, root, {}),
-            preview=shortened(visible(asked.prompt)),
+            preview=shorten(visible(asked.prompt)),
             # It only passes words on. So it asks nobody, and several run at once.
             reads_only=True,
             match=asked.agent or "",
@@ -86,14 +86,14 @@ class TaskTool:
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
-            asked = _asked(arguments)
+            asked = _parse(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.mode == "plan":
-            return failed(Invalid("In plan mode nobody is given a task; make it a step of the plan."))
+            return failure_of(Invalid("In plan mode nobody is given a task; make it a step of the plan."))
         if place.host is None:
-            return failed(Invalid("There are no other agents here."))
-        return _told(asked, await place.host.delegate(asked.agent, asked.prompt, place.call))
+            return failure_of(Invalid("There are no other agents here."))
+        return _result_of(asked, await place.host.delegate(asked.agent, asked.prompt, place.call))
 
 
 PARAMETERS = parameters_of(TaskArguments)
@@ -105,7 +105,7 @@ DESCRIPTION = (
 )
 
 
-def _told(asked: TaskArguments, report: Report) -> ToolResult:
+def _result_of(asked: TaskArguments, report: Report) -> ToolResult:
     if report.conversation is None:
         return ToolResult(ok=False, error_code="not_delegated", error=report.text)
     who = f"{asked.agent or 'The subagent'} (conversation {report.conversation})"
@@ -114,7 +114,7 @@ def _told(asked: TaskArguments, report: Report) -> ToolResult:
     return ToolResult(ok=False, error_code="task_failed", error=f"{who} did not finish the task: {report.text}")
 
 
-def _asked(arguments: Mapping[str, Any]) -> TaskArguments:
+def _parse(arguments: Mapping[str, Any]) -> TaskArguments:
     asked = decode(arguments, TaskArguments)
     if not asked.prompt.strip():
         raise Invalid("The prompt must say what is to be done.")

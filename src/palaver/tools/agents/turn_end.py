@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from palaver.errors import CallerError, Invalid
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.proposal import fingerprint
 
@@ -63,7 +63,7 @@ class FinishTask:
         try:
             _finish(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         hashed = fingerprint("finish_task", arguments, root, {})
         return Proposal(title="Finish the task", hash=hashed, reads_only=True)
 
@@ -71,7 +71,7 @@ class FinishTask:
         try:
             asked = _finish(arguments)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if place.host is None:
             return _nowhere()
         place.host.end_turn("task", asked.summary)
@@ -86,4 +86,4 @@ def _finish(arguments: Mapping[str, Any]) -> FinishArguments:
 
 
 def _nowhere() -> ToolResult:
-    return failed(Invalid("There is no turn here to end."))
+    return failure_of(Invalid("There is no turn here to end."))

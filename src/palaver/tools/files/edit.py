@@ -40,10 +40,10 @@ class Edit(FileTool):
 def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     asked = decode(arguments, EditArguments)
     change = _change(asked, root)
-    return Changes(f"Edit {change.path}", _done, (change,), {change.path: asked.path})
+    return Changes(f"Edit {change.path}", _result_of, (change,), {change.path: asked.path})
 
 
-def _done(made: Sequence[FileChange]) -> str:
+def _result_of(made: Sequence[FileChange]) -> str:
     return f"Edited {made[0].path}: {made[0].additions} lines added, {made[0].deletions} removed."
 
 

@@ -17,10 +17,10 @@ from palaver.backends.process import to_the_end
 from palaver.errors import CallerError, Invalid
 from palaver.journal import Journal
 from palaver.schema.view import FileChange
-from palaver.tools.arguments import failed
+from palaver.tools.arguments import failure_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
-from palaver.tools.proposal import Change, fingerprint, shortened, visible
+from palaver.tools.proposal import Change, fingerprint, shorten, visible
 
 logger = Journal(__name__)
 
@@ -68,12 +68,12 @@ class FileTool:
         try:
             changes = self._work_out(arguments, Root(root))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         contents = changes.contents()
         return Proposal(
             title=visible(changes.title),
             hash=fingerprint(self._spec.name, arguments, root, contents),
-            preview=shortened("".join(change.preview() for change in changes.files)),
+            preview=shorten("".join(change.preview() for change in changes.files)),
             writes=tuple(contents),
             match="\n".join(contents),
         )
@@ -96,7 +96,7 @@ class FileTool:
             # Not cut short: files are either changed and said to be, or left alone.
             return await to_the_end(asyncio.to_thread(self._apply, arguments, Root(place.root)))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
 
     def _apply(self, arguments: Mapping[str, Any], root: Root) -> ToolResult:
         changes = self._work_out(arguments, root)

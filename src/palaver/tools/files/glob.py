@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from palaver.errors import CallerError
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.grep import PATTERN_LIMIT_CHARS, search
 from palaver.tools.files.paths import Root
@@ -43,7 +43,7 @@ class Glob:
             asked = decode(arguments, GlobArguments)
             start, _ = _split(asked.pattern, Root(root))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"Find {asked.pattern}")
         return Proposal(title=title, hash=fingerprint("glob", arguments, root, {}), reads_only=True, match=start)
 
@@ -52,7 +52,7 @@ class Glob:
             asked = decode(arguments, GlobArguments)
             start, pattern = await asyncio.to_thread(_split, asked.pattern, Root(place.root))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         return await search("glob", pattern, start, place)
 
 

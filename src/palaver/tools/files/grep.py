@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, CallerError
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.output import Collector
@@ -47,7 +47,7 @@ class Grep:
             asked = decode(arguments, GrepArguments)
             path = Root(root).locate(asked.path)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"Search {path} for {asked.pattern}")
         return Proposal(title=title, hash=fingerprint("grep", arguments, root, {}), reads_only=True, match=path)
 
@@ -56,7 +56,7 @@ class Grep:
             asked = decode(arguments, GrepArguments)
             start = await asyncio.to_thread(Root(place.root).locate, asked.path)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         return await search("grep", asked.pattern, start, place)
 
 

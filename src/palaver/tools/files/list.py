@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from palaver.errors import CallerError
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.proposal import fingerprint, visible
@@ -42,7 +42,7 @@ class List:
         try:
             path = Root(root).locate(decode(arguments, ListArguments).path)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"List {path}")
         return Proposal(title=title, hash=fingerprint("list", arguments, root, {}), reads_only=True, match=path)
 
@@ -51,7 +51,7 @@ class List:
             asked = decode(arguments, ListArguments)
             names = await asyncio.to_thread(_entries, Root(place.root), asked.path)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         shown = names[:ENTRY_LIMIT]
         if len(names) > ENTRY_LIMIT:
             shown.append(f"[… {len(names) - ENTRY_LIMIT:,} more; use glob to find what you need …]")

@@ -55,7 +55,7 @@ def _plan(arguments: Mapping[str, Any], root: Root) -> Changes:
     changes = desk.changes()
     if not changes:
         raise Invalid("The patch changes nothing: every file is already as it says.")
-    return Changes(_title(changes), partial(_done, changes), changes, desk.names)
+    return Changes(_title(changes), partial(_result_of, changes), changes, desk.names)
 
 
 class _Desk:
@@ -147,7 +147,7 @@ def _title(changes: tuple[Change, ...]) -> str:
 _VERBS = {"created": "Create", "modified": "Patch", "deleted": "Delete", "renamed": "Move"}
 
 
-def _done(changes: tuple[Change, ...], made: Sequence[FileChange]) -> str:
+def _result_of(changes: tuple[Change, ...], made: Sequence[FileChange]) -> str:
     lines: list[str] = []
     for change, done in zip(changes, made, strict=True):
         origin = f" from {change.moved_from}" if change.moved_from else ""

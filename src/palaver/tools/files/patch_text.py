@@ -36,8 +36,8 @@ class FilePatch:
 
 def files_of(patch: str) -> list[FilePatch]:
     """What a patch says of which files, in its order. Raises Invalid for what is no patch."""
-    lines = _unwrapped(patch)
-    found = _begin_patch(lines) if lines and lines[0].strip() == BEGIN else _unified(lines)
+    lines = _unwrap(patch)
+    found = _begin_patch(lines) if lines and lines[0].strip() == BEGIN else _parse_unified(lines)
     if not found:
         raise Invalid(
             f"The patch changes no file. It begins with {BEGIN!r}, or is a unified diff (--- a/…, +++ b/…, @@)."
@@ -45,7 +45,7 @@ def files_of(patch: str) -> list[FilePatch]:
     return found
 
 
-def _unwrapped(patch: str) -> list[str]:
+def _unwrap(patch: str) -> list[str]:
     lines = patch.replace("\r\n", "\n").strip("\n").split("\n")
     if lines[0].startswith("```") and lines[-1].strip() == "```":
         lines = lines[1:-1]
@@ -99,7 +99,7 @@ def _sections_hunks(body: list[str]) -> list[Hunk]:
         nonlocal at_end
         if lines:
             name = f"Hunk {len(hunks) + 1}" + (f" (@@ {anchors[-1].strip()})" if anchors else "")
-            hunks.append(Hunk(_trimmed(lines), name, tuple(anchors), at_end=at_end))
+            hunks.append(Hunk(_trim(lines), name, tuple(anchors), at_end=at_end))
             anchors.clear()
             lines.clear()
         at_end = False
@@ -122,7 +122,7 @@ def _sections_hunks(body: list[str]) -> list[Hunk]:
     return hunks
 
 
-def _trimmed(lines: Sequence[tuple[Op, str]]) -> tuple[tuple[Op, str], ...]:
+def _trim(lines: Sequence[tuple[Op, str]]) -> tuple[tuple[Op, str], ...]:
     """Without blank lines behind the last change that only separate it from what follows."""
     end = len(lines)
     while end > 1 and lines[end - 1] == (" ", "") and not any(op == "-" for op, _ in lines[end:]):
@@ -143,7 +143,7 @@ def _line(line: str) -> tuple[Op, str]:
 # -- unified diffs
 
 
-def _unified(lines: list[str]) -> list[FilePatch]:
+def _parse_unified(lines: list[str]) -> list[FilePatch]:
     return _Unified(lines).files()
 
 
@@ -189,7 +189,7 @@ class _Unified:
         head = self._lines[self._at]
         numbers = _HUNK.match(head)
         self._at += 1
-        end = self._counted(numbers) if numbers else None
+        end = self._end_of_hunk(numbers) if numbers else None
         body = self._lines[self._at : end if end is not None else self._until_something_else()]
         self._at += len(body)
         while end is None and body and not body[-1]:
@@ -200,7 +200,7 @@ class _Unified:
         anchors = () if numbers or not head.strip("@ ") else (head.strip("@").strip(),)
         return Hunk(lines, name, anchors, at_line, newline_at_end=_newline_at_end(body))
 
-    def _counted(self, numbers: "re.Match[str]") -> int | None:
+    def _end_of_hunk(self, numbers: "re.Match[str]") -> int | None:
         """Where a hunk ends by its own counts; nothing if they do not add up."""
         old, new = (int(count) if count is not None else 1 for count in (numbers[2], numbers[3]))
         place = self._at
@@ -302,11 +302,11 @@ def _name(text: str, prefix: str) -> str | None:
     """A name as a diff writes it: perhaps quoted, with a time behind a tab; /dev/null is none."""
     name = text.split("\t", 1)[0].rstrip()
     if name.startswith('"') and name.endswith('"') and len(name) > 1:
-        name = _unquoted(name[1:-1])
+        name = _unquote(name[1:-1])
     return None if name == "/dev/null" else name.removeprefix(prefix)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     plain = _ESCAPE.sub(
         lambda found: chr(int(found[1], 8)) if len(found[1]) == 3 else _ESCAPES.get(found[1], found[1]), text
     )

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from palaver.errors import Forbidden, Invalid, NotFound, TooLarge
+from palaver.installation import is_installed
 from palaver.tools.files.held_folder import Identity, identity_of, open_folder
 
 LINK_LIMIT = 40
@@ -106,7 +107,7 @@ class Root:
     def replace(self, text: str, data: bytes, new_mode: int | None = None) -> Literal["created", "modified"]:
         """Put a file in place as a whole, or leave everything as it was. An existing file keeps its mode."""
         with self.find(text, "make") as found:
-            _refuse_protected(found)
+            self._refuse_protected(found)
             return _put(found, data, new_mode)
 
     def replace_in(self, folder: str, name: str, data: bytes) -> Literal["created", "modified"]:
@@ -120,7 +121,7 @@ class Root:
     def remove(self, text: str) -> None:
         """Take a regular file away."""
         with self.find(text) as found:
-            _refuse_protected(found)
+            self._refuse_protected(found)
             _refuse_special(os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.path)
             os.unlink(found.name, dir_fd=found.folder)
 
@@ -132,8 +133,19 @@ class Root:
     def locate_writable(self, text: str) -> str:
         """Where `replace` would write; refuses at once what it would refuse."""
         with self.find(text, "allow") as found:
-            _refuse_protected(found)
+            self._refuse_protected(found)
             return found.path
+
+    def _refuse_protected(self, found: Found) -> None:
+        for name in found.path.split("/"):
+            # A file system may not tell .git from .GIT, so neither do we.
+            if name.lower() in _PROTECTED:
+                raise Forbidden(f"{found.path} is not changed by file tools: what lies in {name} decides what runs.")
+        if is_installed(self.path / found.path):
+            raise Forbidden(
+                f"{found.path} is not changed: it belongs to the Palaver that runs this conversation. A server that is "
+                "installed elsewhere could change it."
+            )
 
 
 class _Walk:
@@ -332,13 +344,6 @@ def _refuse_special(info: os.stat_result, path: str) -> None:
         raise Invalid(f"{path} is a folder; use list to see what is in it.")
     if not stat.S_ISREG(info.st_mode):
         raise Invalid(f"{path} is not a regular file (a pipe, a socket or a device); it is not opened.")
-
-
-def _refuse_protected(found: Found) -> None:
-    for name in found.path.split("/"):
-        # A file system may not tell .git from .GIT, so neither do we.
-        if name.lower() in _PROTECTED:
-            raise Forbidden(f"{found.path} is not changed by file tools: what lies in {name} decides what runs.")
 
 
 def _explained(error: OSError, text: str) -> NotFound | Forbidden | Invalid:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from palaver.errors import CallerError, Invalid
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import FILE_LIMIT_BYTES, Root
 from palaver.tools.output import INLINE_BYTES
@@ -61,7 +61,7 @@ class Read:
         try:
             path = Root(root).locate(decode(arguments, ReadArguments).path)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         title = visible(f"Read {path}")
         return Proposal(title=title, hash=fingerprint("read", arguments, root, {}), reads_only=True, match=path)
 
@@ -70,7 +70,7 @@ class Read:
             asked = decode(arguments, ReadArguments)
             part = await asyncio.to_thread(_read, Root(place.root), asked)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         counted = part.total_bytes <= FILE_LIMIT_BYTES
         text = b"".join(part.lines).decode(errors="replace")
         if part.more:

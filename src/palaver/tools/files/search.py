@@ -150,7 +150,7 @@ def grep(pattern: str, start: str) -> Iterator[str]:
             continue
         for number, line in enumerate(text.split("\n"), 1):
             if wanted.search(line):
-                yield f"{file.path}:{number}:{_shortened(line.rstrip(chr(13)))}"
+                yield f"{file.path}:{number}:{_shorten(line.rstrip(chr(13)))}"
 
 
 def glob(pattern: str, start: str) -> Iterator[str]:
@@ -186,7 +186,7 @@ def alternatives(pattern: str) -> list[str]:
     return done
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= LINE_LIMIT_CHARS else f"{line[:LINE_LIMIT_CHARS]} [… line cut …]"
 
 

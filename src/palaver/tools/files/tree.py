@@ -79,13 +79,12 @@ def tree_of(root: Path, path: str = ".", depth: int = 1) -> Tree:
         if not left:
             truncated = truncated or bool(waiting)
             break
-    return Tree(project=str(root), path=start, entries=_joined(listed, start), truncated=truncated)
+    return Tree(project=str(root), path=start, entries=_join(listed, start), truncated=truncated)
 
 
-def _joined(listed: dict[str, list[Entry]], folder: str) -> tuple[Entry, ...]:
+def _join(listed: dict[str, list[Entry]], folder: str) -> tuple[Entry, ...]:
     return tuple(
-        replace(entry, entries=_joined(listed, entry.path)) if entry.path in listed else entry
-        for entry in listed[folder]
+        replace(entry, entries=_join(listed, entry.path)) if entry.path in listed else entry for entry in listed[folder]
     )
 
 

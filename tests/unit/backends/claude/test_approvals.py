@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.claude.approvals import answered, command_grant, covered_by, grants_of, offers, request_of
+from palaver.backends.claude.approvals import (
+    permission_result,
+    command_grant,
+    find_covering,
+    grants_of,
+    offers,
+    request_of,
+)
 from palaver.backends.claude.process import Ask
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestOpened, RequestResolved
@@ -44,13 +51,13 @@ def yes(**more: Any) -> RequestResolved:
 
 
 def allowed(ask: Ask, resolved: RequestResolved) -> Any:
-    told = answered(ask, resolved)
+    told = permission_result(ask, resolved)
     assert told.behavior == "allow"
     return told
 
 
 def refused(ask: Ask, resolved: RequestResolved) -> Any:
-    told = answered(ask, resolved)
+    told = permission_result(ask, resolved)
     assert told.behavior == "deny"
     return told
 
@@ -141,10 +148,10 @@ async def test_edited_arguments_are_what_runs_and_teach_nothing() -> None:
 
 async def test_standing_yes_covers_the_same_rule_only() -> None:
     ask = await asked("WebFetch", HOST, rule("domain:tide.example"))
-    assert covered_by(ask, {("WebFetch", "domain:tide.example")}) == 0
-    assert covered_by(ask, {("WebFetch", "domain:ebb.example")}) is None
-    assert covered_by(ask, {("Write", "domain:tide.example")}) is None
-    assert covered_by(ask, set()) is None
+    assert find_covering(ask, {("WebFetch", "domain:tide.example")}) == 0
+    assert find_covering(ask, {("WebFetch", "domain:ebb.example")}) is None
+    assert find_covering(ask, {("Write", "domain:tide.example")}) is None
+    assert find_covering(ask, set()) is None
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled", "superseded"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from palaver.backends.claude.installation import logged_in, readiness
+from palaver.backends.claude.installation import is_logged_in, readiness
 from palaver.backends.claude.process import (
     INBOX_LINES,
     ClaudeProgram,
@@ -71,11 +71,11 @@ def test_environment_holds_its_login_and_nothing_of_ours() -> None:
 
 
 def test_login_is_found_in_the_environment_or_in_a_file(tmp_path: Path) -> None:
-    assert logged_in({"ANTHROPIC_API_KEY": "k"})
-    assert not logged_in({"HOME": str(tmp_path)})
+    assert is_logged_in({"ANTHROPIC_API_KEY": "k"})
+    assert not is_logged_in({"HOME": str(tmp_path)})
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / ".credentials.json").write_text("{}")
-    assert logged_in({"HOME": str(tmp_path)})
+    assert is_logged_in({"HOME": str(tmp_path)})
 
 
 def test_readiness_says_what_to_do(tmp_path: Path) -> None:

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.claude.results import NOTHING_SPENT, Result, finished, measured, redacted, text_of, usage_of
+from palaver.backends.claude.results import (
+    NOTHING_SPENT,
+    Result,
+    finish_call,
+    context_events,
+    redacted,
+    text_of,
+    usage_of,
+)
 from palaver.schema.base import Usage
 from palaver.schema.events import ToolFinished, ToolOutputDelta
 from palaver.tools.redact import Redactor
@@ -51,12 +59,12 @@ def test_image_among_the_results_is_named() -> None:
 def test_no_of_a_person_is_a_denial_even_where_the_program_calls_it_an_interruption() -> None:
     line = {"tool_result_meta": [{"id": "toolu_1", "non_execution_kind": "user-rejected"}]}
     block = {"tool_use_id": "toolu_1", "content": "no", "is_error": True}
-    stopped, declined = finished("c", "Bash", block, line), finished("c", "Bash", block, line, denied=True)
+    stopped, declined = finish_call("c", "Bash", block, line), finish_call("c", "Bash", block, line, denied=True)
     assert stopped.error is not None
     assert declined.error is not None
     assert (stopped.error.code, declined.error.code) == ("tool_interrupted", "tool_denied")
     assert {stopped.effect, declined.effect} == {"none"}
-    untold = finished("c", "Bash", block, {}, denied=True)
+    untold = finish_call("c", "Bash", block, {}, denied=True)
     assert untold.error is not None
     assert untold.error.code == "tool_denied"
 
@@ -69,10 +77,10 @@ def test_cached_tokens_are_part_of_the_input() -> None:
 
 def test_window_is_measured_by_the_last_answer() -> None:
     line = {"modelUsage": {"m": {"contextWindow": 1000}}}
-    (meter,) = measured(line, "m", Usage(input_tokens=40, output_tokens=2))
+    (meter,) = context_events(line, "m", Usage(input_tokens=40, output_tokens=2))
     assert (meter.used_tokens, meter.window_tokens, meter.estimated) == (42, 1000, False)
-    assert not measured(line, "other", Usage(input_tokens=1))
-    assert not measured(line, "m", NOTHING_SPENT)
+    assert not context_events(line, "other", Usage(input_tokens=1))
+    assert not context_events(line, "m", NOTHING_SPENT)
 
 
 def test_secret_of_the_program_is_struck_from_what_its_tools_say() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.codex.approvals import Asked, asked
+from palaver.backends.codex.approvals import Asked, request_of
 from palaver.backends.codex.events import ToolCall
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestResolved
@@ -14,7 +14,7 @@ PROJECT = Path("/project")
 
 
 def put(method: str, params: dict[str, Any], call: ToolCall | None = None) -> Asked:
-    found = asked(method, params, call, request="r", agent="codex", project=PROJECT, sandbox="box")
+    found = request_of(method, params, call, request="r", agent="codex", project=PROJECT, sandbox="box")
     assert found is not None
     return found
 
@@ -108,9 +108,10 @@ def test_server_of_tools_gets_a_yes_but_no_form() -> None:
     assert found.answer(answer(verdict="deny")) == {"action": "decline"}
     form = {**simple, "requestedSchema": {"properties": {"name": {"type": "string"}}}}
     assert (
-        asked("mcpServer/elicitation/request", form, None, request="r", agent="a", project=PROJECT, sandbox="") is None
+        request_of("mcpServer/elicitation/request", form, None, request="r", agent="a", project=PROJECT, sandbox="")
+        is None
     )
 
 
 def test_unknown_request_is_nothing_a_person_could_answer() -> None:
-    assert asked("planet/align", {}, None, request="r", agent="a", project=PROJECT, sandbox="") is None
+    assert request_of("planet/align", {}, None, request="r", agent="a", project=PROJECT, sandbox="") is None

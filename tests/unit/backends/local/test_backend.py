@@ -23,7 +23,7 @@ from palaver.backends.local.prompt import (
     SYSTEM_PROMPT,
     SmallTurn,
     cut_history,
-    estimated_tokens,
+    estimate_tokens,
 )
 from palaver.clock import ManualClock, SystemClock
 from palaver.errors import Exited, NotInstalled, ProviderRefused
@@ -274,7 +274,7 @@ async def test_tokens_are_never_estimated_too_few() -> None:
     async with local_model() as model:
         address = await model.start()
         counts = [await token_count(address, text) for text in texts]
-    assert [count <= estimated_tokens(text) for text, count in zip(texts, counts, strict=True)] == [True] * len(texts)
+    assert [count <= estimate_tokens(text) for text, count in zip(texts, counts, strict=True)] == [True] * len(texts)
 
 
 # -- what such a model is shown
@@ -299,7 +299,7 @@ def test_long_history_is_cut_in_the_budget_and_begins_with_a_person() -> None:
     cut = cut_history(history)
     assert cut[-1] == history[-1]
     assert cut[0].role == "user"
-    assert sum(map(estimated_tokens, texts_of(cut))) <= HISTORY_TOKENS
+    assert sum(map(estimate_tokens, texts_of(cut))) <= HISTORY_TOKENS
 
 
 def test_cut_moves_seldom_so_that_what_was_read_is_not_read_again() -> None:
