@@ -301,7 +301,7 @@ async def test_approval_question_and_plan_wait_in_one_list_and_are_answered_afte
     assert waiting["question"]["questions"][0]["question"] == "Which store?"
     assert [item["title"] for item in waiting["plan"]["plan"]["items"]] == ["Look", "Leap"]
     assert (tmp_path / "project/a").exists()
-    assert any("Answer: SQLite" in messages for messages in told)
+    assert any('"chosen": ["SQLite"]' in messages for messages in told)
     assert any("plan was approved" in messages for messages in told)
 
 

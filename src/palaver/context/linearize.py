@@ -13,7 +13,14 @@ from typing import Any
 
 from palaver.context.images import LoadBlob, blob_of, image_of
 from palaver.context.prompt import AssistantMessage, Call, Image, Outcome, PromptMessage, Text, Thought, UserMessage
-from palaver.context.quotes import RECALLED, Part, Quoting, block_source
+from palaver.context.quotes import (
+    RECALLED,
+    Part,
+    Quoting,
+    block_source,
+    break_control_tokens,
+    break_control_tokens_within,
+)
 from palaver.context.reduce import Redact, horizons_of, reduce_history, same_text
 from palaver.schema.view import Compression, ImageBlock, Message, Plan, TextBlock, ThinkingBlock, ToolBlock
 
@@ -204,6 +211,7 @@ def _answer(message: Message, ids: _CallIds, provider: str, blobs: Mapping[str, 
         elif isinstance(block, TextBlock):
             text = block.text if block.blob is None else _whole_text(block, blobs)
             if text and not text.isspace():
+                text = break_control_tokens(text)
                 parts.append(Text(text if block.status == "done" else f"{text}\n\n{INTERRUPTED_MARK}"))
         elif isinstance(block, ThinkingBlock):
             if thought := _thinking_of(block, provider):
@@ -225,7 +233,10 @@ def _thinking_of(block: ThinkingBlock, provider: str) -> Thought | None:
     if block.status != "done" or not kept:
         return None
     data = kept.get("data")
-    return Thought(text=block.text, signature=block.signature, data=data if isinstance(data, str) else None)
+    if block.signature is not None or isinstance(data, str):
+        # The provider compares every byte of what it signed.
+        return Thought(text=block.text, signature=block.signature, data=data if isinstance(data, str) else None)
+    return Thought(text=break_control_tokens(block.text))
 
 
 def _was_made(tool: ToolBlock) -> bool:
@@ -236,7 +247,11 @@ def _was_made(tool: ToolBlock) -> bool:
 def _call(tool: ToolBlock, ids: _CallIds, provider: str) -> Call:
     kept = own_data(tool.provider, provider)
     arguments = tool.input if isinstance(tool.input, dict) else {}
-    return Call(ids.choose(tool, kept.get("id")), _wire_name(tool.name), arguments, kept.get("opaque"))
+    opaque = kept.get("opaque")
+    if opaque is None:
+        # What a provider attached may be a signature over the arguments.
+        arguments = break_control_tokens_within(arguments)
+    return Call(ids.choose(tool, kept.get("id")), _wire_name(tool.name), arguments, opaque)
 
 
 @lru_cache(maxsize=1024)
@@ -247,10 +262,11 @@ def _wire_name(name: str) -> str:
 def _outcome(tool: ToolBlock, call: str) -> Outcome:
     match tool.status:
         case "ok":
-            return Outcome(call, tool.output if _says_something(tool.output) else NO_OUTPUT)
+            return Outcome(call, break_control_tokens(tool.output) if _says_something(tool.output) else NO_OUTPUT)
         case "error" | "denied" | "interrupted":
             reason = tool.error.message if tool.error else LOST
-            return Outcome(call, f"{reason}\n{tool.output}" if _says_something(tool.output) else reason, failed=True)
+            text = f"{reason}\n{tool.output}" if _says_something(tool.output) else reason
+            return Outcome(call, break_control_tokens(text), failed=True)
         case "waiting":
             return Outcome(call, WAITING, failed=True)
         case _:

@@ -96,7 +96,7 @@ async def test_question_is_asked_once_and_its_answer_is_the_result(box: Toolbox,
     asked = Call(name="ask_user", input={"questions": [{"question": "Which colour?", "options": colours}]})
     turn, told = await talk(box, tmp_path, Answer.of(asked), Answer.of("Red it is"), decide=answer)
     assert [request.kind for request in turn.of(RequestOpened)] == ["question"]
-    assert told[1] == ["1. Which colour?\nAnswer: Red"]
+    assert told[1] == ['{"answers": [{"question": 1, "chosen": ["Red"]}]}']
 
 
 async def test_finished_task_ends_the_turn_with_its_summary(box: Toolbox, tmp_path: Path) -> None:

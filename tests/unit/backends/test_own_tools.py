@@ -70,7 +70,7 @@ async def test_question_that_is_given_up_is_taken_back_once_and_the_other_is_ans
     asked.answer(requests["second"], "Flow")
     await asked.told()
     assert list(asked.results) == ["second"]
-    assert "Answer: Flow" in asked.results["second"].output
+    assert '"chosen": ["Flow"]' in asked.results["second"].output
 
 
 async def test_question_that_is_answered_as_it_is_given_up_is_not_taken_back() -> None:

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.approval.policy import Mode, as_mode
 from palaver.approval.turn_grants import Grants
@@ -24,6 +24,7 @@ from palaver.backends.api.settings import Settings, settings_of
 from palaver.backends.api.step import Step
 from palaver.backends.base import Capabilities, Turn
 from palaver.context.plan_text import plan_of
+from palaver.context.quotes import break_control_tokens, break_control_tokens_within
 from palaver.core.state import messages_of_turn, open_tools
 from palaver.errors import AgentError
 from palaver.journal import Journal
@@ -326,7 +327,15 @@ def _nameable(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     for spec in specs:
         if not TOOL_NAME.fullmatch(spec.name):
             logger.warning("tool left out: no model service takes this name", tool=spec.name)
-    return tuple(spec for spec in specs if TOOL_NAME.fullmatch(spec.name))
+    return tuple(_harmless(spec) for spec in specs if TOOL_NAME.fullmatch(spec.name))
+
+
+def _harmless(spec: ToolSpec) -> ToolSpec:
+    """The same, where its words hold no marks of a chat template: MCP servers and editors word their tools themselves."""
+    description, parameters = break_control_tokens(spec.description), break_control_tokens_within(spec.parameters)
+    if description == spec.description and parameters is spec.parameters:
+        return spec
+    return replace(spec, description=description, parameters=parameters)
 
 
 def _too_many(steps: int) -> str:

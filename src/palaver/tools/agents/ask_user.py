@@ -1,9 +1,11 @@
 """The tool `ask_user`: questions to the person, as one request. The answer is the call's result.
 
 An `Asking` tool: nothing runs. A question that nobody answered is said to have no answer; nothing is assumed for anybody.
+The result is JSON and repeats no question: the agent words the questions and the options, and could word them like answers.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -50,7 +52,7 @@ SPEC = ToolSpec(
     name="ask_user",
     description=(
         "Ask the person one to four questions and wait for the answers. Use it when what to do depends on something only"
-        " they know; what you can find out yourself, find out."
+        " they know; what you can find out yourself, find out. The result is JSON: by number what they chose or wrote."
     ),
     parameters=parameters_of(AskArguments),
     reads_only=True,
@@ -96,7 +98,7 @@ class AskUser:
             case "open" | "answered" if resolved.verdict == "deny":
                 return _unanswered("The person declined to answer", resolved)
             case "open" | "answered":
-                return ToolResult(ok=True, output=_told(asked.questions, resolved))
+                return ToolResult(ok=True, output=_result(len(asked.questions), resolved))
 
 
 def _sensible(arguments: Mapping[str, Any]) -> AskArguments:
@@ -116,24 +118,26 @@ def _sensible(arguments: Mapping[str, Any]) -> AskArguments:
     return asked
 
 
-def _told(questions: Sequence[QuestionArguments], resolved: RequestResolved) -> str:
+def _result(questions: int, resolved: RequestResolved) -> str:
     # From a snapshot they come as plain data.
     given = msgspec.convert(resolved.answers, tuple[Answer, ...], from_attributes=True)
     answers = {answer.question_index: answer for answer in given}
-    lines = [
-        f"{number}. {question.question.strip()}\nAnswer: {_answer(answers.get(number - 1))}"
-        for number, question in enumerate(questions, 1)
-    ]
+    result: dict[str, Any] = {
+        "answers": [_answer(number, answers.get(number - 1)) for number in range(1, questions + 1)]
+    }
     if resolved.text and resolved.text.strip():
-        lines.append(f"They added: {resolved.text.strip()}")
-    return "\n\n".join(lines)
+        result["note"] = resolved.text.strip()
+    text = json.dumps(result, ensure_ascii=False)
+    # Within a JSON string too, a separator of lines or a mark of direction could make a part look like another one.
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
-def _answer(answer: Answer | None) -> str:
-    if answer is None:
-        return NO_ANSWER
-    own = (answer.custom_text or "").strip()
-    return "; ".join([*answer.selected, *([own] if own else [])]) or NO_ANSWER
+def _answer(number: int, answer: Answer | None) -> dict[str, Any]:
+    own = (answer.custom_text or "").strip() if answer else ""
+    said: dict[str, Any] = {"chosen": list(answer.selected)} if answer and answer.selected else {}
+    if own:
+        said["own_words"] = own
+    return {"question": number, **(said or {"unanswered": True})}
 
 
 def _unanswered(why: str, resolved: RequestResolved, code: str = "no_answer") -> ToolResult:

@@ -322,7 +322,7 @@ async def test_answer_said_again_is_no_error_and_that_of_another_client_is(tmp_p
         replayed = await events(work.server, session)
     assert repeated == []
     assert (from_another["code"], changed["code"]) == ("gone", "gone")
-    assert "Answer: SQLite" in of(heard, "tool_result")[0]["result"]
+    assert '"chosen": ["SQLite"]' in of(heard, "tool_result")[0]["result"]
     assert len(of(replayed, "interaction_resolved")) == 1
 
 
@@ -407,8 +407,8 @@ async def test_question_is_an_input_with_a_schema_and_the_answer_reaches_the_age
     assert set(asked["inputSchema"]["properties"]) == {"answer_1", "answer_2"}
     assert asked["inputSchema"]["properties"]["answer_1"]["examples"] == ["SQLite", "Postgres"]
     assert of(heard, "interaction_resolved")[0]["action"] == "submit"
-    assert "Answer: SQLite" in heard[-1]["result"]
-    assert "Answer: It is small." in heard[-1]["result"]
+    assert '"chosen": ["SQLite"]' in heard[-1]["result"]
+    assert '"own_words": "It is small."' in heard[-1]["result"]
 
 
 @pytest.mark.parametrize("given", [{}, {"input": None}, {"input": {}}, {"input": {"answer": None}}])
@@ -424,7 +424,7 @@ async def test_question_is_not_answered_by_nothing(tmp_path: Path, given: Frame)
             await answer(one, session, asked, action="submit", input="SQLite")
             heard = await one.until("tool_result")
     assert refused["code"] == "invalid"
-    assert "Answer: SQLite" in heard[-1]["result"]
+    assert '"chosen": ["SQLite"]' in heard[-1]["result"]
 
 
 async def test_question_that_is_cancelled_is_a_failed_call(tmp_path: Path) -> None:

@@ -400,10 +400,10 @@ async def test_question_of_the_agent_is_put_and_the_answer_is_its_result(
         "Which tide?",
     )
     assert [option.label for option in request.questions[0].options] == ["Ebb", "Flow"]
-    assert "Answer: Ebb" in said(turn)
+    assert '"chosen": ["Ebb"]' in said(turn)
     if order == "question told":
         assert (tool(turn).call, tool(turn).status) == (request.call, "ok")
-        assert "Answer: Ebb" in tool(turn).output
+        assert '"chosen": ["Ebb"]' in tool(turn).output
 
 
 async def test_question_is_stopped_with_its_turn(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import json
+
 import pytest
 
 from palaver.schema.commands import Answer
@@ -69,27 +71,30 @@ def test_answers_are_told_plainly_in_the_order_of_the_questions() -> None:
     )
     result = AskUser().answered(ASKED, resolved(answers=answers, text="Take your time"))
     assert result.ok
-    assert result.output == (
-        "1. Which store?\nAnswer: SQLite; PostgreSQL; both, later\n\n2. Which port?\nAnswer: 8420\n\n"
-        "They added: Take your time"
-    )
+    assert json.loads(result.output) == {
+        "answers": [
+            {"question": 1, "chosen": ["SQLite", "PostgreSQL"], "own_words": "both, later"},
+            {"question": 2, "own_words": "8420"},
+        ],
+        "note": "Take your time",
+    }
 
 
 def test_answers_read_from_a_snapshot_are_told_alike() -> None:
     plain = ({"question_index": 1, "selected": ["80"]},)
     result = AskUser().answered(ASKED, resolved(answers=plain))
-    assert result.output.endswith("2. Which port?\nAnswer: 80")
+    assert json.loads(result.output)["answers"][1] == {"question": 2, "chosen": ["80"]}
 
 
 def test_question_left_out_has_no_answer() -> None:
     result = AskUser().answered(ASKED, resolved(answers=(Answer(question_index=1, selected=("80",)),)))
-    assert result.output == "1. Which store?\nAnswer: no answer\n\n2. Which port?\nAnswer: 80"
+    assert json.loads(result.output)["answers"][0] == {"question": 1, "unanswered": True}
 
 
 def test_answer_to_one_option_that_an_earlier_version_put_is_still_told() -> None:
     asked = {"questions": [{"question": "Which store?", "options": [{"label": "SQLite"}]}]}
     result = AskUser().answered(asked, resolved(answers=(Answer(question_index=0, selected=("SQLite",)),)))
-    assert (result.ok, result.output) == (True, "1. Which store?\nAnswer: SQLite")
+    assert (result.ok, result.output) == (True, '{"answers": [{"question": 1, "chosen": ["SQLite"]}]}')
 
 
 @pytest.mark.parametrize(
