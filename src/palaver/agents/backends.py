@@ -40,7 +40,7 @@ VERSION_S = 5.0
 VERSION_KEPT_S = 60.0
 """A person who has just updated a program looks again within the minute."""
 
-_NUMBER = re.compile(r"(?<!\d)\d++(?:\.\d++)+[\w.+-]*+")
+_NUMBER = re.compile(r"(?<!\d)\d++(?:\.\d++)++[\w.+-]*+")
 
 Login = Literal["ok", "missing", "unknown"]
 

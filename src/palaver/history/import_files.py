@@ -24,7 +24,7 @@ Format = Literal["markdown", "jsonl", "trajectory", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_HTML = re.compile(rb"(?<!\s)\s*+<(?:!doctype\s++html|html)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _MARK = "<!-- palaver: "
 _MARK_LINE = re.compile(r"<!-- palaver: (\{.*\}) -->")
 _LOOKS_LIKE_ONE = re.compile(r"^(\\*<!-- palaver: )", re.MULTILINE)
 _ESCAPED = re.compile(r"^\\(\\*<!-- palaver: )", re.MULTILINE)
-_FENCE_RUN = re.compile(r"^\s*(`{3,})", re.MULTILINE)
+_FENCE_RUN = re.compile(r"^[^\S\n]*+(`{3,})", re.MULTILINE)
 _FENCED = re.compile(r"^(?P<fence>`{3,})(?P<word>\w*)\n(?P<body>.*?)\n?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 
 # What other programs write above what somebody said: a heading, or a bold name with a colon.

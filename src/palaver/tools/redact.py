@@ -32,7 +32,7 @@ _LOOKS_SECRET = re.compile(
     r"|(^|_)(PASS|PWD|AUTH|SESSION_ID|SESSIONID|SESSION)$|^(PG|MYSQL_|REDISCLI_)(PASSWORD|PWD|AUTH)$",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^/\s]+)@", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,31}+://[^/\s:@]*+:([^/\s]+)@", re.IGNORECASE)
 _PATH = re.compile(r"(/[^/\0:]*)+|unix:.*")
 """Names such as SSH_AUTH_SOCK or GOOGLE_APPLICATION_CREDENTIALS often give the file, which is no secret."""
 

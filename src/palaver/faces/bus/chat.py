@@ -36,8 +36,8 @@ REPEATED = 100
 
 BusRequest = Request[Principal, Principal, Any]
 
-_ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_-]{1,128})(?=\s|$)\s*", re.ASCII)
-_PLAN = re.compile(r"\s*/plan(?=\s|$)\s*", re.ASCII)
+_ADDRESSED = re.compile(r"(?<!\s)\s*+@([A-Za-z0-9_-]{1,128})(?=\s|$)\s*+", re.ASCII)
+_PLAN = re.compile(r"(?<!\s)\s*+/plan(?=\s|$)\s*+", re.ASCII)
 
 
 class Sent(Struct, frozen=True, kw_only=True):

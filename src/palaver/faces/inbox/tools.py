@@ -16,7 +16,7 @@ from palaver.faces.inbox.pages import PAGE, PAGE_MOST
 from palaver.faces.rights import Act, Side, may_act
 from palaver.people.authentication import Kind
 
-MIME = re.compile(r"[\w.+-]+/[\w.+-]+(?:\s*;\s*[\w.+-]+=[\w.+\"-]+)*", re.ASCII)
+MIME = re.compile(r"(?<![\w.+-])[\w.+-]++/[\w.+-]++(?:\s*+;\s*+[\w.+-]++=[\w.+\"-]++)*", re.ASCII)
 
 Subscriber = Annotated[str, Meta(min_length=1, max_length=128)]
 

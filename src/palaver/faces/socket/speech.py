@@ -38,7 +38,7 @@ NO_ENGINE = (
     "and start the server again."
 )
 
-_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s)|\n")
+_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+(?=\s)|\n")
 _MARKUP = re.compile(r"[*_`#>|]+")
 
 

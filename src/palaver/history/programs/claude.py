@@ -35,9 +35,9 @@ OURS = "palaver"
 """What the program says of where it was started, if that was here."""
 
 _FINISHED = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_REMINDER = re.compile(r"<system-reminder>(?:[^<]++|<(?!/?system-reminder>))*+</system-reminder>\s*")
+_COMMAND = re.compile(r"<command-name>((?:[^<]++|<(?!/?command-name>))*+)</command-name>")
+_ARGUMENTS = re.compile(r"<command-args>((?:[^<]++|<(?!/?command-args>))*+)</command-args>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _OWN_TALK = ("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>", "<task-notification>")
 _REFUSED = ("The user doesn't want to proceed", "The user doesn't want to take this action", "Permission to use")

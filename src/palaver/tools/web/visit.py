@@ -29,7 +29,7 @@ _TEXT = frozenset(
     {"application/json", "application/ld+json", "application/xml", "application/javascript", "application/yaml"}
     | {"application/x-yaml", "application/toml", "application/x-ndjson", "application/jsonl", "application/sql"}
 )
-_CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([A-Za-z0-9_-]{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(rb"<meta[^<>]+charset=[\"']?([A-Za-z0-9_-]{1,40})", re.IGNORECASE)
 _MOVED = frozenset({301, 302, 303, 307, 308})
 
 
