@@ -33,9 +33,12 @@ def with_tokens(data: Path) -> Path:
 
 
 @asynccontextmanager
-async def attacked(folder: Path, script: Any = WELL) -> AsyncIterator[tuple[Served, httpx.AsyncClient]]:
+async def attacked(
+    folder: Path, script: Any = WELL, agents: Path | None = None
+) -> AsyncIterator[tuple[Served, httpx.AsyncClient]]:
     headers = {"Authorization": "Bearer agent-token"}
-    async with serving(with_tokens(folder / "data"), script) as server, http_client(server.url, headers) as agent:
+    data = with_tokens(folder / "data")
+    async with serving(data, script, agents_folder=agents) as server, http_client(server.url, headers) as agent:
         yield server, agent
 
 
@@ -336,3 +339,116 @@ async def test_limits_beyond_a_conversation_are_not_an_agents(
         home = str(server.app.directory.home)
         answer = await agent.request(method, path.format(home=home), json=body)
     assert answer.status_code == 403
+
+
+# -- which agent answers
+
+RULE = '\npolicy:\n  - {tool: shell, decision: deny_continue, match: "touch denied*"}'
+CAPS = "\nmode: ask\nspend_limit_usd: 1\nparams: {tool_calls_per_minute: 5}"
+AGENTS = {
+    "capped": CAPS + RULE,
+    "same": CAPS + RULE,
+    "stricter": "\nmode: plan\nspend_limit_usd: 0.5\ntools: [read]\nparams: {tool_calls_per_minute: 2}" + RULE,
+    "bolder": CAPS.replace("ask", "auto") + RULE,
+    "richer": CAPS.replace("usd: 1", "usd: 2") + RULE,
+    "boundless": CAPS.replace("\nspend_limit_usd: 1", "") + RULE,
+    "quicker": CAPS.replace("5", "0") + RULE,
+    "unruled": CAPS,
+    "trusting": CAPS + RULE + "\n  - {tool: shell, decision: allow, match: make}",
+    "allowed": CAPS + RULE + "\nallowed_tools: [shell]",
+    "readers": CAPS + RULE + "\ntools: [read]",
+}
+FREER = ("bolder", "richer", "boundless", "quicker", "unruled", "trusting", "allowed", "default")
+
+
+@asynccontextmanager
+async def among_agents(folder: Path) -> AsyncIterator[tuple[Served, httpx.AsyncClient]]:
+    agents = folder / "agents"
+    agents.mkdir()
+    for name, settings in AGENTS.items():
+        (agents / f"{name}.md").write_text(f"---\nname: {name.title()}\nbackend: scripted{settings}\n---\nHi.\n")
+    async with attacked(folder, agents=agents) as known:
+        yield known
+
+
+async def choices_of(agent: httpx.AsyncClient, server: Served, conversation: str, chosen: str) -> dict[str, int]:
+    """Every way in which a client chooses the agent of a conversation; each on a branch or copy of its own."""
+    path = f"/api/conversations/{conversation}"
+    restored = await server.create(agent="capped")
+    branch = {"type": "branch_from_chat", "source_chat_id": conversation}
+    return {
+        "patch": (await agent.patch(path, json={"agent": chosen})).status_code,
+        "update": await order(agent, conversation, type="update_conversation", agent=chosen),
+        "send": await order(agent, conversation, type="send_message", content="x", agent=chosen),
+        "send in plan mode": await order(
+            agent, conversation, type="send_message", content="x", agent=chosen, mode="plan", client_request_id="p"
+        ),
+        "branch": (
+            await agent.post("/api/conversations", json={"branch": {"conversation": conversation}, "agent": chosen})
+        ).status_code,
+        "stream": (
+            await agent.post("/api/chat", json={"message": "x", "sessionId": conversation, "agentId": chosen})
+        ).status_code,
+        "branch into another": await chat(agent, restored, **branch),
+    }
+
+
+@pytest.mark.parametrize("chosen", FREER)
+async def test_agent_that_is_held_to_less_cannot_be_chosen_for_a_conversation_of_a_person(
+    tmp_path: Path, chosen: str
+) -> None:
+    async with among_agents(tmp_path) as (server, agent):
+        conversation = await spoken(server, "Keep the garden.", agent="capped")
+        tried = await choices_of(agent, server, conversation, chosen)
+        # In plan mode it would still be held to fewer rules and limits, but for the mode alone.
+        in_plan_mode, of_the_same = tried.pop("send in plan mode"), tried.pop("branch into another")
+        await server.settled(conversation)
+        after = await server.state(conversation)
+    assert tried == dict.fromkeys(tried, 403)
+    assert in_plan_mode == (202 if chosen == "bolder" else 403)
+    assert of_the_same != 403
+    assert after["agent"] == "capped"
+    assert {message["agent"] for message in after["messages"] if message["agent"]} <= {"capped", "bolder"}
+
+
+@pytest.mark.parametrize("chosen", ["capped", "same", "stricter", "readers"])
+async def test_agent_that_is_held_to_as_much_can_be_chosen(tmp_path: Path, chosen: str) -> None:
+    async with among_agents(tmp_path) as (server, agent):
+        conversation = await spoken(server, "Keep the garden.", agent="capped")
+        tried = await choices_of(agent, server, conversation, chosen)
+    assert [way for way, status in tried.items() if status >= 400] == []
+
+
+async def test_conversations_own_limits_count_when_another_agent_is_chosen(tmp_path: Path) -> None:
+    """What the conversation itself says holds for whichever agent: only the rest is compared."""
+    async with among_agents(tmp_path) as (server, agent):
+        limits = {"mode": "ask", "spend_limit_usd": 0.1, "tool_calls_per_minute": 1}
+        conversation = await server.create(agent="capped", params=limits)
+        statuses = {
+            name: (await agent.patch(f"/api/conversations/{conversation}", json={"agent": name})).status_code
+            for name in ("unruled", "trusting", "allowed", "bolder", "richer", "boundless", "quicker")
+        }
+    assert statuses == {name: 403 if name in ("unruled", "trusting", "allowed") else 200 for name in statuses}
+
+
+async def test_person_chooses_any_agent(tmp_path: Path) -> None:
+    headers = {"Authorization": "Bearer human-token"}
+    async with among_agents(tmp_path) as (server, _), http_client(server.url, headers) as ada:
+        conversation = await server.create(agent="capped")
+        statuses = [
+            (await ada.patch(f"/api/conversations/{conversation}", json={"agent": name})).status_code for name in FREER
+        ]
+    assert statuses == [200] * len(FREER)
+
+
+@pytest.mark.parametrize("chosen", FREER)
+async def test_branch_into_an_empty_conversation_of_a_person_brings_no_agent_that_is_held_to_less(
+    tmp_path: Path, chosen: str
+) -> None:
+    async with among_agents(tmp_path) as (server, agent):
+        source = await spoken(server, "Burn the garden.", agent=chosen)
+        empty = await server.create(agent="capped")
+        status = await chat(agent, empty, type="branch_from_chat", source_chat_id=source)
+        after = await server.state(empty)
+    assert status == 403
+    assert (after["agent"], after["messages"]) == ("capped", [])

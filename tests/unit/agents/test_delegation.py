@@ -250,7 +250,7 @@ async def test_child_that_was_told_of_when_the_stop_came_is_kept() -> None:
         """Implements `Caller`: what it tells is on disk, and the stop comes before it hears so."""
 
         def __init__(self, turn: RunningTurn) -> None:
-            self.id, self.agent_id, self.mode = turn.id, turn.agent_id, turn.mode
+            self.id, self.agent, self.agent_id, self.mode = turn.id, turn.agent, turn.agent_id, turn.mode
             self._turn = turn
 
         @property

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -25,6 +25,7 @@ from palaver.schema.events import (
     TurnFinished,
     TurnStarted,
 )
+from palaver.schema.records import AgentRecord
 from palaver.schema.view import Parent, State
 from palaver.tools.base import Reply
 from tests.unit.agents.post import open_office, to, writes
@@ -267,6 +268,7 @@ class Stopped:
     state: State
     id: str = "t1"
     agent_id: str = "ada"
+    agent: AgentRecord = field(default_factory=lambda: AgentRecord(id="ada", name="Ada"))
     mode: str = "ask"
 
     async def tell(self, *events: KnownEvent) -> None:
