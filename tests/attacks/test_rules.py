@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from palaver.approval.policy import Grant, Mode, Policy, Rule, allowed_by, offers
+from palaver.approval.policy import Grant, Mode, Policy, Rule, grants_of_record, offers
 from palaver.approval.program_calls import Judging
 from palaver.approval.turn_grants import Grants
 from palaver.backends.acp.approvals import describe as of_acp
@@ -20,15 +21,19 @@ from palaver.backends.acp.events import Call
 from palaver.backends.claude.proposals import describe as of_claude
 from palaver.backends.codex.items import tool_of
 from palaver.backends.pi.proposals import describe as of_pi
+from palaver.backends.program_lookup import ProgramLookup
 from palaver.schema.records import AgentRecord
 from palaver.tools.base import Proposal, ToolSpec
+from tests.flows.at_work import at_work
+from tests.provider import Answer
+from tests.provider import Call as ToolCall
 from tests.provider.turn import MemoryTurn
 
 SHELL = ToolSpec("shell", "", {})
 DENIED = "git push"
 RULES = ("git push*", "program:git push", "*git push*", "git push", "program:git")
 BOLD: tuple[Mode, ...] = ("auto", "full")
-EVERYTHING = [*allowed_by("ada", ["shell"]), Rule("shell", "allow", source="conversation")]
+EVERYTHING = [*grants_of_record("ada", ["shell"]), Rule("shell", "allow", source="conversation")]
 
 
 def decision(
@@ -815,3 +820,202 @@ def test_random_line_that_is_allowed_runs_nothing_that_is_denied(examples: int, 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the spellings are bash's")
 def test_harmless_lines_run_no_program_that_is_denied(stubs: Mapping[str, str], tmp_path: Path) -> None:
     assert not any(runs_git_push(command, stubs, tmp_path) for command in HARMLESS)
+
+
+# -- programs that are not what their names say
+
+
+@pytest.mark.parametrize("match", ["git push*", "program:git push", "program:git"])
+@pytest.mark.parametrize("command", HARMLESS)
+def test_harmless_name_that_may_mean_a_planted_program_is_asked_for(command: str, match: str) -> None:
+    policy = Policy((Rule("shell", "deny_continue", match),), sandboxed=True, can_be_planted=lambda _: True)
+    verdict = policy.verdict(SHELL, Proposal(title="", hash="", match=command), "auto")
+    # The shell runs its builtins itself, whatever the PATH holds.
+    assert verdict.decision == ("allow" if command in ("echo 'git push'", "(cd x; pwd)") else "ask")
+
+
+@pytest.mark.parametrize(
+    ("command", "planted", "expected"),
+    [
+        ("tree push x", "tree", "ask"),
+        ("ls; tree push x", "tree", "ask"),
+        ("sh -c 'tree push x'", "tree", "ask"),
+        ("ls | wc -l", "tree", "allow"),
+        ("/usr/bin/tree push x", "tree", "allow"),
+        ("cd x && pwd", "cd", "allow"),
+        ("find . -name x", "find", "ask"),
+        ("if [ -f a ]; then rm a; fi", "rm", "ask"),
+    ],
+)
+def test_only_the_names_that_can_be_planted_are_doubted(command: str, planted: str, expected: str) -> None:
+    policy = Policy(
+        (Rule("shell", "deny_continue", "git push*"),), sandboxed=True, can_be_planted=lambda name: name == planted
+    )
+    assert policy.verdict(SHELL, Proposal(title="", hash="", match=command), "auto").decision == expected
+    assert (
+        replace(policy, rules=()).verdict(SHELL, Proposal(title="", hash="", match=command), "auto").decision == "allow"
+    )
+
+
+# -- a rule about some commands of a program
+
+
+@pytest.mark.parametrize(
+    ("command", "reads"),
+    [
+        ("git commit -m x", False),
+        ("git commit -m 'fix the push button'", False),
+        ("git -C . add a", False),
+        ("git --no-pager -c a.b=c stash", False),
+        ("git log -5", True),
+        ("git status", True),
+        ("git -C . status", True),
+        ("git diff push", True),
+        ("npm run push", False),
+        ("make git push", False),
+        ("python3 x.py git", False),
+    ],
+)
+def test_other_commands_of_a_program_are_not_denied_by_a_rule_about_one_of_them(command: str, reads: bool) -> None:
+    proposal = Proposal(title="", hash="", match=command, reads_only=reads)
+    for match, mode in itertools.product(("program:git push", "git push*"), BOLD):
+        policy = Policy((Rule("shell", "deny_continue", match),), sandboxed=True, full_enabled=True)
+        found = policy.verdict(SHELL, proposal, mode).decision
+        # A program that may run others is asked about, unless it is known to read only.
+        assert found == ("allow" if reads and "push" not in command else "ask"), match
+        exactly = Rule("shell", "allow", command, source="conversation")
+        assert policy.verdict(SHELL, proposal, mode, [exactly]).decision == "allow", match
+
+
+# -- commands among the arguments of tools that are not ours
+
+SPELT_ARGUMENTS = (
+    *("command", "bash_command", "run_command", "terminal_command", "command_to_run", "commandString", "cmd_string"),
+    *("shell_script", "bash-script", "userCommand", "executable_path", "command_args", "exec_command", "ps_script"),
+    *("powershellCommand", "shellCommandLine", "stdin_text", "sourceCode", "scriptToRun", "SHELL_COMMAND"),
+)
+OTHER_ARGUMENTS = (
+    *("input", "text", "body", "query", "js", "statement", "entrypoint", "file", "argument", "parameters", "prog"),
+    *("binary", "python_code", "steps", "line", "lines", "write", "content", "x", ""),
+)
+
+
+@pytest.mark.parametrize("match", ["git push*", "program:git push", "program:git"])
+@pytest.mark.parametrize("argument", SPELT_ARGUMENTS)
+def test_command_is_found_under_every_name_that_says_so(argument: str, match: str, tmp_path: Path) -> None:
+    judging = Judging(Policy((Rule("shell", "deny_continue", match),), full_enabled=True), Grants())
+    for value in ("git -C . push", ["git", "push"]):
+        spec, proposal = of_claude("mcp__box__do", {argument: value}, tmp_path)
+        assert judging.judge(turn(tmp_path), spec, proposal).verdict.decision == "deny_continue", value
+
+
+@pytest.mark.parametrize("match", ["git push*", "program:git push", "*git push*", "GIT push*"])
+@pytest.mark.parametrize("argument", OTHER_ARGUMENTS)
+def test_text_that_names_a_restricted_program_is_asked_for_under_any_name(
+    argument: str, match: str, tmp_path: Path
+) -> None:
+    policy = Policy((Rule("shell", "deny_continue", match),), full_enabled=True)
+    whole = [Rule("mcp__box__do", "allow", source="agent")]
+    for value in (
+        "git push",
+        "x; /usr/bin/git push",
+        ["a", {"b": "git.exe push"}],
+        "subprocess.run(['git'])",
+        "\uff47it push",
+    ):
+        described_so = (
+            of_claude("mcp__box__do", {argument: value}, tmp_path),
+            of_pi("do", {argument: value}, tmp_path),
+        )
+        for spec, proposal in described_so:
+            assert policy.verdict(spec, proposal, "full").decision == "ask", value
+            assert policy.verdict(spec, proposal, "ask", whole).decision == "ask", value
+
+
+@pytest.mark.parametrize("value", ["digit push", "legitimate", "gitignore", "push", "a text", 7, None, ["x", {"y": 1}]])
+def test_text_that_names_no_restricted_program_is_left_alone(value: Any, tmp_path: Path) -> None:
+    policy = Policy((Rule("shell", "deny_continue", "git push*"),), full_enabled=True)
+    spec, proposal = of_claude("mcp__box__do", {"text": value}, tmp_path)
+    assert policy.verdict(spec, proposal, "full").decision == "allow"
+
+
+def test_contents_of_a_file_that_our_own_tools_write_are_no_command(tmp_path: Path) -> None:
+    policy = Policy((Rule("shell", "deny_continue", "git push*"),), full_enabled=True)
+    given = {"file_path": "notes.md", "content": "Never git push."}
+    assert policy.verdict(*of_claude("Write", given, tmp_path), "accept_edits").decision == "allow"
+
+
+def test_tool_that_a_trusted_server_declares_read_only_may_be_told_of_any_program(tmp_path: Path) -> None:
+    policy = Policy((Rule("shell", "deny_continue", "git push*"),))
+    spec, proposal = of_claude("mcp__docs__search", {"query": "git push"}, tmp_path)
+    assert policy.verdict(replace(spec, reads_only=True), proposal, "ask").decision == "allow"
+
+
+def test_text_that_is_nested_deeply_is_found(tmp_path: Path) -> None:
+    value: Any = "git push"
+    for _ in range(100):
+        value = [value]
+    policy = Policy((Rule("shell", "deny_continue", "git push*"),), full_enabled=True)
+    assert policy.verdict(*of_claude("mcp__box__do", {"x": value}, tmp_path), "full").decision == "ask"
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Mapping[str, Path]:
+    """A project with a folder for programs, and a folder outside of it; `ls` and `tree` are in both."""
+    folders = {name: tmp_path / name for name in ("project/bin", "outside", "empty")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    for folder in (folders["project/bin"], folders["outside"]):
+        for name in ("ls", "tree"):
+            (folder / name).symlink_to("/bin/ls")
+    (tmp_path / "link").symlink_to(folders["project/bin"])
+    return {**folders, "link": tmp_path / "link"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "can_be"),
+    [
+        ("outside:project/bin", "ls", False),
+        ("empty:outside:project/bin", "ls", False),
+        ("project/bin:outside", "ls", True),
+        ("link:outside", "ls", True),
+        ("empty:project/bin:outside", "tree", True),
+        ("outside:project/bin", "cat", True),
+        ("outside", "cat", True),
+        (".:outside", "ls", True),
+        (":outside", "ls", True),
+        ("bin:outside", "ls", True),
+        ("/tmp:outside", "ls", True),
+        ("/dev/shm/bin:outside", "ls", True),
+    ],
+)
+def test_name_can_be_planted_where_the_path_leads_through_a_folder_that_agents_write_to(
+    path: str, name: str, can_be: bool, planted: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The folders of this test lie beneath the temporary one, which commands write to.
+    monkeypatch.setattr("palaver.backends.program_lookup._TEMPORARY_FOLDERS", (Path("/tmp/x"), Path("/dev/shm")))
+    entries = [str(planted.get(entry, "/tmp/x/bin" if entry == "/tmp" else entry)) for entry in path.split(":")]
+    lookup = ProgramLookup(lambda: [planted["project/bin"].parent], planted["empty"])
+    assert lookup.can_be_planted(name, {"PATH": os.pathsep.join(entries)}) is can_be
+
+
+@pytest.mark.parametrize("where", ["this project", "another project"])
+@pytest.mark.anyio
+async def test_denied_program_does_not_run_under_a_name_that_was_planted(
+    tmp_path: Path, outside_tmp: Path, where: str
+) -> None:
+    """The whole way: a folder of a project is on the PATH, and there git is linked under a harmless name."""
+    rules = [{"tool": "shell", "decision": "deny_continue", "match": "git init*"}]
+    project, other = tmp_path / "project", outside_tmp / "other"
+    folder = (project if where == "this project" else other) / "bin"
+    folder.mkdir(parents=True)
+    (folder / "tree").symlink_to(shutil.which("git") or "/usr/bin/git")
+    path = f"{folder}:/usr/bin:/bin"
+    script = Answer.of(ToolCall(name="shell", input={"command": "tree init x"}))
+    async with at_work(tmp_path, script, environment={"PATH": path}) as work:
+        await work.server.create(project=str(other if other.exists() else project))
+        conversation = await work.begin("go", policy=rules, mode="auto")
+        (request,) = await work.opened(conversation)
+        await work.server.command(conversation, type="interrupt")
+    assert request["input"]["command"] == "tree init x"
+    assert not (project / "x").exists()

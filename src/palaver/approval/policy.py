@@ -14,7 +14,8 @@ this call counts: a whole tool, a mode or a build tool that was allowed is asked
 import posixpath
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -139,6 +140,8 @@ class Policy:
     """A sandbox was probed and works. Without one, mode `auto` is no more than `accept_edits`."""
     full_enabled: bool = False
     """The server's flag. Without it, mode `full` is no more than `ask`."""
+    can_be_planted: Callable[[str], bool] = lambda _: False
+    """Whether a name on the PATH of commands may mean a program that an agent put there, and not the one it is known for."""
 
     def at(self, project: Path, more: Iterable[Rule] = ()) -> "Policy":
         """The policy of one folder: without the rules of other projects, with `more` (an agent's)."""
@@ -272,8 +275,8 @@ def _judge(
     more: tuple[Rule, ...],
 ) -> Verdict:
     reads_only = spec.reads_only or proposal.reads_only
-    found = [(rule, _relation(rule, spec, proposal)) for rule in (*policy.rules, *more)]
-    held = [(grant, _relation(grant, spec, proposal)) for grant in grants if is_lasting(grant.match)]
+    found = [(rule, _relation(rule, spec, proposal, policy)) for rule in (*policy.rules, *more)]
+    held = [(grant, _relation(grant, spec, proposal, policy)) for grant in grants if is_lasting(grant.match)]
     rules = [rule for rule, relation in found if relation == "covers"]
     given = [grant for grant, relation in held if relation == "covers"]
     for denial in ("deny_abort", "deny_continue"):
@@ -349,7 +352,7 @@ Relation = Literal["covers", "resembles", "unknown", "none"]
 _STRENGTH: tuple[Relation, ...] = ("covers", "resembles", "unknown", "none")
 
 
-def _relation(rule: Rule, spec: ToolSpec, proposal: Proposal) -> Relation:
+def _relation(rule: Rule, spec: ToolSpec, proposal: Proposal, policy: Policy) -> Relation:
     if rule.decision == "allow":
         return "covers" if _allows(rule, spec, proposal) else "none"
     names = _SAME_TOOL.get(rule.tool, rule.tool)
@@ -364,8 +367,8 @@ def _relation(rule: Rule, spec: ToolSpec, proposal: Proposal) -> Relation:
     if names not in ("*", COMMAND_TOOL):
         return "none"
     commands = proposal.commands or ((proposal.match or "",) if spec.name == COMMAND_TOOL else ())
-    relations = [_relation_to_command(rule.match, command, paths_too=names == "*") for command in commands]
-    return min(relations, key=_STRENGTH.index, default="none")
+    relations = [_relation_to_command(rule.match, command, policy, paths_too=names == "*") for command in commands]
+    return min((*relations, _relation_to_texts(rule.match, proposal.texts)), key=_STRENGTH.index)
 
 
 def _allows(rule: Rule, spec: ToolSpec, proposal: Proposal) -> bool:
@@ -390,21 +393,26 @@ def _fits(text: str, pattern: str) -> bool:
     return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removeprefix("./"))
 
 
-def _relation_to_command(match: str, command: str, *, paths_too: bool) -> Relation:
+def _relation_to_command(match: str, command: str, policy: Policy, *, paths_too: bool) -> Relation:
     line = parse(command)
     relations = [_relation_to_invocation(match, invocation) for invocation in line.invocations]
     if "covers" in relations:
         return "covers"
-    if match.startswith(PROGRAM):
-        program = bare_name((match.removeprefix(PROGRAM).split() or [""])[0])
-        if program and not line.complete and program in re.split(r"[^a-z0-9_.+-]+", command.casefold()):
-            # Not understood, and it names the program.
-            return "covers"
-    elif paths_too and any(_fits(path, match) for path in line.paths):
+    if paths_too and not match.startswith(PROGRAM) and any(_fits(path, match) for path in line.paths):
         return "covers"
-    return (
-        min(relations, key=_STRENGTH.index, default="none") if "resembles" in relations or line.complete else "unknown"
-    )
+    if "resembles" in relations:
+        return "resembles"
+    return "none" if line.complete and not any(map(policy.can_be_planted, line.programs)) else "unknown"
+
+
+def _relation_to_texts(match: str, texts: Iterable[str]) -> Relation:
+    """Of arguments of which nobody knows what they are for: one that names the program may be run as a command."""
+    name = next(_head(match), "")
+    literal = re.split(r"[*?\[]", name, maxsplit=1)[0].casefold()
+    end = r"(?![a-z0-9])" if literal == name.casefold() else ""
+    named = re.compile(rf"(?<![a-z0-9]){re.escape(literal)}{end}")
+    plain = (unicodedata.normalize("NFKC", text).casefold() for text in texts)
+    return "unknown" if any(named.search(text) for text in plain) else "none"
 
 
 def _relation_to_invocation(match: str, invocation: Invocation) -> Relation:

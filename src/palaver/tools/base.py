@@ -167,6 +167,8 @@ class Proposal:
     """What rules and standing grants look at: the exact command, or the path beneath the root."""
     commands: tuple[str, ...] = ()
     """The command lines that it hands to a shell, whichever tool it is of."""
+    texts: tuple[str, ...] = ()
+    """Of a tool that is not ours: every text that it is given, whatever it does with it."""
     paths: tuple[str, ...] = ()
     """Every name of the files it is about: as given, from the project, absolute, and with links resolved."""
     covers: str | None = None

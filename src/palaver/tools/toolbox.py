@@ -221,6 +221,8 @@ async def open_toolbox(
     command may see."""
     sandbox = await probe(environment, hidden, strongest=strongest, programs=programs)
     policy = Policy(rules=tuple(rules), sandboxed=sandbox.level != "none", full_enabled=full_enabled)
+    if programs is not None:
+        policy = replace(policy, can_be_planted=lambda name: programs.can_be_planted(name, environment))
     tools = {tool.spec.name: tool for tool in built_in_tools(sandbox, processes, new_id, agents)}
     return Toolbox(tools=tools, policy=policy, sandbox=sandbox.words, environment=environment, standing=standing)
 

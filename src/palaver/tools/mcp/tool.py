@@ -19,9 +19,9 @@ from palaver.errors import AgentError, CallerError
 from palaver.schema.records import McpServer
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.output import Collector
-from palaver.tools.proposal import fingerprint, shortened, visible
+from palaver.tools.proposal import fingerprint, shorten, visible
 from palaver.tools.redact import Redactor
-from palaver.tools.shell.command_line import command_lines
+from palaver.tools.shell.command_line import command_lines, texts_in
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
@@ -65,7 +65,7 @@ def safe_name(server: str, tool: str) -> str:
 
 def spec_of(server: McpServer, tool: "Tool") -> ToolSpec:
     hints = tool.annotations
-    said = shortened(visible(tool.description or tool.title or tool.name), DESCRIPTION_BYTES)
+    said = shorten(visible(tool.description or tool.title or tool.name), DESCRIPTION_BYTES)
     return ToolSpec(
         name=safe_name(server.name, tool.name),
         description=f"{said}\n(A tool of the MCP server {server.name}.)",
@@ -109,11 +109,12 @@ class McpTool:
             title=visible(f"{server.name}: {self._title}"),
             # Bound to the server too: another program under the same name is another call.
             hash=fingerprint(self._spec.name, arguments, root, {"server": msgspec.json.encode(server, order="sorted")}),
-            preview=shortened(visible(whole)),
+            preview=shorten(visible(whole)),
             risk=f"It is carried out by the MCP server {server.name}, outside the sandbox.",
             reads_only=self._spec.reads_only,
             match=exact.decode(),
             commands=command_lines(arguments),
+            texts=texts_in(arguments),
         )
 
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:

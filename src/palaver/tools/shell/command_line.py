@@ -34,6 +34,7 @@ ARGUMENT_DEPTH = 16
 _UNREAD_LINES = "sh"
 """Stands for what was not looked at: a line that may run anything."""
 _SEPARATORS = re.compile(r"[_\s-]")
+_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def _names(text: str) -> frozenset[str]:
@@ -51,6 +52,10 @@ _ARGUMENTS = _names(
 )
 """Arguments, in lower case and without separators, by which tools of MCP servers, editors and programs take what is to be
 run, or what is typed into a terminal."""
+_ARGUMENT_WORDS = _names(
+    "bash cmd cmdline command commandline commands exec execute executable powershell script scripts sh shell stdin terminal"
+)
+"""Words of the name of such an argument: `bash_command`, `commandString`, `scriptToRun`."""
 _WITH_SCRIPT = _names(
     "sh bash dash ash zsh ksh mksh fish csh tcsh rbash pwsh powershell cmd eval trap alias bind complete mapfile readarray"
     " iex invoke-expression su runuser script watch"
@@ -90,6 +95,8 @@ expansion."""
 _LOOP_VARIABLES = re.compile(r"[a-z]|file|files|dir|name|item|line|word|num|src|dst|entry|test")
 """Names that mean nothing to any shell. A loop over `PATH`, or zsh's `path`, chooses the programs that run."""
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
+_BUILTINS = _names(": [ [[ break cd continue dirs echo exit false kill popd printf pushd pwd test true type umask wait")
+"""Leaves that a shell runs itself, whatever the PATH holds."""
 
 _BEFORE_COMMAND = frozenset({"!", "if", "then", "elif", "else", "do", "while", "until", "{", "fi", "done", "esac", "}"})
 _UNREAD = frozenset({"case", "function", "coproc", "select"})
@@ -132,6 +139,8 @@ class CommandLine:
     """Arguments and targets of redirections, as normalized paths."""
     complete: bool
     """It runs nothing beside the invocations. False: it may run anything."""
+    programs: tuple[str, ...] = ()
+    """Names without a folder for which that is so only if the PATH leads to the programs that are known by them."""
 
 
 def parse(command: str) -> CommandLine:
@@ -155,7 +164,7 @@ def _lines_in(given: object, depth: int) -> Iterator[str]:
         yield _UNREAD_LINES
     elif isinstance(given, Mapping):
         for name, value in given.items():
-            line = _command_line(value) if _SEPARATORS.sub("", str(name).lower()) in _ARGUMENTS else None
+            line = _command_line(value) if _is_for_commands(str(name)) else None
             if line is not None:
                 yield line
             elif not isinstance(value, str):
@@ -164,6 +173,28 @@ def _lines_in(given: object, depth: int) -> Iterator[str]:
         for one in given:
             if not isinstance(one, str):
                 yield from _lines_in(one, depth + 1)
+
+
+def texts_in(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every text in the arguments of a call, at any depth: each may be handed to a shell."""
+    found: list[str] = []
+    waiting: list[object] = [arguments]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                found.append(text)
+            case Mapping() as named:
+                waiting.extend(named.values())
+            case list() | tuple() as several:
+                waiting.extend(several)
+            case _:
+                pass
+    return tuple(found)
+
+
+def _is_for_commands(argument: str) -> bool:
+    words = {word.lower() for word in _NAME_WORDS.findall(argument)}
+    return _SEPARATORS.sub("", argument.lower()) in _ARGUMENTS or not words.isdisjoint(_ARGUMENT_WORDS)
 
 
 def _command_line(value: object) -> str | None:
@@ -181,7 +212,12 @@ def _parse(command: str) -> CommandLine:
         # A substitution counts also within quotes: bash evaluates the subscripts that some builtins are given.
         found.complete = False
     _Reader(command[:ANALYSED_CHARS], found, 0).read_commands()
-    return CommandLine(tuple(dict.fromkeys(found.invocations)), tuple(dict.fromkeys(found.paths)), found.complete)
+    return CommandLine(
+        tuple(dict.fromkeys(found.invocations)),
+        tuple(dict.fromkeys(found.paths)),
+        found.complete,
+        tuple(dict.fromkeys(found.programs)),
+    )
 
 
 def bare_name(program: str) -> str:
@@ -203,6 +239,7 @@ class _Found:
 
     invocations: list[Invocation] = field(default_factory=list[Invocation])
     paths: list[str] = field(default_factory=list[str])
+    programs: list[str] = field(default_factory=list[str])
     complete: bool = True
     left_chars: int = NESTED_CHARS
 
@@ -219,6 +256,8 @@ class _Found:
         name = self._add(words, depth)
         if not _is_leaf(words):
             self.complete = False
+        elif "/" not in words[0].text and words[0].text not in _BUILTINS:
+            self.programs.append(words[0].text)
         if name in _WITH_SCRIPT:
             for script in scripts:
                 self.read_script(script, depth + 1)
