@@ -7,13 +7,14 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from websockets.asyncio.client import connect
 
 from palaver.approval.standing_grants import StandingGrant
-from tests.flows.at_work import Work, at_work
+from tests.flows.at_work import Work, at_work, of
 from tests.flows.engine import engine
 from tests.flows.faces.inbox.client import with_tokens
 from tests.flows.faces.stream.client import asked, names, until
-from tests.flows.served import http_client
+from tests.flows.served import Served, http_client
 from tests.provider import Answer, Call
 
 pytestmark = pytest.mark.anyio
@@ -167,3 +168,125 @@ async def test_older_grant_of_a_program_that_runs_anything_asks_and_is_shown_so(
         assert (await work.server.http.delete("/api/grants/g1")).status_code == 204
     assert [offer["match"] for offer in request["offers"]] == [f"{program} --version"]
     assert grant["problem"].startswith(f"This counts no more: {program} can run")
+
+
+# -- how far a yes reaches, by face, token and scope
+
+WRITE = Call(name="write", input={"path": "a", "content": "1"})
+AGAIN = Call(name="write", input={"path": "b", "content": "1"})
+LASTING = {
+    "native": {"agent": "agent", "project": "project", "conversation": "conversation"},
+    "bus": {"agent": "Always allow", "conversation": "Allow for this session"},
+    "socket": {"agent": "always", "conversation": "session"},
+}
+
+
+async def allow(face: str, server: Served, token: str, conversation: str, request: dict[str, Any], scope: str) -> Any:
+    """The lasting yes in the words of a face; what native clients are answered, else None."""
+    headers = {"Authorization": f"Bearer {token}"}
+    word = LASTING[face][scope]
+    async with http_client(server.url, headers) as http:
+        match face:
+            case "native":
+                body = {"type": "resolve_request", "request": request["id"], "verdict": "allow", "scope": word}
+                body["offer"] = len(request["offers"]) - 1
+                return await http.post(f"/api/conversations/{conversation}/commands", json=body)
+            case "bus":
+                answers = [{"question_index": 0, "selected": [word]}]
+                body = {"question_id": request["id"], "answers": answers}
+                return await http.post("/api/ask-user-response", json=body)
+            case _:
+                frame = {
+                    "type": "tool_interaction_response",
+                    "sessionId": conversation,
+                    "callId": request["call"],
+                    "interactionId": request["id"],
+                    "action": "approve",
+                    "approvalScope": word,
+                }
+                url = server.url.replace("http://", "ws://") + "/ws"
+                async with connect(url, additional_headers=headers) as socket:
+                    await socket.send(msgspec.json.encode({"type": "hello", "protocolVersion": 2}).decode())
+                    await socket.send(msgspec.json.encode(frame).decode())
+                    await socket.send(msgspec.json.encode({"type": "ping"}).decode())
+                    async with asyncio.timeout(10):
+                        while True:
+                            told = msgspec.json.decode(await socket.recv())
+                            if told.get("type") in ("error", "pong", "interaction_resolved"):
+                                return told
+
+
+@pytest.mark.parametrize(("face", "scope"), [(face, scope) for face, scopes in LASTING.items() for scope in scopes])
+async def test_yes_beyond_the_conversation_takes_a_token_that_may_change_agents(
+    tmp_path: Path, face: str, scope: str
+) -> None:
+    """By role: an agent's and an observer's are refused, a person's reaches the conversation, the owner's all of it."""
+    data = with_tokens(tmp_path / "data")
+    script = [Answer.of(WRITE), Answer.of("ok")] * 2
+    async with at_work(tmp_path, *script, Answer.of(AGAIN), Answer.of("ok")) as work:
+        tokens = {"agent": "agent-token", "observer": "observer-token", "human": "human-token"}
+        first = await work.begin("one")
+        (request,) = await work.opened(first)
+        for kind in ("agent", "observer"):
+            await allow(face, work.server, tokens[kind], first, request, scope)
+            assert [one["id"] for one in await work.waiting(first)] == [request["id"]]
+        told = await allow(face, work.server, tokens["human"], first, request, scope)
+        resolved = of(await work.events(first), "request.resolved")
+        assert [event["scope"] for event in resolved] == ["conversation"]
+        assert resolved[0].get("asked_scope") == (None if scope == "conversation" else scope)
+        if face == "native":
+            assert ("may not change agents" in told.json().get("note", "")) is (scope != "conversation")
+        assert [grant for grant in await listed(work) if grant["scope"] != "conversation"] == []
+        # Elsewhere it is asked for as before. There the owner says the same, and it reaches as far as was said.
+        second = await work.begin("two")
+        (request,) = await work.opened(second)
+        await allow(face, work.server, work.server.token, second, request, scope)
+        assert [event["scope"] for event in of(await work.events(second), "request.resolved")] == [scope]
+        third = await work.begin("three")
+        if scope == "conversation":
+            assert len(await work.opened(third)) == 1
+            await work.server.command(third, type="interrupt")
+        else:
+            assert of(await work.events(third), "request.opened") == []
+            assert (work.project / "b").exists()
+    assert data.exists()
+
+
+async def test_repeated_yes_of_a_person_is_told_the_same(tmp_path: Path) -> None:
+    with_tokens(tmp_path / "data")
+    headers = {"Authorization": "Bearer human-token"}
+    async with (
+        at_work(tmp_path, Answer.of(WRITE), Answer.of("ok")) as work,
+        http_client(work.server.url, headers) as human,
+    ):
+        conversation = await work.begin("one")
+        (request,) = await work.opened(conversation)
+        body = {"type": "resolve_request", "request": request["id"], "verdict": "allow", "scope": "agent"}
+        path = f"/api/conversations/{conversation}/commands"
+        answers = [await human.post(path, json={**body, "client_request_id": "q"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert answers[0].json() == answers[1].json()
+    assert "may not change agents" in answers[0].json()["note"]
+
+
+# -- denials
+
+
+@pytest.mark.parametrize("scope", ["conversation", "agent", "project"])
+@pytest.mark.parametrize("token", ["owner", "human"])
+async def test_denial_that_should_last_is_refused_and_says_what_lasts(tmp_path: Path, token: str, scope: str) -> None:
+    """Nothing is answered by it: a client that means more than this call must not believe that it was heard."""
+    with_tokens(tmp_path / "data")
+    async with at_work(tmp_path, Answer.of(WRITE), Answer.of("ok")) as work:
+        given = work.server.token if token == "owner" else f"{token}-token"
+        conversation = await work.begin("one")
+        (request,) = await work.opened(conversation)
+        body = {"type": "resolve_request", "request": request["id"], "verdict": "deny", "scope": scope}
+        async with http_client(work.server.url, {"Authorization": f"Bearer {given}"}) as http:
+            refused = await http.post(f"/api/conversations/{conversation}/commands", json=body)
+            assert [one["id"] for one in await work.waiting(conversation)] == [request["id"]]
+            denied = await http.post(f"/api/conversations/{conversation}/commands", json={**body, "scope": "once"})
+        await work.events(conversation)
+    assert (refused.status_code, "deny_continue" in refused.json()["message"]) == (400, True)
+    assert denied.status_code == 202
+    assert not (tmp_path / "project" / "a").exists()

@@ -81,6 +81,13 @@ def origin_of(connection: Connection, face: str) -> Origin:
 
 
 def origin_for(principal: Principal, face: str, client: str | None, agent: str | None = None) -> Origin:
-    """The one place that says of a command whether a person gave it: a token that may not decide speaks for none."""
-    agent_token = not principal.may("decide")
-    return Origin(face=face, client=client, user=principal.name, agent=agent, agent_token=agent_token)
+    """The one place that says of a command whether a person gave it, and how far that person's yes may reach."""
+    decides, changes_agents = principal.may("decide"), principal.may("admin")
+    return Origin(
+        face=face,
+        client=client,
+        user=principal.name,
+        agent=agent,
+        agent_token=not decides,
+        human_token=decides and not changes_agents,
+    )

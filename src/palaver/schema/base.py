@@ -53,6 +53,8 @@ class Origin(Wire):
     """Where an agent spoke from: another conversation of this server."""
     agent_token: bool = False
     """It came with a token that may not decide, as agents hold: what it says is no person's word."""
+    human_token: bool = False
+    """It came with a token that may decide, but not change agents or rules: what it allows holds in one conversation."""
 
     @property
     def is_foreign(self) -> bool:

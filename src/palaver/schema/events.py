@@ -351,6 +351,8 @@ class RequestResolved(EventBase, tag="request.resolved"):
     verdict: Verdict | None = None
     then: Then = "continue"
     scope: Scope = "once"
+    asked_scope: Scope | None = None
+    """The wider scope that was asked for, where the token that answered cannot give it."""
     offer: int = 0
     answers: tuple[Answer, ...] = ()
     text: str | None = None

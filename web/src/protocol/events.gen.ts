@@ -117,6 +117,7 @@ export interface Origin {
   agent?: string | null;
   conversation?: string | null;
   agent_token?: boolean;
+  human_token?: boolean;
 }
 export interface ThinkingDelta {
   type: "thinking.delta";
@@ -807,6 +808,7 @@ export interface RequestResolved {
   verdict?: Verdict | null;
   then?: Then;
   scope?: Scope;
+  asked_scope?: Scope | null;
   offer?: number;
   answers?: Answer[];
   text?: string | null;

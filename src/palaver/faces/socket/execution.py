@@ -98,6 +98,9 @@ async def _hear_what_stands(conversation: str, given: ResolveRequest, origin: Or
     recorded = request.resolution if request else None
     if recorded is None or recorded.status != "answered":
         raise Gone("This interaction is over: it has expired or was called off. Your answer had no effect.")
+    if origin.human_token and given.scope in ("agent", "project"):
+        # It was recorded as far as this token's yes reaches.
+        given = msgspec.structs.replace(given, scope=recorded.scope)
     if recorded.by is None or recorded.by.client != origin.client or _words_of(recorded) != _words_of(given):
         raise Gone("This interaction was answered before, and that answer stands. Yours had no effect.")
 

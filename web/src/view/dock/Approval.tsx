@@ -8,6 +8,7 @@ import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
 import { Menu, type MenuAction } from "../controls/Menu";
 import { useSeconds } from "../controls/now";
+import { usePick } from "../store";
 import { AnswerButton } from "./AnswerButton";
 import { Exact } from "./Exact";
 import { NoteForm } from "./NoteForm";
@@ -20,7 +21,11 @@ type Stage = "choosing" | "always" | "noting";
 
 export function Approval({ request, agent, hearing, keyed, reply, onTooSoon, read, onReading }: RequestProps) {
   const [stage, setStage] = useState<Stage>("choosing");
-  const wider = request.scopes.filter((scope) => scope !== "once").toSorted((a, b) => WIDTH[a] - WIDTH[b]);
+  // A yes beyond the conversation takes a token that may change agents.
+  const mayChangeAgents = usePick(({ session }) => session.session?.roles.includes("admin") !== false);
+  const wider = request.scopes
+    .filter((scope) => scope !== "once" && (mayChangeAgents || scope === "conversation"))
+    .toSorted((a, b) => WIDTH[a] - WIDTH[b]);
   const [narrowest] = wider;
   // One place to allow it, and nothing to say of what that covers, need no further question.
   const isPlain = wider.length === 1 && request.offers.length === 0;
