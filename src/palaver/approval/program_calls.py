@@ -16,6 +16,7 @@ from palaver.approval.policy import Mode, Policy, Verdict, as_mode, rules_of
 from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Turn
 from palaver.errors import Forbidden
+from palaver.installation import is_installed, places_in
 from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.files.file_names import file_names
 from palaver.tools.files.held_folder import check_folder
@@ -55,7 +56,7 @@ class Judging:
         return Judged(spec, proposal, policy.verdict(spec, proposal, mode_of(turn), self.grants.of(turn), rules))
 
     def restricts(self, turn: Turn) -> bool:
-        """Whether rules deny or ask for some calls of this turn: its program must then ask before each, in every mode."""
+        """Whether some calls of this turn are denied or asked about: its program must then ask before each, in every mode."""
         more = (*rules_of(turn.params.get("policy"), "conversation"), *self.grants.of(turn))
         return self._policy_of(turn).restricts(more)
 
@@ -87,5 +88,14 @@ def proposal_of(
 
 
 def inside(project: Path, path: str) -> bool:
+    return _resolved(project, path).is_relative_to(project)
+
+
+def may_edit(project: Path, path: str) -> bool:
+    """Whether a file is the project's, and none that this server runs."""
+    return inside(project, path) and not is_installed(_resolved(project, path))
+
+
+def _resolved(project: Path, path: str) -> Path:
     # The project is free of links when a turn begins. If it is resolved again, a link in its place would be the project.
     return (project / Path(path).expanduser()).resolve().is_relative_to(project)

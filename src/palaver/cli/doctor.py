@@ -91,10 +91,24 @@ def doctor(
 def _here(config: Config) -> Iterator[Finding]:
     yield Finding("ok", "Palaver", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
     yield _data(config.data)
+    yield from _installation(config)
     if (resources.files("palaver") / "web_dist" / "index.html").is_file():
         yield Finding("ok", "page", "built")
     else:
         yield Finding("note", "page", "not built: the server runs without it", "make web")
+
+
+def _installation(config: Config) -> Iterator[Finding]:
+    """What of this installation lies in folders that agents work in."""
+    from palaver.conversation.folders import ProjectFolders
+    from palaver.installation import places_in
+
+    folders = ProjectFolders(config.data, config.home, path=config.data / "folders.json").chosen()
+    for place in sorted({place for folder in folders for place in places_in(folder.resolve())}):
+        says = f"{place} lies in a project: agents can read it and not change it, because the server runs it"
+        yield Finding(
+            "note", "installation", says, "Install Palaver elsewhere (pipx install palaver) to let them change it"
+        )
 
 
 def _data(data: Path) -> Finding:

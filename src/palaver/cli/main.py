@@ -14,6 +14,9 @@ def main() -> None:
 
         print(f"palaver {__version__}")
         return
+    from palaver.installation import forget_working_folder
+
+    forget_working_folder()
     gc.set_threshold(OBJECTS)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         from palaver.nonblocking_output import claim_standard_streams

@@ -113,7 +113,7 @@ def run_installer(command: list[str]) -> bool:
 def _installer(python: Path, action: str, *, pip: list[str], uv: list[str]) -> list[str] | None:
     if find_spec("pip"):
         general = ["--disable-pip-version-check", "--python", str(python)]
-        return [sys.executable, "-m", "pip", *general, action, *pip]
+        return [sys.executable, "-P", "-m", "pip", *general, action, *pip]
     found = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     return [found, "pip", action, "--python", str(python), *uv] if found else None
 

@@ -93,7 +93,7 @@ async def _server(directory: Path, url: str | None) -> "tuple[str, StartedServer
     if url or os.environ.get("PALAVER_URL"):
         raise ConfigurationError(f"No Palaver answers at {address}. Start it there, or leave out --url.")
     print("Starting the server …", file=sys.stderr)
-    command = [sys.executable, "-m", "palaver", "serve", "--no-open", "--data", str(directory)]
+    command = [sys.executable, "-P", "-m", "palaver", "serve", "--no-open", "--data", str(directory)]
     started = await start_server(
         command, directory / "server.log", lambda: server_address(directory, None), meanwhile=_import_app
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.approval.policy import Mode, Verdict, offers
-from palaver.approval.program_calls import Judged, inside, proposal_of
+from palaver.approval.program_calls import Judged, inside, may_edit, proposal_of
 from palaver.backends.acp.content import preview_of
 from palaver.backends.acp.events import Call, input_text
 from palaver.backends.acp.process import CANCELLED, Permission

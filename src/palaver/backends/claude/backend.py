@@ -25,6 +25,7 @@ from palaver.backends.project_settings import CLAUDE, FolderSettings, NoTrust, S
 from palaver.backends.turn_input import Briefing, all_known, briefing, still_said
 from palaver.clock import Clock
 from palaver.errors import ProtocolBroken
+from palaver.installation import places_in
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord, PolicyRule
 from palaver.tools.mcp.launch import started_elsewhere
@@ -142,7 +143,10 @@ class ClaudeBackend:
             instructions=agent.system_prompt,
             model=str(turn.params.get("model") or agent.model or "") or None,
             tools=agent.tools,
-            denied=tuple(_deny_rule(rule) for rule in agent.policy if rule.decision.startswith("deny")),
+            denied=(
+                *(_deny_rule(rule) for rule in agent.policy if rule.decision.startswith("deny")),
+                *map(_keep_rule, places_in(turn.project)),
+            ),
             settings=_setting_sources(agent, folder),
             servers=tuple(
                 started_elsewhere(one, turn.project, environment, turn.programs) for one in agent.mcp_servers
@@ -178,6 +182,13 @@ def _resume(turn: Turn, brief: Briefing) -> Resume | None:
         # A branch goes on from what it shares with the conversation it came from, and leaves that one alone.
         fork=of is not None and of != turn.conversation,
     )
+
+
+def _keep_rule(place: Path) -> str:
+    """Against edits of what this server runs: its mode acceptEdits asks nobody."""
+    if set("(),*?[") & set(str(place)):
+        return "Edit"
+    return f"Edit(/{place}/**)" if place.is_dir() else f"Edit(/{place})"
 
 
 def _deny_rule(rule: PolicyRule) -> str:

@@ -11,7 +11,6 @@ that an agent can write.
 """
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from palaver.backends.process import allowed_environment
 from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import ProtocolBroken
+from palaver.installation import BARE_INTERPRETER
 from palaver.schema.records import McpServer
 
 PROJECT = "PALAVER_PROJECT"
@@ -47,7 +47,7 @@ def started_elsewhere(
     name, *arguments = _arguments(server, project)
     # What is not found is looked up once more by the server's start, on a PATH that leads into no project, and is missed there.
     found = name if os.sep in name else programs.find(name, seen) or name
-    start = (sys.executable, "-I", "-S", "-E", str(_START_IN), str(programs.empty_folder()))
+    start = (BARE_INTERPRETER, "-I", "-S", "-E", str(_START_IN), str(programs.empty_folder()))
     told = {**server.environment, "PATH": programs.trusted_path(seen), PROJECT: str(project)}
     return replace(server, command=(*start, found, *arguments), environment=told)
 

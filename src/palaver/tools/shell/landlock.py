@@ -1,13 +1,13 @@
 """A tiny program that gives up rights and becomes another: files may be read, written and seen only where it says.
 
-Started by the sandbox as `python -I -S -E landlock.py [--write PATH]… [--read PATH]… [--hide PATH]… [--offline yes] --
-PROGRAM ARGUMENT…`, inside the run that the runner of processes holds. It imports nothing of Palaver and little else, because
-every command waits for it. What it takes away (Linux's Landlock and capabilities, for this process and all it will ever
-start) cannot be had back.
+Started by the sandbox as `python -I -S -E landlock.py [--write PATH]… [--read PATH]… [--hide PATH]… [--keep PATH]… [--offline
+yes] -- PROGRAM ARGUMENT…`, inside the run that the runner of processes holds. It imports nothing of Palaver and little else,
+because every command waits for it. What it takes away (Linux's Landlock and capabilities, for this process and all it will
+ever start) cannot be had back.
 
 Read: everything but what is hidden, and what is named in it. Written: what lies beneath the given folders, and the devices
 every program needs; no terminal is among them, for a rule cannot tell a command's own from a person's. Rules can only allow, so
-a folder that holds something hidden is allowed entry by entry, and nothing new can be made in it.
+a folder that holds something hidden or kept as it is is allowed entry by entry, and nothing new can be made in it.
 It must never run the program with more than it was told: any failure ends it with 125 and a sentence.
 """
 
@@ -67,7 +67,14 @@ class CapabilityHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
-def restrict(writable: list[str], hidden: list[str], readable: "Sequence[str]" = (), offline: bool = False) -> None:
+def restrict(
+    writable: list[str],
+    hidden: list[str],
+    readable: "Sequence[str]" = (),
+    kept: "Sequence[str]" = (),
+    offline: bool = False,
+) -> None:
+    """`kept` lies in writable folders and can only be read."""
     version = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION))
     if version < OLDEST:
         raise OSError(f"this kernel's Landlock is too old or switched off (version {version})")
@@ -83,10 +90,13 @@ def restrict(writable: list[str], hidden: list[str], readable: "Sequence[str]" =
     for folder in writable:
         # The project may be replaced by a link in this moment; without it the command would fail in ways that say nothing.
         os.close(_open(folder, os.O_DIRECTORY))
-    for folders, rights in ((readable, READING & handled), (writable, handled)):
+    for folders, rights, but in (
+        ((*readable, *writable), READING & handled, ()),
+        (writable, handled, kept),
+    ):
         for folder in folders:
             # A folder within a hidden one is visible all the same: it is the one that is worked in.
-            for path in visible(folder, [one for one in hidden if not _beneath(folder, one)]):
+            for path in visible(folder, [*(one for one in hidden if not _beneath(folder, one)), *but]):
                 _allow(ruleset, path, rights)
     if writable:
         _allow(ruleset, SHARED_MEMORY, handled)
@@ -172,12 +182,12 @@ def _called(what: str, number: int, *arguments: object) -> int:
 def main() -> None:
     words = sys.argv[1:]
     end = words.index("--")
-    given: dict[str, list[str]] = {"--write": [], "--read": [], "--hide": [], "--offline": []}
+    given: dict[str, list[str]] = {"--write": [], "--read": [], "--hide": [], "--keep": [], "--offline": []}
     for flag, path in zip(words[:end:2], words[1:end:2], strict=True):
         given[flag].append(path)
     argv = words[end + 1 :]
     try:
-        restrict(given["--write"], given["--hide"], given["--read"], bool(given["--offline"]))
+        restrict(given["--write"], given["--hide"], given["--read"], given["--keep"], bool(given["--offline"]))
         os.execvp(argv[0], argv)
     except OSError as failure:
         sys.stderr.write(f"{argv[0]} was not run: {failure}\n")

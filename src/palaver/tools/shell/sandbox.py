@@ -23,6 +23,7 @@ from typing import assert_never
 from palaver.backends.process import allowed_environment, spawn, whole_tree_is_stopped
 from palaver.backends.program_lookup import ProgramLookup, find_program
 from palaver.errors import AgentError
+from palaver.installation import BARE_INTERPRETER, places_in
 from palaver.tools.files.held_folder import identity_of, open_folder
 from palaver.tools.shell.locked_folder import locked_folder, tidy
 from palaver.tools.shell.mounts import other_names, read_mounts
@@ -111,7 +112,7 @@ class Sandbox:
             case "bubblewrap":
                 alone = [*_CONFINED, *self.options, *(["--unshare-net"] if place.reading else [])]
                 mounts = _mounts(place, _existing(self.hidden))
-                checked = [sys.executable, "-I", "-S", "-E", str(_FOLDER_CHECK), place.identity]
+                checked = [BARE_INTERPRETER, "-I", "-S", "-E", str(_FOLDER_CHECK), place.identity]
                 checked.append("reading" if place.reading else "writing")
                 return [self.program, *alone, *mounts, "--chdir", str(place.root), "--", *checked, "--", *argv]
             case "landlock":
@@ -176,7 +177,18 @@ def _mounts(place: _Place, hidden: Sequence[Path]) -> list[str]:
         if not _lies_in(one, (*replaced, *hidden, place.root)):
             mount(one, *_cover(one))
     root = ["--ro-bind" if place.reading else "--bind", str(place.root), str(place.root)]
-    return ["--ro-bind", "/", "/", *around, *root, *beside]
+    return ["--ro-bind", "/", "/", *around, *root, *_installed(place), *beside]
+
+
+def _installed(place: _Place) -> Iterator[str]:
+    """What the server itself runs can be read. The folders between it and the root are mounts too, for what is mounted cannot
+    be renamed."""
+    own = [] if place.reading else places_in(place.root)
+    between = {folder for one in own for folder in one.parents if folder != place.root and place.root in folder.parents}
+    for folder in sorted(between):
+        yield from ("--bind", str(folder), str(folder))
+    for one in own:
+        yield from ("--ro-bind", str(one), str(one))
 
 
 def _replaced(temporary: Path | None) -> dict[Path, list[str]]:
@@ -219,6 +231,7 @@ def _rules(place: _Place, hidden: Sequence[Path]) -> list[str]:
     told = [word for folder in writable for word in ("--write", str(folder))]
     told += [word for one in readable for word in ("--read", str(one))]
     told += [word for one in closed for word in ("--hide", str(one))]
+    told += [word for folder in writable for one in places_in(folder) for word in ("--keep", str(one))]
     return told + (["--offline", "yes"] if place.reading else [])
 
 
@@ -301,7 +314,7 @@ def _ladder(
         yield Sandbox("bubblewrap", program=program, hidden=hidden, options=("--disable-userns",))
         yield Sandbox("bubblewrap", program=program, hidden=hidden)
     if sys.platform == "linux":
-        yield Sandbox("landlock", program=sys.executable, hidden=hidden)
+        yield Sandbox("landlock", program=BARE_INTERPRETER, hidden=hidden)
 
 
 def _words(level: Level, found: frozenset[str]) -> str:
@@ -347,7 +360,7 @@ async def _run_trial(sandbox: Sandbox, environment: Mapping[str, str]) -> frozen
     with _trial_folder() as (folder, terminal):
         root = folder / "root"
         trial = replace(sandbox, hidden=(root / "hidden",))
-        argv = [sys.executable, "-I", "-S", "-E", str(_TRIAL), str(folder), str(os.getpid()), terminal]
+        argv = [BARE_INTERPRETER, "-I", "-S", "-E", str(_TRIAL), str(folder), str(os.getpid()), terminal]
         working, reading = await asyncio.gather(
             _able(trial.wrap(argv, root), root, environment),
             _able(trial.wrap_reading(argv, root), root, environment),
