@@ -98,4 +98,4 @@ def may_edit(project: Path, path: str) -> bool:
 
 def _resolved(project: Path, path: str) -> Path:
     # The project is free of links when a turn begins. If it is resolved again, a link in its place would be the project.
-    return (project / Path(path).expanduser()).resolve().is_relative_to(project)
+    return (project / Path(path).expanduser()).resolve()
