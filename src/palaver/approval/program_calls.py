@@ -58,7 +58,8 @@ class Judging:
     def restricts(self, turn: Turn) -> bool:
         """Whether some calls of this turn are denied or asked about: its program must then ask before each, in every mode."""
         more = (*rules_of(turn.params.get("policy"), "conversation"), *self.grants.of(turn))
-        return self._policy_of(turn).restricts(more)
+        # What this server runs lies in the project: the program's own sandbox does not know that it must stay as it is.
+        return self._policy_of(turn).restricts(more) or bool(places_in(turn.project))
 
     def _policy_of(self, turn: Turn) -> Policy:
         return self.policy.at(turn.project, rules_of(turn.agent.policy, "agent"))
