@@ -142,7 +142,7 @@ async def open_app(
         if written is not None:
             await stack.enter_async_context(written.running())
         if config.sessions_file:
-            await stack.enter_async_context(SessionsFiles(log, feed, clock, never_in).running())
+            await stack.enter_async_context(SessionsFiles(directory.folders, log, feed, clock, ids, never_in).running())
         await stack.enter_async_context(directory.running())
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())

@@ -270,6 +270,73 @@ async def test_import_by_an_agents_token_chooses_no_folder(tmp_path: Path) -> No
 MESSAGE: dict[str, Any] = {"id": "m", "role": "user", "seq": 1, "updated_seq": 1, "ts": 1}
 
 
+# -- what file tools never write in a project, as a project of its own
+
+CLOSED = (
+    ".git",
+    ".git/hooks",
+    ".palaver",
+    ".palaver/agents",
+    ".GIT",
+    "sub/.git",
+    "sub/.palaver/agents",
+    "link",
+    "in/it",
+)
+
+
+def with_closed_folders(tmp_path: Path) -> Path:
+    chosen = tmp_path / "chosen"
+    for name in CLOSED[:-2]:
+        (chosen / name).mkdir(parents=True, exist_ok=True)
+    (chosen / "link").symlink_to(".git")
+    (chosen / "in").mkdir()
+    (chosen / "in" / "it").symlink_to(chosen / ".palaver")
+    return chosen
+
+
+async def test_agents_token_cannot_make_a_closed_folder_of_a_project_its_project(tmp_path: Path) -> None:
+    chosen = with_closed_folders(tmp_path)
+    async with attacked(tmp_path) as (server, agent):
+        await server.create(project=str(chosen))
+        let_in = {
+            f"{name} by {way}": answer.status_code
+            for name in CLOSED
+            for way, call in (WAYS | READS).items()
+            if (answer := await call(agent, str(chosen / name), server)).status_code != 403
+        }
+        beside = await agent.post("/api/conversations", json={"project": str(chosen / "sub")})
+    assert let_in == {}
+    assert beside.status_code == 201
+
+
+@pytest.mark.parametrize("name", CLOSED)
+async def test_closed_folder_that_a_person_chose_is_a_project(tmp_path: Path, name: str) -> None:
+    """Also where the project around it was chosen before."""
+    chosen = with_closed_folders(tmp_path)
+    async with attacked(tmp_path) as (server, agent), token_of(server, "human") as person:
+        await server.create(project=str(chosen))
+        persons = await person.post("/api/conversations", json={"project": str(chosen / name)})
+        agents = await agent.post("/api/conversations", json={"project": str(chosen / name)})
+        await server.send(persons.json()["conversation"], "hello")
+        (last,) = of(await server.settled(persons.json()["conversation"]), "turn.finished")
+    assert (persons.status_code, agents.status_code, last["outcome"]) == (201, 201, "completed")
+
+
+@pytest.mark.parametrize("name", [".git", ".git/hooks", ".palaver/agents"])
+async def test_folder_that_was_replaced_by_a_link_to_a_closed_one_runs_nothing(tmp_path: Path, name: str) -> None:
+    chosen = with_closed_folders(tmp_path)
+    (chosen / "mine").mkdir()
+    async with attacked(tmp_path) as (server, agent):
+        await server.create(project=str(chosen))
+        made = await agent.post("/api/conversations", json={"project": str(chosen / "mine")})
+        (chosen / "mine").rmdir()
+        (chosen / "mine").symlink_to(chosen / name)
+        await server.send(made.json()["conversation"], "hello")
+        (last,) = of(await server.settled(made.json()["conversation"]), "turn.finished")
+    assert (last["outcome"], last["error"]["code"]) == ("failed", "forbidden")
+
+
 # -- what was chosen and leads elsewhere by now, and logs of earlier releases
 
 
@@ -339,7 +406,7 @@ def safe(tmp_path: Path) -> Path:
 
 async def begin_in_log(server: Served, conversation: str, project: str) -> None:
     """As an earlier release wrote it: through the log alone."""
-    from palaver.conversation.creation import begun
+    from palaver.conversation.creation import beginning_of
     from palaver.schema.events import decode_event
 
     created = ConversationCreated(
@@ -353,7 +420,7 @@ async def begin_in_log(server: Served, conversation: str, project: str) -> None:
     )
     event = decode_event(encode_event(created))
     assert isinstance(event, ConversationCreated)
-    await server.app.log.append(begun([event]).append(Claim(conversation, "hash")))
+    await server.app.log.append(beginning_of([event]).append(Claim(conversation, "hash")))
 
 
 # -- the server's own folder

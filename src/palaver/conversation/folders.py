@@ -2,7 +2,8 @@
 
 Two rules. A project is never a server's data directory, nothing in one and nothing that contains ours: whoever reads the
 token there may approve anything. And choosing a folder is a person's decision: a token without the right to decide (an
-agent's) may use only what a person chose before, and what lies beneath it.
+agent's) may use only what a person chose before, and what lies beneath it. What file tools never write in a project (`.git`,
+`.palaver`) does not lie beneath it in this sense: as a project of its own it would be written without asking.
 
 Asked by the directory for every conversation that begins, by every turn before it runs, and by routes before they read a
 folder: a link may lead elsewhere by then, and logs of earlier releases name what they like. A turn holds the folder that it
@@ -26,7 +27,7 @@ from palaver.journal import Journal
 from palaver.schema.base import Origin
 from palaver.tools.files.atomic_file import replace_file
 from palaver.tools.files.held_folder import HeldFolder, Identity, hold_folder, identity_of
-from palaver.tools.files.paths import DATA_MARK, ancestry
+from palaver.tools.files.paths import DATA_MARK, ancestry, is_protected
 from palaver.tools.shell.mounts import other_names
 
 logger = Journal(__name__)
@@ -160,15 +161,22 @@ class ProjectFolders:
 
     def _is_chosen(self, real: Path, for_agent: bool) -> bool:
         """`for_agent`: so that an agent may open it, which takes more than that a conversation was there before."""
-        return real.is_relative_to(_real(str(self.home))) or any(
-            self._is_kept(place, "person") or (str(place) in self._chosen and not (for_agent and is_sensitive(place)))
-            for place in (real, *real.parents)
+        return _covers(_real(str(self.home)), real) or any(
+            by == "person" or not (for_agent and is_sensitive(place)) for place, by in self._covering(real)
         )
 
     def _is_kept(self, real: Path, by: By) -> bool:
         """Whether the file says as much of this folder, or of one that it lies in."""
-        kept = [self._chosen[str(place)] for place in (real, *real.parents) if str(place) in self._chosen]
+        kept = {kept_by for _, kept_by in self._covering(real)}
         return "person" in kept or (by == "history" and bool(kept))
+
+    def _covering(self, real: Path) -> list[tuple[Path, By]]:
+        """What was chosen and stands for this folder too."""
+        return [
+            (place, self._chosen[str(place)])
+            for place in (real, *real.parents)
+            if str(place) in self._chosen and _covers(place, real)
+        ]
 
     def _overlap(self, folder: Path) -> str | None:
         """Why a folder may be no project: it is, contains or lies in a data directory. None: it may, or it is not there."""
@@ -254,6 +262,11 @@ def is_sensitive(folder: Path) -> bool:
     homes = (_real("~"), Path("/root"), Path("/var/root"))
     is_home = folder in homes or folder.parent in (Path("/home"), Path("/Users"))
     return len(folder.parts) <= 2 or is_home or any(part.startswith(".") for part in folder.parts)
+
+
+def _covers(chosen: Path, real: Path) -> bool:
+    """Whether choosing one folder chooses another."""
+    return real.is_relative_to(chosen) and not any(is_protected(name) for name in real.relative_to(chosen).parts)
 
 
 # -- folders as the file system knows them

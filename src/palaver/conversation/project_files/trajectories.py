@@ -147,7 +147,7 @@ def is_a_place(project: Path, never_in: Sequence[Path]) -> bool:
 def write_file(project: Path, state: State, temporary: str) -> bool:
     """False: it says all of it already. Raises OSError, or ForeignFile when the file is somebody else's."""
     name = f"{state.conversation}.json"
-    with _open_folder(project, PLACE, make=True) as folder:
+    with open_place(project, PLACE, make=True) as folder:
         known = _read(folder, name)
         before = _document(known, name) or {}
         if known is not None and before.get("id") != state.conversation:
@@ -157,13 +157,13 @@ def write_file(project: Path, state: State, temporary: str) -> bool:
         body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
         if body == known:
             return False
-        _replace(folder, name, temporary, body)
+        replace_in(folder, name, temporary, body)
     return True
 
 
 def _check(project: Path, conversation: str) -> None:
     name = f"{conversation}.json"
-    with suppress(FileNotFoundError, NotADirectoryError), _open_folder(project, PLACE) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), open_place(project, PLACE) as folder:
         before = _document(_read(folder, name), name)
         if before is not None and before.get("id") != conversation:
             raise ForeignFile(_OF_ANOTHER.format(name))
@@ -171,14 +171,14 @@ def _check(project: Path, conversation: str) -> None:
 
 def remove_file(project: Path, conversation: str) -> None:
     name = f"{conversation}.json"
-    with suppress(FileNotFoundError, NotADirectoryError), _open_folder(project, PLACE) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), open_place(project, PLACE) as folder:
         before = _document(_read(folder, name), name)
         if before is not None and before.get("id") == conversation:
             os.unlink(name, dir_fd=folder)
 
 
 @contextmanager
-def _open_folder(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
+def open_place(project: Path, place: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """The folder as a descriptor, reached without following a link that somebody put into the project or in its place."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     try:
@@ -197,7 +197,7 @@ def _open_folder(project: Path, place: Sequence[str], *, make: bool = False) -> 
         _refuse_data(folder)
         if made:
             # What was said to an agent is not for the repository, unless somebody wants it there.
-            _replace(folder, ".gitignore", ".gitignore.new", b"*\n")
+            replace_in(folder, ".gitignore", ".gitignore.new", b"*\n")
         yield folder
     finally:
         os.close(folder)
@@ -242,12 +242,13 @@ def _document(body: bytes | None, name: str) -> dict[str, Any] | None:
     return document
 
 
-def _replace(folder: int, name: str, temporary: str, body: bytes) -> None:
+def replace_in(folder: int, name: str, temporary: str, body: bytes, mode: int = 0o600) -> None:
     """Whole or not at all, whenever the power fails."""
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(body)
+            os.fchmod(handle, mode)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -275,7 +276,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 def trajectories_in(project: Path, place: Sequence[str] = PLACE) -> list[Kept]:
     """Those beside a project, by name; what is no trajectory is passed over."""
     found: list[Kept] = []
-    with suppress(OSError), _open_folder(project.resolve(), place) as folder:
+    with suppress(OSError), open_place(project.resolve(), place) as folder:
         for name in sorted(entry.name for entry in os.scandir(folder)):
             if name.endswith(".json") and not name.startswith("."):
                 with suppress(OSError, ForeignFile, msgspec.ValidationError):
@@ -294,7 +295,7 @@ def read_trajectory(project: Path, trajectory: str, place: Sequence[str] = PLACE
     """The document of that id, if there is one. Raises ForeignFile for a file of its name that is something else."""
     if "/" in trajectory or trajectory.startswith("."):
         return None
-    with suppress(OSError), _open_folder(project.resolve(), place) as folder:
+    with suppress(OSError), open_place(project.resolve(), place) as folder:
         name = f"{trajectory}.json"
         document = _document(_read(folder, name), name)
         if document is not None and document.get("id") != trajectory:

@@ -47,6 +47,12 @@ Missing = Literal["refuse", "make", "allow"]
 """What to do about a missing folder on the way: `allow` says where the path would lead and makes nothing."""
 
 
+def is_protected(name: str) -> bool:
+    """Whether file tools never write in a folder of this name."""
+    # A file system may not tell .git from .GIT, so neither do we.
+    return name.lower() in _PROTECTED
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A place beneath the root: an open folder and a name in it, which need not exist. `path` is free of links."""
@@ -138,8 +144,7 @@ class Root:
 
     def _refuse_protected(self, found: Found) -> None:
         for name in found.path.split("/"):
-            # A file system may not tell .git from .GIT, so neither do we.
-            if name.lower() in _PROTECTED:
+            if is_protected(name):
                 raise Forbidden(f"{found.path} is not changed by file tools: what lies in {name} decides what runs.")
         if is_installed(self.path / found.path):
             raise Forbidden(

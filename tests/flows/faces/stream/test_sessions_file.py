@@ -95,6 +95,32 @@ async def test_nothing_is_written_unless_it_is_wanted_nor_where_no_conversation_
     assert not (elsewhere / "chat-sessions.jsonl").exists()
 
 
+@pytest.mark.parametrize("by", ["a link", "another project's link", "a link above"])
+async def test_nothing_is_written_where_a_project_was_replaced_by_a_link(tmp_path: Path, by: str) -> None:
+    """As a command of an agent could, which works in a folder around the project."""
+    chosen, strange = tmp_path / "around" / "project", tmp_path / "strange"
+    other = tmp_path / "other"
+    for folder in (chosen, strange / "project", other):
+        folder.mkdir(parents=True)
+    async with serving(tmp_path / "data", sessions_file=True) as server:
+        conversation = await server.create(project=str(chosen), message="Hello")
+        await server.settled(conversation)
+        await until(chosen, lambda known: conversation in known)
+        moved = chosen.parent if by == "a link above" else chosen
+        moved.rename(tmp_path / "away")
+        moved.symlink_to(strange)
+        if by == "another project's link":
+            await server.create(project=str(other))
+            (strange / "chat-sessions.jsonl").symlink_to(other / "chat-sessions.jsonl")
+        await server.command(conversation, type="update_conversation", title="Renamed")
+        # Projects are looked at in the order of their changes.
+        await server.create(project=str(other), title="Last")
+        await until(other, lambda known: "Last" in {session["title"] for session in known.values()})
+    written = [path.name for path in strange.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert written == []
+    assert "Renamed" not in (other / "chat-sessions.jsonl").read_text()
+
+
 async def test_list_that_is_there_gives_titles_and_times_at_an_import(tmp_path: Path) -> None:
     harbour = laid(tmp_path)
     note = {
