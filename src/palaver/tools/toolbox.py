@@ -5,7 +5,6 @@ proposal's hash; it commits `tool.started` with the grant; then `run` with that 
 when what would happen is no longer what was allowed. Nothing here asks a person, records an event or keeps state.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +43,7 @@ from palaver.tools.shell.processes import ShellOutput, ShellStop
 from palaver.tools.shell.sandbox import Sandbox, probe, unsandboxed
 from palaver.tools.shell.sandbox_level import Level
 from palaver.tools.shell.shell import Shell
+from palaver.tools.thread_pool import run_in_pool
 from palaver.tools.web.fetch import Fetch
 
 _READ_FILES = frozenset({"read", "list", "glob", "grep"})
@@ -114,7 +114,7 @@ class Toolbox:
             return _unknown_tool(name, self.tools)
         try:
             # In a thread: a proposal reads the files it would change.
-            proposal = await asyncio.to_thread(_propose, tool, arguments, root)
+            proposal = await run_in_pool(_propose, tool, arguments, root)
         except Exception as failure:  # noqa: BLE001 - the border of what tools may be; logged there
             return _broken(name, failure)
         if isinstance(proposal, ToolResult):
@@ -122,7 +122,7 @@ class Toolbox:
         # A person sees all that they approve; only the values of the environment are struck.
         redact = Redactor(self.environment).redact_values
         preview = proposal.preview and redact(proposal.preview)
-        paths = await asyncio.to_thread(file_names, root, _files_of(tool.spec, proposal))
+        paths = await run_in_pool(file_names, root, _files_of(tool.spec, proposal))
         return replace(proposal, title=redact(proposal.title), preview=preview, paths=paths)
 
     def verdict(

@@ -9,7 +9,6 @@ the repository's (`repository.detached_repository`), and in the sandbox as a rea
 killed when its time is over. Ignored files are not seen. What other programs change meanwhile is taken for the command's doing.
 """
 
-import asyncio
 import contextlib
 import dataclasses
 import os
@@ -35,6 +34,7 @@ from palaver.tools.proposal import Change
 from palaver.tools.redact import Redactor
 from palaver.tools.shell.sandbox import Sandbox
 from palaver.tools.shell.temporary_folders import TemporaryFolders
+from palaver.tools.thread_pool import run_in_pool
 
 LOOK_S = 1.0
 """For one look at the tree. A repository that takes longer is not cheap to watch; its commands are not kept waiting."""
@@ -105,10 +105,10 @@ class ChangeWatcher:
 
     async def look(self, root: Path, environment: Mapping[str, str], programs: ProgramLookup) -> Watch | None:
         """None: changes here cannot be known."""
-        return await asyncio.to_thread(self._look, root, environment, programs)
+        return await run_in_pool(self._look, root, environment, programs)
 
     async def compare(self, before: Watch | None) -> Changed:
-        return Changed() if before is None else await asyncio.to_thread(self._compare, before)
+        return Changed() if before is None else await run_in_pool(self._compare, before)
 
     # -- beside the loop
 

@@ -5,7 +5,6 @@ and once more to be carried out. Either every file of a call is changed or none:
 back as it was.
 """
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from palaver.backends.process import to_the_end
 from palaver.errors import CallerError, Invalid
 from palaver.journal import Journal
 from palaver.schema.view import FileChange
@@ -21,6 +19,7 @@ from palaver.tools.arguments import failure_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.proposal import Change, fingerprint, shorten, visible
+from palaver.tools.thread_pool import finish_in_pool
 
 logger = Journal(__name__)
 
@@ -94,7 +93,7 @@ class FileTool:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             # Not cut short: files are either changed and said to be, or left alone.
-            return await to_the_end(asyncio.to_thread(self._apply, arguments, Root(place.root)))
+            return await finish_in_pool(self._apply, arguments, Root(place.root))
         except CallerError as error:
             return failure_of(error)
 

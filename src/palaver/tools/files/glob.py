@@ -1,6 +1,5 @@
 """The tool `glob`: files by the shape of their path."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.grep import PATTERN_LIMIT_CHARS, search
 from palaver.tools.files.paths import Root
 from palaver.tools.proposal import fingerprint, visible
+from palaver.tools.thread_pool import run_in_pool
 
 _SPECIAL = frozenset("*?[{")
 
@@ -50,7 +50,7 @@ class Glob:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             asked = decode(arguments, GlobArguments)
-            start, pattern = await asyncio.to_thread(_split, asked.pattern, Root(place.root))
+            start, pattern = await run_in_pool(_split, asked.pattern, Root(place.root))
         except CallerError as error:
             return failure_of(error)
         return await search("glob", pattern, start, place)

@@ -16,6 +16,7 @@ from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.output import Collector
 from palaver.tools.proposal import fingerprint, visible
+from palaver.tools.thread_pool import run_in_pool
 
 SEARCH_LIMIT_S = 30.0
 """A search of a large project takes a second; what takes longer is a pattern that backtracks without end."""
@@ -54,7 +55,7 @@ class Grep:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             asked = decode(arguments, GrepArguments)
-            start = await asyncio.to_thread(Root(place.root).locate, asked.path)
+            start = await run_in_pool(Root(place.root).locate, asked.path)
         except CallerError as error:
             return failure_of(error)
         return await search("grep", asked.pattern, start, place)

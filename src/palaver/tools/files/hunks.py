@@ -6,15 +6,19 @@ hunk that fits nowhere, or in several places with nothing to tell them apart, is
 better none than the wrong one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
-from palaver.errors import Conflict, NotFound
+from palaver.errors import Conflict, NotFound, TooLarge
+from palaver.tools.files.line_index import Alike, Effort, LineIndex
 
 SHOWN_LINES = 12
 """Of what a failed hunk expected, and of what stands there instead."""
 PLACES_SHOWN = 5
+HUNKS = 10_000
+"""In one file: more is a new file, not a change."""
 COMPARED_LINES = 20
 """Of a failed hunk, when looking for the place it may have meant."""
 
@@ -49,15 +53,23 @@ class _Text:
     """Lines end in CR LF, and those that are added shall too."""
 
 
-def apply(text: str, hunks: Sequence[Hunk], path: str) -> str:
-    """The text with every hunk in its place. Raises NotFound or Conflict for the first that has none."""
+def apply(text: str, hunks: Sequence[Hunk], path: str, effort: Effort | None = None) -> str:
+    """The text with every hunk in its place. Raises NotFound or Conflict for the first that has none.
+
+    `effort` is for all files of a call together; raises TooLarge once it is spent.
+    """
+    if len(hunks) > HUNKS:
+        raise TooLarge(f"The patch of {path} has {len(hunks):,} hunks; {HUNKS:,} are the most. Make several patches.")
+    effort = effort or Effort()
     old = _split(text)
+    effort.spend(len(old.lines))
+    index = LineIndex(old.lines, effort)
     new: list[str] = []
     newline = old.newline_at_end
     done = 0
     shift = 0
     for hunk in hunks:
-        place, fitted = _place(hunk, old.lines, done, shift, path)
+        place, fitted = _Place(hunk, old.lines, index, path).find(done, shift)
         if hunk.at_line is not None:
             shift = place - _wanted(hunk)
         new += old.lines[done:place]
@@ -101,40 +113,66 @@ def _exact(line: str) -> str:
     return line
 
 
-_ALIKE: tuple[Callable[[str], str], ...] = (_exact, str.rstrip, str.strip)
+_ALIKE: tuple[Alike, ...] = (_exact, str.rstrip, str.strip)
 """From strict to lenient: how two lines are compared."""
 
 
-def _place(hunk: Hunk, lines: list[str], begin: int, shift: int, path: str) -> tuple[int, tuple[tuple[Op, str], ...]]:
-    """Where a hunk fits, from `begin` on, and its lines as they fit there."""
-    start = _after_anchors(hunk, lines, begin, path)
-    expected = hunk.expected()
-    if not expected:
-        return _place_of_addition(hunk, lines, start, shift), hunk.lines
-    for alike in _ALIKE:
-        # The line an anchor names may be repeated as the hunk's first.
-        found = _matches(expected, lines, start, alike) or _matches(expected, lines, max(begin, start - 1), alike)
-        if hunk.at_end:
-            found = [place for place in found if place + len(expected) == len(lines)]
-        found = [place for place in found if alike is not str.strip or _indent(expected, lines, place) is not None]
-        if found:
-            place = _choose(hunk, found, shift, path)
-            return place, _indented(hunk, lines, place) if alike is str.strip else hunk.lines
-    raise NotFound(_fits_nowhere(hunk, expected, lines, begin, path))
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The search for the place of one hunk."""
 
+    hunk: Hunk
+    lines: list[str]
+    index: LineIndex
+    path: str
 
-def _after_anchors(hunk: Hunk, lines: list[str], begin: int, path: str) -> int:
-    for anchor in hunk.anchors:
+    def find(self, begin: int, shift: int) -> tuple[int, tuple[tuple[Op, str], ...]]:
+        """Where the hunk fits, from `begin` on, and its lines as they fit there."""
+        hunk = self.hunk
+        start = self._after_anchors(begin)
+        expected = hunk.expected()
+        if not expected:
+            return _place_of_addition(hunk, self.lines, start, shift), hunk.lines
+        near = _wanted(hunk) + shift if hunk.at_line is not None else None
+        # Several places are only of interest where nothing tells them apart.
+        most = 1 if near is not None or hunk.anchors else PLACES_SHOWN
         for alike in _ALIKE:
-            found = _matches([anchor], lines, begin, alike)
-            if found:
-                begin = found[0] + 1
-                break
-        else:
-            raise NotFound(
-                f"{hunk.name} of {path} is to stand behind {anchor!r}, which is not in the file from there on."
-            )
-    return begin
+            # The line an anchor names may be repeated as the hunk's first.
+            for first in dict.fromkeys((start, max(begin, start - 1))):
+                if found := list(islice(self._fitting(expected, first, alike, near), most)):
+                    place = self._choose(found)
+                    return place, _indented(hunk, self.lines, place) if alike is str.strip else hunk.lines
+        raise NotFound(_fits_nowhere(hunk, expected, self.lines, begin, self.path))
+
+    def _after_anchors(self, begin: int) -> int:
+        for anchor in self.hunk.anchors:
+            for alike in _ALIKE:
+                place = next(self.index.matches([anchor], begin, alike), None)
+                if place is not None:
+                    begin = place + 1
+                    break
+            else:
+                raise NotFound(
+                    f"{self.hunk.name} of {self.path} is to stand behind {anchor!r}, which is not in the file from there on."
+                )
+        return begin
+
+    def _fitting(self, expected: list[str], first: int, alike: Alike, near: int | None) -> Iterator[int]:
+        for place in self.index.matches(expected, first, alike, near):
+            if self.hunk.at_end and place + len(expected) != len(self.lines):
+                continue
+            if alike is str.strip and _indent(expected, self.lines, place) is None:
+                continue
+            yield place
+
+    def _choose(self, found: list[int]) -> int:
+        if len(found) == 1:
+            return found[0]
+        places = ", ".join(str(place + 1) for place in found)
+        raise Conflict(
+            f"{self.hunk.name} of {self.path} fits in more than one place (lines {places}). Give more lines of context, or the"
+            " line of the enclosing function or class behind @@."
+        )
 
 
 def _place_of_addition(hunk: Hunk, lines: list[str], start: int, shift: int) -> int:
@@ -142,30 +180,6 @@ def _place_of_addition(hunk: Hunk, lines: list[str], start: int, shift: int) -> 
         # A hunk that only adds names the line it stands behind.
         return min(max(hunk.at_line + shift, start), len(lines))
     return start if hunk.anchors and not hunk.at_end else len(lines)
-
-
-def _matches(expected: list[str], lines: list[str], begin: int, alike: Callable[[str], str]) -> list[int]:
-    wanted = [alike(line) for line in expected]
-    there = [alike(line) for line in lines]
-    first, size = wanted[0], len(wanted)
-    return [
-        place
-        for place in range(begin, len(lines) - size + 1)
-        if there[place] == first and there[place : place + size] == wanted
-    ]
-
-
-def _choose(hunk: Hunk, found: list[int], shift: int, path: str) -> int:
-    if hunk.at_line is not None:
-        wanted = _wanted(hunk) + shift
-        return min(found, key=lambda place: abs(place - wanted))
-    if len(found) == 1 or hunk.anchors:
-        return found[0]
-    places = ", ".join(str(place + 1) for place in found[:PLACES_SHOWN])
-    raise Conflict(
-        f"{hunk.name} of {path} fits in more than one place (lines {places}). Give more lines of context, or the line"
-        " of the enclosing function or class behind @@."
-    )
 
 
 def _wanted(hunk: Hunk) -> int:
@@ -179,7 +193,7 @@ def _wanted(hunk: Hunk) -> int:
 def _indent(expected: list[str], lines: list[str], place: int) -> tuple[str, str] | None:
     """The one beginning the file has where the hunk has another, if it is the same on every line."""
     found: set[tuple[str, str]] = set()
-    for line, there in zip(expected, lines[place:], strict=False):
+    for line, there in zip(expected, lines[place : place + len(expected)], strict=False):
         if line.strip():
             ours, theirs = _blanks(line), _blanks(there)
             common = 0

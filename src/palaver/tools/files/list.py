@@ -1,6 +1,5 @@
 """The tool `list`: what is in one folder, folders first and marked, links with where they lead."""
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.files.paths import Root
 from palaver.tools.proposal import fingerprint, visible
 from palaver.tools.redact import Redactor
+from palaver.tools.thread_pool import run_in_pool
 
 ENTRY_LIMIT = 1000
 """More entries than a model can use; a folder that large is searched, not listed."""
@@ -49,7 +49,7 @@ class List:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             asked = decode(arguments, ListArguments)
-            names = await asyncio.to_thread(_entries, Root(place.root), asked.path)
+            names = await run_in_pool(_entries, Root(place.root), asked.path)
         except CallerError as error:
             return failure_of(error)
         shown = names[:ENTRY_LIMIT]

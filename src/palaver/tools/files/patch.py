@@ -13,6 +13,7 @@ from palaver.tools.arguments import decode, parameters_of
 from palaver.tools.base import ToolSpec
 from palaver.tools.files.file_edits import Changes, FileTool
 from palaver.tools.files.hunks import apply
+from palaver.tools.files.line_index import Effort
 from palaver.tools.files.patch_text import FilePatch, files_of
 from palaver.tools.files.paths import FILE_LIMIT_BYTES, Root
 from palaver.tools.proposal import Change
@@ -63,6 +64,7 @@ class _Desk:
 
     def __init__(self, root: Root) -> None:
         self._root = root
+        self._effort = Effort()
         self._before: dict[str, bytes | None] = {}
         self._now: dict[str, bytes | None] = {}
         self._moved: dict[str, str] = {}
@@ -74,19 +76,19 @@ class _Desk:
         if file.kind == "add":
             if content is not None:
                 raise Conflict(f"{path} is already there; a patch that adds it would overwrite it. Use Update File.")
-            self._put(path, apply("", file.hunks, path))
+            self._put(path, apply("", file.hunks, path, self._effort))
             return
         if content is None:
             raise NotFound(f"{path} does not exist. Use list or glob to see what is there, or Add File to make it.")
         if file.kind == "delete":
-            if file.hunks and apply(_text(path, content), file.hunks, path):
+            if file.hunks and apply(_text(path, content), file.hunks, path, self._effort):
                 raise Conflict(f"{path} is to be deleted, but holds more than the patch says.")
             self._now[path] = None
             return
         if not file.hunks and file.move_to is None:
             raise Invalid(f"The patch says nothing of what becomes of {path}.")
         if file.hunks:
-            self._put(path, apply(_text(path, content), file.hunks, path))
+            self._put(path, apply(_text(path, content), file.hunks, path, self._effort))
         if file.move_to is not None:
             self._move(path, file.move_to)
 

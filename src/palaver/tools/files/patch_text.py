@@ -125,7 +125,7 @@ def _sections_hunks(body: list[str]) -> list[Hunk]:
 def _trim(lines: Sequence[tuple[Op, str]]) -> tuple[tuple[Op, str], ...]:
     """Without blank lines behind the last change that only separate it from what follows."""
     end = len(lines)
-    while end > 1 and lines[end - 1] == (" ", "") and not any(op == "-" for op, _ in lines[end:]):
+    while end > 1 and lines[end - 1] == (" ", ""):
         end -= 1
     return tuple(lines[:end])
 

@@ -1,6 +1,5 @@
 """The tool `read`: lines of a text file, as they are, with a note when there is more."""
 
-import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from palaver.tools.files.paths import FILE_LIMIT_BYTES, Root
 from palaver.tools.output import INLINE_BYTES
 from palaver.tools.proposal import fingerprint, visible
 from palaver.tools.redact import Redactor
+from palaver.tools.thread_pool import run_in_pool
 
 DEFAULT_LIMIT_LINES = 2000
 BINARY_PROBE_BYTES = 8192
@@ -68,7 +68,7 @@ class Read:
     async def run(self, arguments: Mapping[str, Any], place: Workplace) -> ToolResult:
         try:
             asked = decode(arguments, ReadArguments)
-            part = await asyncio.to_thread(_read, Root(place.root), asked)
+            part = await run_in_pool(_read, Root(place.root), asked)
         except CallerError as error:
             return failure_of(error)
         counted = part.total_bytes <= FILE_LIMIT_BYTES
