@@ -170,15 +170,13 @@ print(json.dumps(able))
 WORK = {"write_project", "write_temporary", "socket_in_project"}
 EXPECTED: Mapping[Level, set[str]] = {
     "bubblewrap": WORK | {"abstract_socket"},
-    "landlock": WORK
-    | {"socket_in_tmp", "socket_in_run", "socket_in_data", "socket_beside", "command_of_server", "mode_beside"},
+    "landlock": WORK | {"command_of_server", "mode_beside"},
 }
 """All that a command may be able to do. Where there is no sandbox nothing is expected to be held."""
 HARMLESS = ("write_project", "write_beside", "read_data", "socket_beside", "controlling_terminal")
 """What is tried where nothing holds a command. It may be root there, so nothing else is: the machine is a real one."""
 SAID = {
     "abstract_socket": "abstract sockets",
-    "socket_in_run": "sockets that have a path",
     "command_of_server": "the list of your other processes",
     "mode_beside": "permissions and times of your files",
 }

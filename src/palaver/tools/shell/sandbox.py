@@ -11,7 +11,6 @@ own looks at a working tree) may write nothing and reach no network: whatever a 
 import asyncio
 import os
 import socket
-import stat
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,9 +36,11 @@ PROBE_LIMIT_S = 10.0
 _LANDLOCK = Path(__file__).with_name("landlock.py")
 _TRIAL = Path(__file__).with_name("sandbox_trial.py")
 _FOLDER_CHECK = Path(__file__).with_name("folder_check.py")
+_SOCKET_GUARD = Path(__file__).with_name("socket_guard.py")
 
 TEMPORARY = Path("/tmp")  # noqa: S108 - where commands expect to find what an earlier one left
 _SHARED = (TEMPORARY, Path("/var/tmp"))  # noqa: S108 - covered by a folder of the conversation's own
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - as both sandboxes have it
 _SOCKET_PLACES = (Path("/run"), Path("/var/run"), Path("/mnt/wslg"))
 """Where the machine's services listen (D-Bus, Docker, the session of every user); through some everything can be run outside."""
 _RESOLVER_FILES = (Path("/etc/resolv.conf"), Path("/etc/hosts"), Path("/etc/localtime"), Path("/etc/nsswitch.conf"))
@@ -70,11 +71,10 @@ _WORK = "write_root"
 """What a trial must be able to do, unless it only reads."""
 _TOLERATED: Mapping[Level, frozenset[str]] = {
     "bubblewrap": frozenset({"abstract_socket"}),
-    "landlock": frozenset({"abstract_socket", "socket", "signal", "processes", "mode"}),
+    "landlock": frozenset({"abstract_socket", "signal", "processes", "mode"}),
 }
 """What a trial may be able to do in a level that is used all the same. It is said in the words."""
 _NOT_HELD = {
-    "socket": "sockets that have a path",
     "abstract_socket": "abstract sockets",
     "signal": "signals to your other processes",
     "processes": "the list of your other processes",
@@ -114,10 +114,12 @@ class Sandbox:
                 mounts = _mounts(place, _existing(self.hidden))
                 checked = [BARE_INTERPRETER, "-I", "-S", "-E", str(_FOLDER_CHECK), place.identity]
                 checked.append("reading" if place.reading else "writing")
-                return [self.program, *alone, *mounts, "--chdir", str(place.root), "--", *checked, "--", *argv]
+                guarded = _guarded(argv, place, _folders(_SHARED), _existing(self.hidden))
+                return [self.program, *alone, *mounts, "--chdir", str(place.root), "--", *checked, "--", *guarded]
             case "landlock":
-                told = _rules(place, _existing(self.hidden))
-                return [self.program, "-I", "-S", "-E", str(_LANDLOCK), *told, "--", *argv]
+                hidden = _existing(self.hidden)
+                guarded = _guarded(argv, place, [place.temporary] if place.temporary else [], hidden)
+                return [self.program, "-I", "-S", "-E", str(_LANDLOCK), *_rules(place, hidden), "--", *guarded]
             case _:
                 assert_never(self.level)
 
@@ -173,9 +175,6 @@ def _mounts(place: _Place, hidden: Sequence[Path]) -> list[str]:
     for one in (*_kept(), *place.readable):
         if _lies_in(one, replaced) and not one.is_relative_to(place.root):
             mount(one, "--ro-bind-try", str(one))
-    for one in _bound_sockets():
-        if not _lies_in(one, (*replaced, *hidden, place.root)):
-            mount(one, *_cover(one))
     root = ["--ro-bind" if place.reading else "--bind", str(place.root), str(place.root)]
     return ["--ro-bind", "/", "/", *around, *root, *_installed(place), *beside]
 
@@ -206,21 +205,6 @@ def _cover(place: Path) -> list[str]:
     return ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
 
 
-def _bound_sockets() -> Iterator[Path]:
-    """Sockets that have a path, wherever they are. A mount that cannot be written does not keep anybody from them."""
-    try:
-        lines = Path("/proc/net/unix").read_bytes().splitlines()[1:]
-    except OSError:
-        return
-    paths = {words[7] for line in lines if len(words := line.split(b" ", 7)) == 8 and words[7].startswith(b"/")}
-    for path in sorted(os.fsdecode(path) for path in paths):
-        try:
-            if stat.S_ISSOCK(os.lstat(path).st_mode):
-                yield Path(path).resolve()
-        except OSError:
-            continue  # Gone, or out of reach for this user anyhow.
-
-
 # -- Landlock: rules
 
 
@@ -236,6 +220,15 @@ def _rules(place: _Place, hidden: Sequence[Path]) -> list[str]:
 
 
 # -- what both need
+
+
+def _guarded(argv: Sequence[str], place: _Place, temporary: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
+    """With the decision on Unix sockets: reached are those in folders that the command may write, and none by one that reads."""
+    reached = [] if place.reading else [place.root, *temporary, _SHARED_MEMORY]
+    told = [word for folder in reached for word in ("--reach", str(folder))]
+    # A folder that holds a key and a socket (that of an agent for keys, say) may lie in the project.
+    told += [word for one in hidden if reached for word in ("--hide", str(one))]
+    return [BARE_INTERPRETER, "-I", "-S", "-E", str(_SOCKET_GUARD), *told, "--", *argv]
 
 
 def _identity(root: Path) -> str:
@@ -329,7 +322,7 @@ def _words(level: Level, found: frozenset[str]) -> str:
             held = (
                 "Landlock: writes only in the project folder, a temporary folder of its own and /dev/shm, cannot read"
             )
-            held += " Palaver's data, the keys in your home, /tmp, /run or your terminals"
+            held += " Palaver's data, the keys in your home, /tmp, /run or your terminals, nor reach sockets that have a path"
         case "none":
             return unsandboxed().words
         case _:
@@ -396,10 +389,13 @@ def _trial_folder() -> Iterator[tuple[Path, str]]:
             (folder / within).mkdir()
         (folder / "root" / "hidden" / "secret").write_text("secret")
         (folder / "outside" / "file").write_text("as it was")
-        for address in (str(folder / "outside" / "socket"), f"\0{folder}"):
+        for address in (str(folder / "outside" / "socket"), str(folder / "outside" / "first"), f"\0{folder}"):
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(address)
             listener.listen(8)
+        # No list of sockets names it by its place any more.
+        (folder / "outside" / "first").rename(folder / "outside" / "renamed")
+        stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)).bind(str(folder / "outside" / "datagram"))
         terminals = os.openpty()
         for descriptor in terminals:
             stack.callback(os.close, descriptor)

@@ -38,7 +38,7 @@ def attempts(folder: str, server: int, terminal: str) -> "dict[str, Callable[[],
         "remount": lambda: remount("/"),
         "unmount": lambda: unmount(hidden) and read_anyhow(f"{hidden}/secret"),
         "namespace": lambda: run_in_namespace(lambda: unmount(hidden) or remount("/")),
-        "socket": lambda: connect(f"{outside}/socket"),
+        "socket": lambda: any(attempt(f"{outside}/{name}") for name, attempt in SOCKETS),
         "abstract_socket": lambda: connect(f"\0{folder}"),
         "terminal": lambda: open_terminal(terminal),
         "signal": lambda: send_signal(server),
@@ -91,6 +91,30 @@ def connect(address: str) -> bool:
     with socket.socket(socket.AF_UNIX) as one:
         one.connect(address)
     return True
+
+
+def connect_anyhow(address: str) -> bool:
+    with contextlib.suppress(OSError):
+        return connect(address)
+    # By a name that is not its own, and through a folder that was entered.
+    with contextlib.suppress(OSError):
+        return connect(os.path.relpath(address))
+    return False
+
+
+def send(address: str) -> bool:
+    """A datagram needs no connection, and a pair of sockets that are no streams can be turned elsewhere."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+        return one.sendto(b"x", address) == 1
+    with contextlib.suppress(OSError):
+        for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
+            with one:
+                one.connect(address)
+                return True
+    return False
+
+
+SOCKETS = (("socket", connect_anyhow), ("renamed", connect_anyhow), ("datagram", send))
 
 
 def open_terminal(name: str) -> bool:
